@@ -1,4 +1,4 @@
-//! The pictures that the repository shows, against the data that they are of.
+//! The pictures in the repository, compared with their data.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -16,7 +16,7 @@ def write_forward(network, loss, training=True, watched=False):
     for number, layer in enumerate(layers[1:], 1):
         own = [uses[source] == 1 and may_be_overwritten(layers[source]) for source in layer["sources"]]
         line = f"    x{number} = {expression(number, layer, own, training)}"
-        # A dropout that drops nothing is no layer.
+        # A dropout that drops nothing is not counted as a layer.
         works = watched and line != f"    x{number} = x{layer['sources'][0]}"
         lines += [f"    watch.begin({number})", line, f"    x{number} = watch.end({number}, x{number})"] if works else [line]
         gone = [f"x{source}" for source in dict.fromkeys(layer["sources"]) if source and last_use[source] == number]
@@ -46,7 +46,7 @@ def expression(number, layer, own, training):
         weight, bias = parameter("weight"), parameter("bias")
         return f"F.conv2d({x}, {weight}, {bias}, {tuple(layer['stride'])}, {padding}, 1, {layer['groups']})"
     if kind == "batch_norm":
-        # Not F.batch_norm, which refuses one value for each channel; the other engines do not.
+        # Instead of F.batch_norm, which refuses one value for each channel; the other engines accept it.
         tensors = ", ".join(parameter(name) for name in ("gamma", "beta", "running_mean", "running_variance"))
         numbers = f"{1 - layer['momentum']!r}, {layer['epsilon']!r}"
         return f"torch.batch_norm({x}, {tensors}, {training}, {numbers}, torch.backends.cudnn.enabled)"
@@ -145,7 +145,7 @@ class Model:
             return compile_source(text)
         key = (batch_size, *(settings[name] for name in ("loss", "precision", "algorithms", "compile")))
         if key not in self.compiled:
-            # CUDA graphs are the setting `launch`, and there the whole step is one.
+            # CUDA graphs are chosen by the setting `launch`, where the whole step is one graph.
             mode = {"default": "default", "max-autotune": "max-autotune-no-cudagraphs"}[settings["compile"]]
             self.compiled[key] = torch.compile(compile_source(text), mode=mode, fullgraph=True, dynamic=False)
         return self.compiled[key]

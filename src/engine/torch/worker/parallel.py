@@ -48,7 +48,7 @@ def parallel(module, forward, device, hook):
             return forward(self.module, inputs, targets)
 
     ids = [device.index] if device.type == "cuda" else None
-    # Gradients lie where they are averaged: one copy of each less.
+    # Gradients lie in the buffers in which they are averaged, which saves a copy of each.
     ddp = torch.nn.parallel.DistributedDataParallel(Whole(), device_ids=ids, gradient_as_bucket_view=True)
     ddp.register_comm_hook(None, hook)
     return ddp
@@ -81,7 +81,8 @@ class ParallelStep(Step):
         self.group, self.spans = group, Spans(group.device)
         ddp = parallel(model.module, self.forward, group.device, self.average)
         self.forward = lambda module, inputs, targets: ddp(inputs, targets)
-        # The order in which gradients are ready is known after the first step, and the buckets are made again by it.
+        # After the first step the order in which gradients become ready is known, and the buckets are made again
+        # accordingly.
         self.spans.begin()
         self.warm_up(2)
         self.restart()

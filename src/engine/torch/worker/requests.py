@@ -1,7 +1,7 @@
 # The requests of batchstep's own networks.
 #
 # A network comes as data and becomes an nn.Module whose forward pass is straight code, so that neither eager PyTorch nor
-# torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place rectifiers, class indices in place of
+# torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place rectifiers, class indices instead of
 # one-hot targets, fused or foreach optimizers, no counters in batch norm, its own dropout.
 
 
@@ -123,8 +123,8 @@ class Worker:
         del step
         self.tidy()
         if not self.frozen:
-            # What PyTorch imports, at its start and at its first step, stays: to look through it takes a tenth of a second, ten times as long as a visit to a
-            # small network.
+            # Modules that PyTorch imports at its start and at its first step stay loaded. Scanning them takes a tenth
+            # of a second, ten times as long as a visit to a small network.
             gc.freeze()
             self.frozen = True
         return {}

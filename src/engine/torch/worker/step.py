@@ -79,7 +79,7 @@ class Step:
             torch.cuda.synchronize()
 
     def moves_data(self):
-        # The copy of a prefetched batch is another stream's work, and lies in the step before.
+        # A prefetched batch is copied by another stream, during the step before.
         return self.settings["data"] in ("pageable", "pinned")
 
     def arm(self):
@@ -93,7 +93,7 @@ class Step:
         forward = forward or self.forward
         if self.cast is None:
             return forward(self.model.module, inputs, targets)
-        # Each weight is read once, so there is nothing to cache; and a captured step may not.
+        # Each weight is read once, so there is nothing to cache; and a captured step must not cache.
         with torch.autocast(self.device.type, self.cast, cache_enabled=False):
             return forward(self.model.module, inputs, targets)
 
@@ -180,7 +180,7 @@ class Step:
         self.arm()
         cuda = self.device.type == "cuda"
         run = self.replay if self.graph is not None else self.eager
-        # The stream of the step alone: a batch on its way for the next step is not part of this one.
+        # Waits only for the stream of the step: the copy of the next step's batch is not part of this step.
         finish = torch.cuda.current_stream().synchronize if cuda else lambda: None
         finish()
         start = time.perf_counter()
@@ -193,5 +193,5 @@ class Step:
             times |= {"gpu_s": self.timer.seconds(0, len(self.timer.names)), "enqueue_s": queued - start}
         if self.graph is None:
             times |= {f"{name}_s": seconds for name, seconds in self.timer.phases().items()}
-        # As text, since JSON has no number for what is not a number.
+        # As text, because JSON cannot represent NaN as a number.
         return times | {"loss": repr(loss.item())}

@@ -41,7 +41,8 @@ class Training(Step):
         self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
         self.test = Examples(feed["test"], feed) if feed["test"] else None
         train = Examples(feed["train"], feed)
-        # A generator of its own: the loader draws from its generator too, and with workers at another moment than without.
+        # A separate generator: the loader draws from its own generator too, with workers at another moment than
+        # without.
         self.generator = torch.Generator()
         shuffled = torch.utils.data.RandomSampler(train, generator=self.generator)
         workers = feed["workers"]
@@ -101,7 +102,7 @@ class Training(Step):
         user, system = (after - then for after, then in zip(self.processor_times(), before))
         losses = [repr(loss.item()) for loss in losses]
         times = {"epoch_s": end - start, "wait_s": wait, "user_s": user, "system_s": system}
-        # On a GPU a step has only been given to the device by then, and to wait for it would change what is measured.
+        # On a GPU the step has only been queued by then, and waiting for it would change the measurement.
         times["compute_s"] = None if cuda else compute
         return times | {"examples": examples, "losses": losses}
 

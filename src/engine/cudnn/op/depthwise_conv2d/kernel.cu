@@ -1,4 +1,4 @@
-// Depthwise convolution: each channel has a filter of its own. mod.rs has the purpose of each kernel.
+// Depthwise convolution: each channel has its own filter. mod.rs has the purpose of each kernel.
 //
 // One body serves both layouts. A thread computes a tile of TH x TW outputs of V channels: along NHWC the threads of a warp
 // lie side by side along the channels (V = 2), along NCHW along the columns (V = 1, TW = 1; or TW = 2 or 4, which are loaded
@@ -162,7 +162,7 @@ template <class E, int W, int EDGE> struct WideStrip {
     }
 };
 
-// What a tile of TW columns is made from or written as, COLUMNS wide.
+// The strip from which a tile of TW columns is computed or to which it is written, COLUMNS wide.
 template <class E, int COLUMNS, int TW, int V> struct StripOf { typedef Strip<E, COLUMNS, V> Type; };
 template <class E, int COLUMNS> struct StripOf<E, COLUMNS, 2, 1> { typedef WideStrip<E, 2, (COLUMNS - 2) / 2> Type; };
 template <class E, int COLUMNS> struct StripOf<E, COLUMNS, 4, 1> { typedef WideStrip<E, 4, (COLUMNS - 4) / 2> Type; };
@@ -177,7 +177,7 @@ template <int TAPS, int V> DEVICE void load_weights(const T *w, const Sizes &s, 
     if (sizes.nhwc) function<r, s, stride, NHWC_TILE, NHWC_TILE, 2>(__VA_ARGS__); \
     else function<r, s, stride, NCHW_TILE, 1, 1>(__VA_ARGS__)
 const int NHWC_TILE = 4, NCHW_TILE = 7, NCHW_STRIDE_2_TILE = 4;
-// NCHW alone, rows a multiple of two long and padded by one on either side.
+// Only for NCHW, where the length of a row is a multiple of two and rows are padded by one on either side.
 #define BY_ROW_LENGTH(function, ...)                                                \
     if (sizes.width % 4 == 0) function<3, 3, 1, NCHW_TILE, 4, 1>(__VA_ARGS__); \
     else function<3, 3, 1, NCHW_TILE, 2, 1>(__VA_ARGS__)

@@ -47,8 +47,8 @@ struct View {
 
 DEVICE int clamped(int place, int length) { return min(max(place, 0), length - 1); }
 
-// A larger number replaces the maximum, so the first of equal numbers stays. A NaN, which alone differs from itself, replaces
-// any number and stays.
+// A larger number replaces the maximum, so the first of equal numbers stays. A NaN, the only value that differs from
+// itself, replaces any number and stays.
 DEVICE bool beats(float value, float maximum) { return value > maximum || value != value; }
 
 DEVICE float minus_infinity() { return __uint_as_float(0xFF800000u); }
@@ -141,7 +141,7 @@ struct Arriving {
     int rectifier;
 };
 
-// It for V outputs.
+// The same gradient, for V outputs.
 template <int V> struct Gradient {
     Bundle<V> g, second, output;
     Bytes<V> chosen;
@@ -209,7 +209,7 @@ KERNEL backward(const T *dy, const T *other, const u8 *index, const T *y, T *dx,
 template <int K, int PAD> struct Pair {
     // The windows that lie over a pair; the first of them over pair p is p - BEFORE.
     static const int WINDOWS = K - 1, BEFORE = K - 2 - PAD;
-    // Where the pair's number d lies in its window number k; in none of its places if that is not 0 to K - 1.
+    // The place of the pair's element d in its window k; it is not in the window if the result is not 0 to K - 1.
     METHOD static constexpr int tap(int d, int k) { return d + 2 * (K - 2) - PAD - 2 * k; }
     METHOD static constexpr bool covers(int d, int k) { return tap(d, k) >= 0 && tap(d, k) < K; }
 };
