@@ -148,7 +148,7 @@ fn a_results_folder_that_is_removed_ends_the_run_with_a_word_on_it() {
     });
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
-    // The run meets the folder gone, or a file of it that vanishes while it is written.
+    // The run finds that the folder is gone, or that a file in it vanishes while it is written.
     assert!(message.contains("was removed while") && message.contains("help:"), "{message}");
 }
 

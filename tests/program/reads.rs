@@ -147,7 +147,7 @@ impl Walk {
         let calls = std::fs::metadata(self.path("count")).expect("calls were counted").len() as usize;
         assert!(calls > POINTS, "{calls} calls");
         for point in 0..POINTS {
-            // In turns: one failing call with EIO, and a disk that is gone with EMFILE.
+            // In turns: one failing call (EIO), and failing calls from there on (EMFILE).
             let (times, error) = [(1, libc::EIO), (calls, libc::EMFILE)][point % 2];
             let fault = Fault { from: 1 + point * calls / POINTS, times, error };
             each(fault, run(fault));

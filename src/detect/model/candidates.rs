@@ -266,7 +266,7 @@ impl CandidateTerms {
         match self.term(j) {
             Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
             Term::Hinge(k) => k >= 2 && k + 3 <= n,
-            // At an end, as many points as a step needs are a step.
+            // At an end, a disturbance with as many points as a step needs is a step.
             Term::Off { at, length } if length >= EDGE => at > 0 && at + length < n,
             Term::Off { at, length } => at + length <= n,
             Term::Shape(_) | Term::Staircase(_) => true,

@@ -16,9 +16,9 @@ pub struct Graph {
 }
 
 impl Gpu {
-    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing of it runs. The same calls
-    /// must have run once before without a graph: libraries load their kernels at their first call, which is not
-    /// allowed while a stream is captured.
+    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing runs. The same calls must have
+    /// run once before without a graph: libraries load their kernels at their first call, which is not allowed while a
+    /// stream is captured.
     ///
     /// # Errors
     /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable

@@ -2,9 +2,10 @@
 
 
 def write_forward(network, loss, training=True, watched=False):
-    """The text of `forward(self, x0, targets)`, which gives the loss; without training the output, with running statistics.
+    """The text of `forward(self, x0, targets)`, which returns the loss; without training it returns the output, computed with
+    running statistics.
 
-    One that is watched takes a `Watch` besides, and tells it when each layer begins and ends."""
+    With `watched`, the function also takes a `Watch` and reports to it when each layer begins and ends."""
     layers = network["layers"]
     uses = [0] * len(layers)
     last_use = {}
@@ -76,7 +77,7 @@ def expression(number, layer, own, training):
 
 
 def padded(x, padding, value, symmetric=True):
-    """PyTorch pads both sides of an axis alike; what differs is padded beforehand."""
+    """PyTorch pads both sides of an axis equally; any difference is padded beforehand."""
     top, bottom, left, right = padding
     if top == bottom and left == right and symmetric:
         return x, (top, left)
@@ -88,7 +89,7 @@ def has(layer, name):
 
 
 def compile_source(text):
-    """A function of its own code object: torch.compile keeps a few compilations for each, and refuses more."""
+    """A function with its own code object: torch.compile keeps only a few compilations for each code object."""
     names = {"torch": torch, "F": torch.nn.functional}
     exec(compile(text, "<network>", "exec"), names)
     return names["forward"]
@@ -118,7 +119,7 @@ class Model:
         return list(self.module.parameters())
 
     def reset(self, seed):
-        """The values of src/engine/cpu/parameters.rs, in the memory that they have."""
+        """Writes the values of src/engine/cpu/parameters.rs to the existing memory."""
         with torch.no_grad():
             for index, layer in enumerate(self.network["layers"]):
                 for number, parameter in enumerate(layer["parameters"]):

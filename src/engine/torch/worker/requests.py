@@ -17,7 +17,7 @@ class Worker:
         self.frozen = False
 
     def open(self, request):
-        """Chooses the device; the first request."""
+        """Chooses the device; this is the first request."""
         wanted = request["device"]
         available = torch.cuda.is_available()
         if wanted == "auto":
@@ -56,13 +56,13 @@ class Worker:
         return step.setup
 
     def host(self, request):
-        """The first process opens the place where all of a group meet; the others are told its port."""
+        """The first process opens the store where all processes of a group meet; the others get its port."""
         self.leave()
         self.store = open_store(0, True)
         return {"port": self.store.port}
 
     def join(self, request):
-        """Makes this process one of a group, which all of them have to do at the same time."""
+        """Makes this process a member of a group; all members have to do this at the same time."""
         store = self.store if request["rank"] == 0 else open_store(request["port"], False)
         self.leave()
         self.group = Group(request["rank"], request["processes"], store, self.device)
@@ -99,7 +99,7 @@ class Worker:
         return step
 
     def model(self, network, layout):
-        """The one kept for that network, unless a step is using it."""
+        """The model kept for that network, or a new one if a step is using it."""
         key = json.dumps(network) + layout
         model = self.models.get(key)
         if model is None or any(step.model is model for step in self.steps.values()):

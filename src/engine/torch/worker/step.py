@@ -2,7 +2,7 @@
 
 
 def make_optimizer(parameters, settings, device):
-    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form that it has here."""
+    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form available here."""
     name = settings["optimizer"]
     kind = {"sgd": "SGD", "momentum": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW"}[name]
     make = getattr(torch.optim, kind)
@@ -20,7 +20,7 @@ def make_optimizer(parameters, settings, device):
 
 
 class Timer:
-    """Seconds between marks: of the device where there is one, else of the host."""
+    """Seconds between marks: by the device's clock if there is one, else by the host's."""
 
     def __init__(self, device, names):
         self.names = names
@@ -83,7 +83,7 @@ class Step:
         return self.settings["data"] in ("pageable", "pinned")
 
     def arm(self):
-        """The switches that PyTorch keeps for the whole process."""
+        """Sets the switches that PyTorch keeps for the whole process."""
         tf32 = self.settings["precision"] == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
@@ -112,7 +112,7 @@ class Step:
             self.eager()
 
     def restart(self):
-        """Back to the first step, in the memory that a captured step knows."""
+        """Goes back to the first step, in the memory that a captured step uses."""
         self.model.reset(self.settings["seed"]) if self.graph is None else self.rewind()
         for state in self.optimizer.state.values():
             for value in state.values():
@@ -170,7 +170,7 @@ class Step:
         return self.captured_loss
 
     def layers(self):
-        """The layers' times. A step that is compiled or captured is one piece."""
+        """The layers' times. A compiled or captured step counts as one piece."""
         if self.settings["compile"] != "none" or self.graph is not None:
             return []
         self.arm()

@@ -2,8 +2,8 @@
 
 
 class Examples:
-    """Bytes and labels mapped from files. A batch is read at once, decoded and normalised in the worker that reads it: what a
-    dataset of tensors makes at its best, where reading example by example would cost more than the network."""
+    """Bytes and labels mapped from files. A batch is read at once, and decoded and normalised in the worker that reads it.
+    This is the fastest way for a dataset of tensors; reading example by example would cost more than the network."""
 
     def __init__(self, part, feed):
         count, shape = part["count"], feed["shape"]
@@ -29,7 +29,7 @@ class Examples:
 
 
 class Training(Step):
-    """Whole epochs through a DataLoader: persistent workers, whole batches from each, as many ready as asked for."""
+    """Whole epochs through a DataLoader: persistent workers, whole batches from each, and as many prefetched batches as requested."""
 
     def __init__(self, model, batch_size, settings, device, feed):
         self.settings, self.device, self.model = settings, device, model
@@ -107,7 +107,7 @@ class Training(Step):
         return times | {"examples": examples, "losses": losses}
 
     def processor_times(self):
-        """Seconds in user space and in the kernel, of this process and of the workers that it has."""
+        """Seconds in user space and in the kernel, of this process and its workers."""
         own = os.times()
         user, system = own.user, own.system
         workers = getattr(getattr(self.loader, "_iterator", None), "_workers", [])

@@ -59,7 +59,7 @@ template <class E> DEVICE E *settled(E *p) {
 }
 #endif
 
-// What a bundle is loaded as: whole registers.
+// The type as which a bundle is loaded: whole registers.
 template <int BYTES> struct alignas(BYTES) Words { u32 v[BYTES / 4]; };
 template <> struct Words<2> { u16 v[1]; };
 
@@ -91,7 +91,7 @@ template <int V> DEVICE void store_floats(T *p, bool inside, const float (&value
 
 template <class E> DEVICE E *bytes_on(E *p, i64 bytes) { return (E *)((char *)p + bytes); }
 
-// A place in an image: `top` and `left` may be outside of its `height` rows and `width` columns.
+// A place in an image: `top` and `left` may be outside its `height` rows and `width` columns.
 struct Corner { int top, left, height, width; };
 
 // COLUMNS bundles of V channels side by side, in any of the rows from `top` on; E is T or const T. Along NHWC V > 1. Offsets
@@ -115,7 +115,7 @@ template <class E, int COLUMNS, int V> struct Strip {
             rows[i] = (u32)(at.left + i) < (u32)at.width ? at.height : 0;
         }
     }
-    // Row top + r, zeros outside of the image.
+    // Row top + r, with zeros outside the image.
     METHOD void load(int r, float (&values)[COLUMNS][V]) const {
         E *from = settled(bytes_on(first, r * row));
 #pragma unroll
@@ -128,8 +128,8 @@ template <class E, int COLUMNS, int V> struct Strip {
     }
 };
 
-// The same of one channel along NCHW where a row is a multiple of W long: W elements side by side that begin at such a
-// multiple, moved at once, with EDGE (0 or 1) more on either side.
+// The same for one channel along NCHW, where the length of a row is a multiple of W: W elements side by side that begin
+// at such a multiple are moved at once, with EDGE (0 or 1) more on either side.
 template <class E, int W, int EDGE> struct WideStrip {
     E *first;
     int top, width;
