@@ -134,8 +134,26 @@ fn a_run_its_page_and_its_chart_say_the_same() {
     ] {
         assert!(page.contains(text), "the page lacks: {text}");
     }
+    assert!(page.contains("\"avoid\":[17,18"), "the page's chart shades the same sizes");
     run(folder.path(), &["plot", "results/synthetic", "--format", "svg"]);
     assert!(read("step_time.svg").contains("sizes to avoid"));
+}
+
+/// 1 GiB, and 32 MiB for each example.
+#[test]
+fn the_memory_of_the_best_size_is_that_of_its_peak() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |line: &str| {
+        let batch: u64 = line.split(',').next().and_then(|batch| batch.parse().ok()).expect("a batch size");
+        format!("{line},{}\n", (1 << 30) + batch * (32 << 20))
+    };
+    let rows: String = staircase().lines().skip(1).map(row).collect();
+    write(folder.path(), "m.csv", &format!("batch_size,block,time_ms,peak_memory_bytes\n{rows}"));
+    let said = stdout(&run(folder.path(), &["advise", "m.csv"]));
+    assert!(said.contains("  Memory   48 takes 2.50 GiB\n"), "{said}");
+    let memory = &json(folder.path(), &["jumps", "m.csv"])["series"][0]["advice"]["memory"];
+    assert_eq!((&memory["size"], &memory["peak_bytes"]), (&Value::from(48), &Value::from(2_684_354_560.0)));
+    assert!(memory["total_bytes"].is_null() && memory["fits_about"].is_null(), "{memory}");
 }
 
 /// A run of three dense layers with four jumps: the answer fits on a screen, and what is left out is there with `--details`.

@@ -105,4 +105,19 @@ mod tests {
         assert_eq!(fits(|x| if x > 8.0 { 9.0 } else { 1.0 }, Some(16 << 30)), None, "no line");
         assert_eq!(Memory::of(&Peaks::new(), 16.0, Some(16 << 30)), None);
     }
+
+    #[test]
+    fn the_memory_of_a_cpu_is_what_its_process_may_take() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let environment = |text: &str| std::fs::write(folder.path().join(files::ENVIRONMENT), text).expect("writable");
+        let facts = |device: &str| [("device".to_string(), device.to_string())].into();
+        let of = |device: &str| Series { facts: facts(device), peaks: peaks(|x| x), ..Series::planted(vec![], vec![]) };
+        assert_eq!(total(folder.path(), &of("cpu")), None, "no environment");
+        environment(r#"{"machine": {"memory": {"total_bytes": 1000}}}"#);
+        assert_eq!(total(folder.path(), &of("cpu")), Some(1000));
+        environment(r#"{"machine": {"memory": {"total_bytes": 1000}, "allowance": {"memory_limit_bytes": 400}}}"#);
+        assert_eq!(total(folder.path(), &of("cpu")), Some(400));
+        assert_eq!(total(folder.path(), &of("cuda:0")), None, "a process' peak there is not of the machine's memory");
+        assert_eq!(total(folder.path(), &Series { peaks: Peaks::new(), ..of("cpu") }), None);
+    }
 }

@@ -50,14 +50,12 @@ impl Rates {
     /// # Errors
     /// [`Silence::Visits`], [`Silence::NoScatter`].
     pub fn of(series: &Series, work: &Work) -> Result<Self, Silence> {
-        let observations = by_visit(times(series, work)).observations;
-        let (kept, few, blocks) = by_size(&observations, work);
+        let mut found = by_size(&by_visit(times(series, work)).observations, work);
         // Where the fastest of several visits stands for them, those that are left may be too few.
-        let (kept, few, blocks) = if kept.len() > few.len() {
-            (kept, few, blocks)
-        } else {
-            by_size(&every_visit(times(series, work)).observations, work)
-        };
+        if found.kept.len() <= found.few.len() {
+            found = by_size(&every_visit(times(series, work)).observations, work);
+        }
+        let BySize { kept, few, blocks } = found;
         match kept.len() {
             0 | 1 => return Err(Silence::Visits),
             many if many > MOST_SIZES => return Err(Silence::Sizes),
@@ -107,8 +105,16 @@ impl Rates {
 /// The visits to a size: their block, and ln of their work per second.
 type Seen = Vec<(Option<(u32, u32)>, f64)>;
 
-/// The sizes with enough visits, the others, and whether blocks are known.
-fn by_size(observations: &[Observation], work: &Work) -> (Vec<(u64, Seen)>, Vec<(u64, Seen)>, bool) {
+/// The visits of a series by the bits of their size.
+struct BySize {
+    /// The sizes with enough visits.
+    kept: Vec<(u64, Seen)>,
+    few: Vec<(u64, Seen)>,
+    /// Whether blocks are known.
+    blocks: bool,
+}
+
+fn by_size(observations: &[Observation], work: &Work) -> BySize {
     let blocks = observations.iter().all(|seen| seen.block.is_some());
     let mut values: BTreeMap<u64, Seen> = BTreeMap::new();
     for seen in observations {
@@ -120,7 +126,7 @@ fn by_size(observations: &[Observation], work: &Work) -> (Vec<(u64, Seen)>, Vec<
         }
     }
     let (kept, few) = values.into_iter().partition(|(_, seen)| is_enough(seen));
-    (kept, few, blocks)
+    BySize { kept, few, blocks }
 }
 
 /// The steps with positive sizes and values, as times: of a disturbed visit the fastest step counts, which of a rate is the largest value.
