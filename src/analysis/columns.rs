@@ -1,26 +1,11 @@
 //! Which column is what.
 
 use super::Query;
-use super::names::{self, Kind, Reading, Size, is_batch_size, is_size};
+use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
+use crate::table::{Choice, STEP_TIMES, ambiguous};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 
-/// Names of the time under which others write it, in order of preference.
-const STEP_TIMES: &[&str] = &[
-    "step_time",
-    "time",
-    "batch_time",
-    "iteration_time",
-    "iter_time",
-    "train_time",
-    "latency",
-    "duration",
-    "elapsed",
-    "wall_time",
-    "seconds",
-    "mean",
-    "median",
-];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
@@ -65,24 +50,15 @@ const OPTIONAL: &[&str] = &[
     STARTED,
 ];
 
-/// So many columns are named in a message.
-const SHOWN: usize = 12;
-
 /// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
     pub kind: Kind,
     group: Option<Vec<String>>,
+    /// Columns that split a table of another program where they differ at the same x.
+    may_split: Vec<String>,
     present: Vec<String>,
-}
-
-/// The message where several columns may be meant.
-pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    let shown = columns[..columns.len().min(SHOWN)].join(", ");
-    let more = if columns.len() > SHOWN { format!(" and {} more", columns.len() - SHOWN) } else { String::new() };
-    Error::data(format!("several columns could be the {what}: {shown}{more}"))
-        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 impl Columns {
@@ -91,15 +67,19 @@ impl Columns {
         let y = values(present, &x, query)?;
         let read = Reading::of(&y);
         let kind = query.kind.or(read.kind).unwrap_or_default();
-        if let Some(said) = names::unit(&read.unit).map(|unit| unit.kind).filter(|said| *said != kind) {
-            let (said, kind) = (said.name(), kind.name());
-            let message = format!("the column `{y}` is in {}, which is a {said} and no {kind}", read.unit);
-            return Err(Error::data(message).hint(format!("leave `--y-kind` out, or name a {kind} with `--y COLUMN`")));
-        }
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self { x, y, kind, group: query.group.clone(), present: present.to_vec() })
+        Ok(Self { x, y, kind, group: query.group.clone(), may_split: Vec::new(), present: present.to_vec() })
+    }
+
+    /// Of a table of another program, with one of its columns of values.
+    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
+        let (group, may_split) = match &query.group {
+            Some(_) => (Some(choice.keys.clone()), Vec::new()),
+            None => (None, choice.keys.clone()),
+        };
+        Self { x: choice.x.clone(), y: y.to_string(), kind: choice.kind, group, may_split, present: present.to_vec() }
     }
 
     /// What the x counts.
@@ -110,6 +90,11 @@ impl Columns {
     /// Whether a key is another size than the x, found by its name: it splits a table only where it does not determine the x.
     pub fn is_other_size(&self, key: &str) -> bool {
         self.group.is_none() && (is_size(key) || is_batch_size(key))
+    }
+
+    /// Whether a key splits the table only where it differs at the same x.
+    pub fn may_split(&self, key: &str) -> bool {
+        self.may_split.iter().any(|name| name == key)
     }
 
     /// Every column worth reading.
@@ -123,6 +108,7 @@ impl Columns {
             }
         }
         wanted.extend(self.other_sizes());
+        wanted.extend(self.may_split.iter().map(String::as_str));
         wanted.sort_unstable();
         wanted.dedup();
         wanted
@@ -130,7 +116,10 @@ impl Columns {
 
     /// The unit in the name of the y column.
     pub fn unit(&self) -> String {
-        Reading::of(&self.y).unit
+        // Whoever calls a time a rate knows its unit too.
+        let Reading { unit, .. } = Reading::of(&self.y);
+        let differs = names::unit(&unit).is_some_and(|unit| unit.kind != self.kind);
+        if differs { String::new() } else { unit }
     }
 
     /// Sizes beside the x. Beside a batch size only those of a language model's input: an `n` there may be anything.
@@ -149,6 +138,9 @@ impl Columns {
         self.group.clone().unwrap_or_else(|| {
             let mut keys: Vec<String> = coordinates().filter(splits).map(str::to_string).collect();
             keys.extend(self.other_sizes().map(str::to_string));
+            keys.extend(self.may_split.iter().cloned());
+            keys.sort();
+            keys.dedup();
             keys
         })
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
-use batchstep::analysis::{Analysed, analyse};
+use batchstep::analysis::{Analysed, Series, analyse};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
+use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning, human};
 
 use super::{Exit, notice, print, print_aside, query};
@@ -25,7 +26,8 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
-            print(&(tables(&found, &controls) + &reasons(&found, &explained)));
+            let read_as: String = subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
+            print(&(read_as + &tables(&found, &controls) + &reasons(&found, &explained)));
         }
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
@@ -51,6 +53,12 @@ impl Subject {
         let Self { path, found, controls, explained, warnings } = self;
         report::json::Subject { path, found, controls, explained, warnings }
     }
+}
+
+/// How a table of another program was read, a line for each thing to know.
+pub fn read_as(series: Option<&Series>) -> String {
+    let line = |(series, note): (&Series, &String)| format!("{}: {note}\n", foreign::name(&series.source));
+    series.into_iter().flat_map(|series| series.notes.iter().map(move |note| (series, note))).map(line).collect()
 }
 
 /// Prints the warnings of stored runs. That a run is too early touches the result of this command; the others are those that the run itself

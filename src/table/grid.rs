@@ -1,0 +1,120 @@
+//! A whole table in memory, put in order before its columns are looked at.
+
+use super::layout::{Part, Record, told_apart};
+use super::text::{self, Fields, Records};
+use super::{Hints, json, log, pattern, refusal, wide};
+use crate::error::{Error, Result};
+
+/// Names and rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Grid {
+    pub names: Vec<String>,
+    pub rows: Vec<Record>,
+    pub notes: Vec<String>,
+    pub hints: Hints,
+    /// Whether its fields were separated by semicolons.
+    pub semicolons: bool,
+}
+
+impl Grid {
+    /// Of named values in rows that need not have the same names.
+    pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        let mut records = Vec::with_capacity(rows.len());
+        for (at, row) in rows.into_iter().enumerate() {
+            let mut fields = vec![String::new(); names.len()];
+            for (name, value) in row {
+                let place = *places.entry(name.clone()).or_insert_with(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+                fields.resize(fields.len().max(place + 1), String::new());
+                fields[place] = value;
+            }
+            records.push(Record { line: at + 1, fields });
+        }
+        records.iter_mut().for_each(|record| record.fields.resize(names.len(), String::new()));
+        Self { names: told_apart(names), rows: records, ..Self::default() }
+    }
+
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own == name)
+    }
+
+    pub fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(move |row| row.fields.get(column).map_or("", String::as_str))
+    }
+
+    /// Adds a column.
+    pub fn add(&mut self, name: String, cells: Vec<String>) {
+        self.names.push(name);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.fields.push(cell));
+    }
+
+    /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
+    fn in_order(mut self) -> Self {
+        self.join_units();
+        self.name_llama();
+        wide::melt(&mut self);
+        pattern::derive(&mut self);
+        self
+    }
+
+    /// JMH and criterion write the unit of a score in a column beside it.
+    fn join_units(&mut self) {
+        const UNITS: &[&str] = &["unit", "units", "time_unit", "score unit", "scoreunit"];
+        const VALUES: &[&str] = &["score", "value", "mean", "real_time", "time", "sample_measured_value", "measured"];
+        let find = |names: &[&str]| self.names.iter().position(|name| names.contains(&&name.to_lowercase()[..]));
+        let (Some(unit), Some(value)) = (find(UNITS), find(VALUES)) else { return };
+        for row in &mut self.rows {
+            let unit = row.fields.get(unit).cloned().unwrap_or_default();
+            if let Some(value) = row.fields.get_mut(value).filter(|value| super::cell::is_bare_number(value) && !unit.is_empty()) {
+                value.push_str(&format!(" {unit}"));
+            }
+        }
+    }
+
+    /// llama-bench names its tests `pp512`, `tg128`, and with a depth `pp512 @ d4096`, which it leaves out where it is 0.
+    fn name_llama(&mut self) {
+        let (Some(test), Some(_)) = (self.column("test"), self.column("t/s")) else { return };
+        self.hints = Hints { x: vec!["test (number)"], y: vec!["t/s"] };
+        if self.cells(test).any(|cell| cell.contains(" @ d")) {
+            let bare = |cell: &&mut String| !cell.contains(" @ d");
+            self.rows.iter_mut().filter_map(|row| row.fields.get_mut(test)).filter(bare).for_each(|cell| cell.push_str(" @ d0"));
+        }
+    }
+}
+
+/// The table in a text.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where there is none.
+pub(super) fn of_text(text: &str) -> Result<Grid> {
+    if let Some(grid) = json::grid(text)? {
+        return Ok(grid.in_order());
+    }
+    if let Some(grid) = log::grid(text) {
+        return Ok(grid.in_order());
+    }
+    let (way, layout) = text::recognise(text).ok_or_else(|| refusal::of_text(text))?;
+    let Records { mut records, .. } = text::records(text, way);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
+    let mut before = layout.first;
+    for record in records.iter_mut().filter(|record| record.line >= layout.first) {
+        let apart = (before..record.line.saturating_sub(1)).any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
+        before = record.line;
+        match layout.part(record, apart).map_err(|e| e.at(format!("line {}", record.line)))? {
+            Part::Row => grid.rows.push(record.clone()),
+            Part::End => {
+                grid.notes.push(format!("the table ends before line {}: what follows is text or another table, and is left out", record.line));
+                break;
+            }
+        }
+    }
+    if grid.rows.is_empty() {
+        return Err(Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns"));
+    }
+    Ok(grid.in_order())
+}

@@ -1,0 +1,1 @@
+//! The reader as a whole, on small texts of each form.
