@@ -23,14 +23,14 @@ fn level(jump: &Jump) -> f64 {
 fn measure(jump: &mut Jump, points: &[Point]) {
     let Some(next) = points.iter().position(|point| point.x > jump.after).filter(|next| *next > 0) else { return };
     let (before, after) = (&points[next - 1], &points[next]);
+    let (low, high) = (jump.low / jump.size, jump.high / jump.size);
     if jump.relative <= -1.0 {
         jump.size = after.center - before.center;
         jump.relative = jump.size / before.center;
+        // As wide as it was, for its size.
+        (jump.low, jump.high) = (low * jump.size, high * jump.size);
     }
-    // What is left lies between nothing and what was there.
-    let at_most = -before.center.max(level(jump).min(before.center));
-    jump.low = jump.low.max(at_most).min(jump.size);
-    jump.high = jump.high.max(jump.size);
+    jump.low = jump.low.max(-before.center).min(jump.size);
 }
 
 #[cfg(test)]

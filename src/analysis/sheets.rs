@@ -81,11 +81,12 @@ fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, foun
     };
     let mut notes = vec![format!("`{}` against {}, {what}{series}", foreign::name(x), quoted(ys))];
     if is_guess {
-        let (as_what, other, larger) = match kind {
-            Kind::Time => ("a time", "rate", "faster"),
-            Kind::Rate => ("a rate", "time", "slower"),
+        let (other, larger) = match kind {
+            Kind::Time => ("rate", "faster"),
+            Kind::Rate => ("time", "slower"),
         };
-        notes.push(format!("{} is read as {as_what}; `--y-kind {other}` if larger is {larger}", quoted(ys)));
+        let verb = if ys.len() == 1 { "is" } else { "are" };
+        notes.push(format!("{} {verb} read as {what}; `--y-kind {other}` if larger is {larger}", quoted(ys)));
     }
     notes.extend(sheet.notes().iter().cloned());
     notes

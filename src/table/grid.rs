@@ -1,8 +1,10 @@
 //! A whole table in memory, put in order before its columns are looked at.
 
+use std::path::Path;
+
 use super::layout::{Part, Record, told_apart};
 use super::text::{self, Fields, Records};
-use super::{Hints, json, log, pattern, refusal, wide};
+use super::{Hints, at_line, json, log, pattern, refusal, wide};
 use crate::error::{Error, Result};
 
 /// Names and rows.
@@ -90,14 +92,15 @@ impl Grid {
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where there is none.
-pub(super) fn of_text(text: &str) -> Result<Grid> {
-    if let Some(grid) = json::grid(text)? {
+pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
+    let here = |error: Error| at_line(error, path, 0);
+    if let Some(grid) = json::grid(text).map_err(here)? {
         return Ok(grid.in_order());
     }
     if let Some(grid) = log::grid(text) {
         return Ok(grid.in_order());
     }
-    let (way, layout) = text::recognise(text).ok_or_else(|| refusal::of_text(text))?;
+    let (way, layout) = text::recognise(text).ok_or_else(|| here(refusal::of_text(text)))?;
     let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
@@ -105,7 +108,7 @@ pub(super) fn of_text(text: &str) -> Result<Grid> {
     for record in records.iter_mut().filter(|record| record.line >= layout.first) {
         let apart = (before..record.line.saturating_sub(1)).any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;
-        match layout.part(record, apart).map_err(|e| e.at(format!("line {}", record.line)))? {
+        match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             Part::Row => grid.rows.push(record.clone()),
             Part::End => {
                 grid.notes.push(format!("the table ends before line {}: what follows is text or another table, and is left out", record.line));
@@ -114,7 +117,7 @@ pub(super) fn of_text(text: &str) -> Result<Grid> {
         }
     }
     if grid.rows.is_empty() {
-        return Err(Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns"));
+        return Err(here(Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns")));
     }
     Ok(grid.in_order())
 }

@@ -165,7 +165,7 @@ impl Sheet {
         }
         let text = String::from_utf8(bytes).unwrap_or_else(|error| western(error.as_bytes()));
         if is_whole || is_document {
-            return Ok(Self::of_grid(path, grid::of_text(&text).map_err(here)?));
+            return Ok(Self::of_grid(path, grid::of_text(&text, path)?));
         }
         match text::recognise(&text) {
             Some((Fields::Separated(separator), layout)) => Self::of_stream(path, &text, separator, layout),
@@ -191,7 +191,7 @@ impl Sheet {
             rows.push(record.clone());
             Ok(rows.len() < PROFILED)
         })
-        .map_err(|e| e.at(path.display().to_string()))?;
+        .map_err(|(line, e)| at_line(e, path, line))?;
         let grid = Grid { names: layout.names.clone(), rows, semicolons: separator == b';', ..Grid::default() };
         Ok(Self { body: Body::Stream(separator, layout), ..Self::of_grid(path, grid) })
     }
@@ -257,28 +257,36 @@ impl Sheet {
             Body::Grid(rows) => rows.iter().try_for_each(|row| take(row).map(|_| ()))?,
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
-                rows_of(source, *separator, layout, &mut take).map_err(|e| e.at(self.path.display().to_string()))?;
+                rows_of(source, *separator, layout, &mut take).map_err(|(line, e)| at_line(e, &self.path, line))?;
             }
         }
         each(named(cells), lines)
     }
 }
 
-/// The rows of a table of separated fields, until it ends or `each` has enough.
+/// An error of that line; of none where it is 0.
+fn at_line(error: Error, path: &Path, line: usize) -> Error {
+    let path = path.display();
+    error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
+}
+
+/// The rows of a table of separated fields, until it ends or `each` has enough; of an error its line, 0 where `each` refused.
 fn rows_of(
     text: impl std::io::BufRead,
     separator: u8,
     layout: &Layout,
     each: &mut dyn FnMut(&Record) -> Result<bool>,
-) -> Result<()> {
+) -> Result<(), (usize, Error)> {
     let mut reader = text::reader(Lines::of(text), separator);
     let mut bytes = csv::ByteRecord::new();
     let mut record = Record::default();
-    let failed = |e: csv::Error| Error::data(format!("the text cannot be read on: {e}"));
-    while reader.read_byte_record(&mut bytes).map_err(failed)? {
+    let mut last = 0;
+    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read on: {e}")));
+    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, last))? {
         // The place of a record is where the empty lines before it begin.
         let begins = bytes.position().map_or(0, csv::Position::line);
         record.line = begins.max(reader.position().line().saturating_sub(1)) as usize;
+        last = record.line;
         if record.line < layout.first || bytes.get(0).is_some_and(|first| first.starts_with(b"#")) {
             continue;
         }
@@ -290,8 +298,8 @@ fn rows_of(
                 Err(_) => field.push_str(&western(bytes)),
             }
         }
-        let part = layout.part(&mut record, false).map_err(|e| e.at(format!("line {}", record.line)))?;
-        if part == Part::End || !each(&record)? {
+        let part = layout.part(&mut record, false).map_err(|e| (last, e))?;
+        if part == Part::End || !each(&record).map_err(|e| (0, e))? {
             break;
         }
     }

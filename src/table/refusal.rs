@@ -43,14 +43,14 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
 pub(super) fn of_text(text: &str) -> Error {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let shown = foreign::name(&first.chars().take(60).collect::<String>());
-    Error::data(format!("no table was found in this text, which begins `{shown}`")).hint(
+    Error::data(format!("no row of numbers was found in this text, which begins `{shown}`")).hint(
         "batchstep reads CSV, Markdown tables, columns of text, JSON lists of records, and the results of common tools: a row for each size, with its time or rate",
     )
 }
 
 /// The refusal of JSON without a table.
 pub(super) fn of_json(what: &str) -> Error {
-    Error::data(format!("{what}")).hint("batchstep reads JSON as a list of flat objects, one for each measurement: [{\"batch\": 8, \"time_ms\": 5.2}, ...]")
+    Error::data(what.to_string()).hint("batchstep reads JSON as a list of flat objects, one for each measurement: [{\"batch\": 8, \"time_ms\": 5.2}, ...]")
 }
 
 #[cfg(test)]

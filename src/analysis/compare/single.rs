@@ -27,9 +27,9 @@ pub(super) fn judge(differences: &mut [&mut Apart]) -> Result<f64> {
     let half = n / 2 + 1;
     let shortest = apart.windows(half).map(|part| part[half - 1] - part[0]).fold(f64::INFINITY, f64::min);
     let scale = 0.5 * shortest / 0.6745 * (1.0 + 5.0 / (n - 1) as f64);
-    // Values that are written with few digits agree to the last: their scatter is not below the smallest difference that is there.
+    // Values that are written with few digits agree to the last: then their scatter is not below the smallest difference that is there.
     let smallest = apart.iter().map(|apart| apart.abs()).filter(|apart| *apart > 1e-12).fold(f64::INFINITY, f64::min);
-    let error = scale.max(if smallest.is_finite() { 0.5 * smallest } else { 0.0 });
+    let error = if scale > 1e-12 || !smallest.is_finite() { scale } else { 0.5 * smallest };
     let welch = Welch { error, freedom: (n / 2 - 1) as f64 };
     for one in differences {
         one.welch = welch;
@@ -54,6 +54,14 @@ mod tests {
         let (error, p) = judged(&[1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999, 1.4, 1.38, 1.41]).expect("judged");
         assert!(error > 0.0005 && error < 0.01, "{error}");
         assert!(p[7..].iter().all(|p| *p < 1e-3) && p[..7].iter().all(|p| *p > 0.05), "{p:?}");
+    }
+
+    #[test]
+    fn a_difference_of_all_sizes_is_none_of_the_scatter() {
+        let (error, p) = judged(&[0.841, 0.842, 0.84, 0.839, 0.841, 0.843, 0.838, 0.84]).expect("judged");
+        assert!(error < 0.01 && p.iter().all(|p| *p < 1e-3), "{error} {p:?}");
+        let (error, _) = judged(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.02, 1.5]).expect("judged");
+        assert!((error - 0.01).abs() < 1e-3, "half of the smallest difference: {error}");
     }
 
     #[test]
