@@ -9,7 +9,9 @@ pub(super) fn falls(findings: &mut Findings) {
         return;
     }
     let points = std::mem::take(&mut findings.points);
-    for jump in findings.jumps.iter_mut().filter(|jump| jump.relative <= -1.0 || jump.size < 0.0 && -jump.low >= level(jump)) {
+    for jump in
+        findings.jumps.iter_mut().filter(|jump| jump.relative <= -1.0 || jump.size < 0.0 && -jump.low >= level(jump))
+    {
         measure(jump, &points);
     }
     findings.points = points;
@@ -39,10 +41,16 @@ mod tests {
 
     #[test]
     fn no_rate_falls_by_more_than_all_of_it() {
-        let point = |x: f64, center: f64| Point { x, count: 1, center, low: center, high: center, fit: center, off: false };
-        let jump = |size: f64, relative: f64| Jump { low: 1.5 * size, high: 0.5 * size, ..Jump::planted(8.0, size, relative) };
+        let point =
+            |x: f64, center: f64| Point { x, count: 1, center, low: center, high: center, fit: center, off: false };
+        let jump =
+            |size: f64, relative: f64| Jump { low: 1.5 * size, high: 0.5 * size, ..Jump::planted(8.0, size, relative) };
         let points = vec![point(4.0, 2.0), point(8.0, 4.0), point(16.0, 1.0)];
-        let mut found = Findings { points, jumps: vec![jump(-5.0, -1.25), jump(2.0, 1.5), jump(-1.0, -0.25)], ..Findings::default() };
+        let mut found = Findings {
+            points,
+            jumps: vec![jump(-5.0, -1.25), jump(2.0, 1.5), jump(-1.0, -0.25)],
+            ..Findings::default()
+        };
         falls(&mut found);
         let [fell, rose, little] = &found.jumps[..] else { panic!("three jumps") };
         assert_eq!((fell.size, fell.relative), (-3.0, -0.75));

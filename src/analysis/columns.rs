@@ -1,10 +1,10 @@
 //! Which column is what.
 
 use super::Query;
-use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
-use crate::table::{Choice, STEP_TIMES, ambiguous};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
+use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
+use crate::table::{Choice, STEP_TIMES, ambiguous};
 
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];

@@ -35,14 +35,14 @@ use crate::foreign;
 use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
 use crate::table::names;
+pub use crate::table::{Kind, Query, Size};
 use columns::Columns;
 pub use command::again;
 use gathering::Gathering;
 use goal::Asked;
 pub use goal::Goal;
-pub use crate::table::{Kind, Query, Size};
-use sizes::Sizes;
 pub use sheets::columns_apart;
+use sizes::Sizes;
 pub use sources::run_names;
 
 /// One measured step, with what was in force.

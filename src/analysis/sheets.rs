@@ -45,7 +45,8 @@ pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Se
 
 /// The series of two columns of values of one table, which are compared like two runs; `None` of any other.
 pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
-    let column = |series: &Series| series.group.last().filter(|(name, _)| name == VALUES).map(|(_, value)| value.clone());
+    let column =
+        |series: &Series| series.group.last().filter(|(name, _)| name == VALUES).map(|(_, value)| value.clone());
     let mut columns: Vec<String> = Vec::new();
     for series in all {
         let own = column(series)?;
@@ -65,8 +66,10 @@ pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
 
 /// What was read as what, and what was not read.
 fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, found: &[Series]) -> Vec<String> {
-    let quoted = |names: &[String]| names.iter().map(|name| format!("`{}`", foreign::name(name))).collect::<Vec<_>>().join(", ");
-    let mut by: Vec<String> = found.first().map(|series| series.group.iter().map(|(name, _)| name.clone()).collect()).unwrap_or_default();
+    let quoted =
+        |names: &[String]| names.iter().map(|name| format!("`{}`", foreign::name(name))).collect::<Vec<_>>().join(", ");
+    let mut by: Vec<String> =
+        found.first().map(|series| series.group.iter().map(|(name, _)| name.clone()).collect()).unwrap_or_default();
     by.retain(|name| name != VALUES);
     let series = match (found.len(), by.is_empty()) {
         (0 | 1, _) => String::new(),

@@ -41,7 +41,9 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         refuse_early(path, run)?;
     }
     if args.format == Form::Json && runs.len() != 2 {
-        return Err(Error::spec("JSON is written of two runs, or of two columns of a table").at("--format").hint("compare them two by two"));
+        return Err(Error::spec("JSON is written of two runs, or of two columns of a table")
+            .at("--format")
+            .hint("compare them two by two"));
     }
     match &runs[..] {
         [one] => engines(args, one, &rules),

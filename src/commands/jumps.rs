@@ -26,7 +26,8 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
-            let read_as: String = subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
+            let read_as: String =
+                subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
             print(&(read_as + &tables(&found, &controls) + &reasons(&found, &explained)));
         }
     }

@@ -147,7 +147,12 @@ impl Table {
     ///
     /// # Errors
     /// As [`Sheet::scan`].
-    pub fn scan_sheet(sheet: &Sheet, path: &Path, wanted: &[&str], each: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
+    pub fn scan_sheet(
+        sheet: &Sheet,
+        path: &Path,
+        wanted: &[&str],
+        each: &mut dyn FnMut(Self) -> Result<()>,
+    ) -> Result<()> {
         sheet.scan(wanted, &mut |columns, lines| {
             let columns = columns.into_iter().map(|(name, cells)| (name, Values::Cells(cells))).collect();
             let (first_line, rows) = (lines.first().copied().unwrap_or(2), lines.len());

@@ -27,7 +27,8 @@ impl Notation {
         let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
         let in_name = unit(&Reading::of(name).unit);
         let mut rests = parts.map(|parts| parts.rest);
-        let first = rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
+        let first =
+            rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
         let shared = first.filter(|first| in_name.is_none() && rests.all(|rest| rest == *first)).map(str::to_string);
         let in_cells = || cells.filter_map(Parts::of).find_map(|parts| unit_of(parts.rest));
         Self { comma, unit: in_name.or_else(in_cells), shared }
@@ -157,7 +158,8 @@ fn behind(rest: &str) -> &str {
 /// Whether a cell is a number, perhaps with a unit.
 pub(super) fn is_number(text: &str) -> bool {
     let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
-    Parts::of(text).is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
+    Parts::of(text)
+        .is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
 }
 
 /// Whether a text is a number and nothing else.
@@ -168,8 +170,31 @@ pub(super) fn is_bare_number(text: &str) -> bool {
 /// Whether a cell says that there is no value.
 pub(super) fn is_missing(text: &str) -> bool {
     const WORDS: &[&str] = &[
-        "", "-", "--", "—", "–", "na", "n/a", "nan", "null", "none", "inf", "-inf", "oom", "error", "err", "fail", "failed", "timeout",
-        "skip", "skipped", "crash", "x", "?", "out of memory", "tbd",
+        "",
+        "-",
+        "--",
+        "—",
+        "–",
+        "na",
+        "n/a",
+        "nan",
+        "null",
+        "none",
+        "inf",
+        "-inf",
+        "oom",
+        "error",
+        "err",
+        "fail",
+        "failed",
+        "timeout",
+        "skip",
+        "skipped",
+        "crash",
+        "x",
+        "?",
+        "out of memory",
+        "tbd",
     ];
     WORDS.contains(&&text.trim().to_lowercase()[..])
 }

@@ -34,25 +34,107 @@ pub struct Choice {
 
 /// Names of the time under which others write it, in order of preference.
 pub const STEP_TIMES: &[&str] = &[
-    "step_time", "time", "batch_time", "iteration_time", "iter_time", "train_time", "latency", "duration", "elapsed", "wall_time", "seconds",
-    "mean", "median",
+    "step_time",
+    "time",
+    "batch_time",
+    "iteration_time",
+    "iter_time",
+    "train_time",
+    "latency",
+    "duration",
+    "elapsed",
+    "wall_time",
+    "seconds",
+    "mean",
+    "median",
 ];
 /// Words of columns that number repetitions.
 const REPEATS: &[&str] = &[
-    "run", "rep", "reps", "repeat", "repetition", "repetition_index", "trial", "iter", "iters", "iteration", "iterations", "sample", "samples",
-    "seed", "fold", "attempt", "index", "idx", "id", "row", "cnt", "count", "block", "order", "visit", "pid", "wrong", "unnamed_0", "warmup", "outlier", "status",
+    "run",
+    "rep",
+    "reps",
+    "repeat",
+    "repetition",
+    "repetition_index",
+    "trial",
+    "iter",
+    "iters",
+    "iteration",
+    "iterations",
+    "sample",
+    "samples",
+    "seed",
+    "fold",
+    "attempt",
+    "index",
+    "idx",
+    "id",
+    "row",
+    "cnt",
+    "count",
+    "block",
+    "order",
+    "visit",
+    "pid",
+    "wrong",
+    "unnamed_0",
+    "warmup",
+    "outlier",
+    "status",
 ];
 /// What counts the way of a run: the x where nothing else is.
 const STEPS: &[&str] = &["step", "global_step", "_step", "steps", "epoch", "iteration", "iter", "line"];
 /// Texts that tell nothing apart.
 const REMARKS: &[&str] = &[
-    "note", "notes", "comment", "comments", "remark", "remarks", "error", "status", "date", "datetime", "timestamp", "commit", "hash", "unit",
-    "units", "command", "cmd", "message", "result", "version", "started", "finished", "host", "hostname",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "remark",
+    "remarks",
+    "error",
+    "status",
+    "date",
+    "datetime",
+    "timestamp",
+    "commit",
+    "hash",
+    "unit",
+    "units",
+    "command",
+    "cmd",
+    "message",
+    "result",
+    "version",
+    "started",
+    "finished",
+    "host",
+    "hostname",
 ];
 /// Words of the column that stands for several like it, and of those that stand for less.
 const TYPICAL: &[&str] = &["avg", "average", "mean", "typical"];
-const EXTREME: &[&str] =
-    &["min", "max", "peak", "best", "worst", "p50", "p90", "p95", "p99", "p75", "p10", "p20", "p80", "p25", "percentile", "first", "last", "median", "low", "high"];
+const EXTREME: &[&str] = &[
+    "min",
+    "max",
+    "peak",
+    "best",
+    "worst",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "p75",
+    "p10",
+    "p20",
+    "p80",
+    "p25",
+    "percentile",
+    "first",
+    "last",
+    "median",
+    "low",
+    "high",
+];
 
 /// So many columns are named in a message, with so many letters each.
 const SHOWN: usize = 12;
@@ -90,9 +172,13 @@ impl Seen {
     /// Seconds or milliseconds since 1970, in the order of the rows.
     fn is_time_stamp(&self) -> bool {
         let plain = plain(&self.name);
-        let named = ["timestamp", "wall_time", "wall time", "date", "started", "_timestamp"].iter().any(|word| plain.contains(word));
+        let named = ["timestamp", "wall_time", "wall time", "date", "started", "_timestamp"]
+            .iter()
+            .any(|word| plain.contains(word));
         let known = self.numbers.iter().filter(|number| number.is_finite());
-        let since_1970 = |number: &f64| (1e9..1e10).contains(number) || (1e12..1e13).contains(number) || (1e18..1e19).contains(number);
+        let since_1970 = |number: &f64| {
+            (1e9..1e10).contains(number) || (1e12..1e13).contains(number) || (1e18..1e19).contains(number)
+        };
         named && self.is_sorted() && self.varies() || known.clone().all(since_1970) && known.count() > 0
     }
 
@@ -129,7 +215,9 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
     let said: Vec<Kind> = readings.iter().filter_map(|reading| reading.kind).collect();
     if query.kind.is_none() && said.windows(2).any(|pair| pair[0] != pair[1]) {
         let message = format!("{} are times and rates, which do not go together", listed(&ys));
-        return Err(Error::data(message).hint("name columns of one kind with `--y`, or say `--y-kind time` or `--y-kind rate`"));
+        return Err(
+            Error::data(message).hint("name columns of one kind with `--y`, or say `--y-kind time` or `--y-kind rate`")
+        );
     }
     let is_provider = readings.iter().any(Reading::is_provider);
     let guess = if is_provider { Kind::Rate } else { Kind::Time };
@@ -140,7 +228,10 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
         named(profile, name, "--group")?;
     }
     let keys = match &query.group {
-        Some(group) => group.iter().map(|name| named(profile, name, "--group").map(|seen| seen.name.clone())).collect::<Result<_>>()?,
+        Some(group) => group
+            .iter()
+            .map(|name| named(profile, name, "--group").map(|seen| seen.name.clone()))
+            .collect::<Result<_>>()?,
         None => keys_of(profile, &x, &ys),
     };
     Ok(Choice { x, ys, kind, is_guess, keys })
@@ -155,7 +246,9 @@ fn asked_for(profile: &Profile, asked: &str) -> Result<Vec<String>> {
 /// A column by its name, or by its name without the unit that its cells have.
 fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p Seen> {
     let exact = profile.columns.iter().find(|column| column.name == name);
-    exact.or_else(|| profile.columns.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" ("))))
+    exact.or_else(|| {
+        profile.columns.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" (")))
+    })
 }
 
 fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
@@ -235,7 +328,9 @@ fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints, ys: &[Str
     match (&plain[..], &whole[..], &derived[..]) {
         ([one], _, _) if values_left => return Ok(one),
         (_, [one], _) => return Ok(one),
-        ([first, others @ ..], _, _) if first.is_sorted() && !others.is_empty() && !others.iter().any(|other| other.is_sorted()) => {
+        ([first, others @ ..], _, _)
+            if first.is_sorted() && !others.is_empty() && !others.iter().any(|other| other.is_sorted()) =>
+        {
             return Ok(first);
         }
         ([], _, [first, ..]) => return Ok(first),
@@ -254,7 +349,10 @@ fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints, ys: &[Str
         return Err(ambiguous("size", &names, "--x"));
     }
     let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
-    let error = Error::data(format!("no column looks like the batch size, or another size; the columns are: {}", shown(&names)));
+    let error = Error::data(format!(
+        "no column looks like the batch size, or another size; the columns are: {}",
+        shown(&names)
+    ));
     Err(match columns.len() {
         0 | 1 => error.hint("a table needs a column of sizes and a column of times or rates, with a row for each size"),
         _ => error.hint("name it with `--x COLUMN`"),
@@ -268,42 +366,59 @@ fn plain_of(seen: &Seen) -> String {
 /// Whether a name says that a column was measured.
 fn is_value(column: &Seen) -> bool {
     let reading = Reading::of(&column.name);
-    reading.kind.is_some() || reading.may_be(Kind::Time) || reading.is_scatter() || STEP_TIMES.contains(&&reading.stem[..])
+    reading.kind.is_some()
+        || reading.may_be(Kind::Time)
+        || reading.is_scatter()
+        || STEP_TIMES.contains(&&reading.stem[..])
 }
 
 /// Of several sizes the first, where they are the same in every row or one follows from the other; else the one with the most values, where it
 /// has at least twice as many as the next.
 fn decide<'p>(first: &'p Seen, others: &[&'p Seen]) -> Result<&'p Seen> {
     let pairs = |a: &Seen, b: &Seen| {
-        let pairs: BTreeSet<(u64, u64)> = a.numbers.iter().zip(&b.numbers).map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
+        let pairs: BTreeSet<(u64, u64)> =
+            a.numbers.iter().zip(&b.numbers).map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
         let values = |seen: &Seen| seen.numbers.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
         pairs.len() == values(a) && pairs.len() == values(b)
     };
     if others.iter().all(|other| pairs(first, other)) {
         return Ok(first);
     }
-    let count = |seen: &Seen| seen.numbers.iter().filter(|value| value.is_finite()).map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
+    let count = |seen: &Seen| {
+        seen.numbers
+            .iter()
+            .filter(|value| value.is_finite())
+            .map(|value| value.to_bits())
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
     let mut all: Vec<&Seen> = std::iter::once(first).chain(others.iter().copied()).collect();
     all.sort_by_key(|seen| std::cmp::Reverse(count(seen)));
     if count(all[0]) >= 2 * count(all[1]) {
         return Ok(all[0]);
     }
-    let names: Vec<String> = std::iter::once(first).chain(others.iter().copied()).map(|seen| seen.name.clone()).collect();
+    let names: Vec<String> =
+        std::iter::once(first).chain(others.iter().copied()).map(|seen| seen.name.clone()).collect();
     Err(ambiguous("size", &names, "--x"))
 }
 
 /// The message where several columns may be meant.
 pub fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    Error::data(format!("several columns could be the {what}: {}", shown(&names))).hint(format!("name one with `{flag} COLUMN`"))
+    Error::data(format!("several columns could be the {what}: {}", shown(&names)))
+        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 /// The columns of times or rates: the usual names of times, then any rates, then what else may be times, then what is left.
 fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
-    let fits = |reading: &Reading, kind: Kind| asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind);
+    let fits = |reading: &Reading, kind: Kind| {
+        asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
+    };
     let hinted: Vec<String> = columns
         .iter()
-        .filter(|column| hints.y.iter().any(|name| column.name == *name || column.name.starts_with(&format!("{name} ("))))
+        .filter(|column| {
+            hints.y.iter().any(|name| column.name == *name || column.name.starts_with(&format!("{name} (")))
+        })
         .filter(|column| asked.is_none_or(|asked| Reading::of(&column.name).kind.is_none_or(|said| said == asked)))
         .map(|column| column.name.clone())
         .collect();
@@ -311,9 +426,11 @@ fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>
         return Ok(hinted);
     }
     let usable = |column: &&&Seen| !column.is_time_stamp() && !column.is_repeat() && !is_setting(&column.name);
-    let read: Vec<(&Seen, Reading)> = columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
+    let read: Vec<(&Seen, Reading)> =
+        columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
     let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
-    if let Some((seen, reading)) = STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, Kind::Time)) {
+    if let Some((seen, reading)) = STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, Kind::Time))
+    {
         let alike = read.iter().filter(|(_, other)| other.unit == reading.unit && numbered(&reading.stem, &other.stem));
         let alike: Vec<String> = alike.map(|(seen, _)| seen.name.clone()).collect();
         return Ok(if alike.is_empty() { vec![seen.name.clone()] } else { alike });
@@ -325,7 +442,11 @@ fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>
         }
     }
     let is_left = |(column, reading): &&(&Seen, Reading)| {
-        reading.kind.is_none() && !reading.is_scatter() && !is_size(&column.name) && !is_batch_size(&column.name) && !column.name.ends_with(" (number)")
+        reading.kind.is_none()
+            && !reading.is_scatter()
+            && !is_size(&column.name)
+            && !is_batch_size(&column.name)
+            && !column.name.ends_with(" (number)")
     };
     let left: Vec<&(&Seen, Reading)> = read.iter().filter(is_left).collect();
     if !left.is_empty() {
@@ -333,7 +454,8 @@ fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>
     }
     let what = asked.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
     let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
-    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names))).hint("name it with `--y COLUMN`"))
+    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
+        .hint("name it with `--y COLUMN`"))
 }
 
 /// Whether a name is another one with a number: `time` and `time 2`.
@@ -343,7 +465,8 @@ fn numbered(stem: &str, other: &str) -> bool {
 
 /// Of columns that may all be the values those that stand for the others: means rather than extremes, and of one unit.
 fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>> {
-    let holds = |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));
+    let holds =
+        |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));
     if found.iter().any(|one| holds(one, TYPICAL)) {
         found.retain(|one| holds(one, TYPICAL));
     } else if found.iter().any(|one| !holds(one, EXTREME)) {
@@ -356,8 +479,13 @@ fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>>
     let mut by_unit: BTreeMap<&str, usize> = BTreeMap::new();
     found.iter().for_each(|(_, reading)| *by_unit.entry(&reading.unit).or_default() += 1);
     let most = by_unit.values().copied().max().unwrap_or(0);
-    let unit = found.iter().map(|(_, reading)| reading.unit.clone()).find(|unit| by_unit[&unit[..]] == most).unwrap_or_default();
-    let names: Vec<String> = found.iter().filter(|(_, reading)| reading.unit == unit).map(|(seen, _)| seen.name.clone()).collect();
+    let unit = found
+        .iter()
+        .map(|(_, reading)| reading.unit.clone())
+        .find(|unit| by_unit[&unit[..]] == most)
+        .unwrap_or_default();
+    let names: Vec<String> =
+        found.iter().filter(|(_, reading)| reading.unit == unit).map(|(seen, _)| seen.name.clone()).collect();
     if names.len() > MOST_VALUES { Err(ambiguous(&format!("measured {what}"), &names, "--y")) } else { Ok(names) }
 }
 

@@ -71,7 +71,9 @@ impl Grid {
         let (Some(unit), Some(value)) = (find(UNITS), find(VALUES)) else { return };
         for row in &mut self.rows {
             let unit = row.fields.get(unit).cloned().unwrap_or_default();
-            if let Some(value) = row.fields.get_mut(value).filter(|value| super::cell::is_bare_number(value) && !unit.is_empty()) {
+            if let Some(value) =
+                row.fields.get_mut(value).filter(|value| super::cell::is_bare_number(value) && !unit.is_empty())
+            {
                 value.push_str(&format!(" {unit}"));
             }
         }
@@ -83,7 +85,11 @@ impl Grid {
         self.hints = Hints { x: vec!["test (number)"], y: vec!["t/s"] };
         if self.cells(test).any(|cell| cell.contains(" @ d")) {
             let bare = |cell: &&mut String| !cell.contains(" @ d");
-            self.rows.iter_mut().filter_map(|row| row.fields.get_mut(test)).filter(bare).for_each(|cell| cell.push_str(" @ d0"));
+            self.rows
+                .iter_mut()
+                .filter_map(|row| row.fields.get_mut(test))
+                .filter(bare)
+                .for_each(|cell| cell.push_str(" @ d0"));
         }
     }
 }
@@ -106,18 +112,24 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
     let mut before = layout.first;
     for record in records.iter_mut().filter(|record| record.line >= layout.first) {
-        let apart = (before..record.line.saturating_sub(1)).any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
+        let apart = (before..record.line.saturating_sub(1))
+            .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             Part::Row => grid.rows.push(record.clone()),
             Part::End => {
-                grid.notes.push(format!("the table ends before line {}: what follows is text or another table, and is left out", record.line));
+                grid.notes.push(format!(
+                    "the table ends before line {}: what follows is text or another table, and is left out",
+                    record.line
+                ));
                 break;
             }
         }
     }
     if grid.rows.is_empty() {
-        return Err(here(Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns")));
+        return Err(here(
+            Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns"),
+        ));
     }
     Ok(grid.in_order())
 }

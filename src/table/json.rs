@@ -23,7 +23,10 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`crate::error::Kind::Data`] where there is none in it.
 pub(super) fn grid(text: &str) -> Result<Option<Grid>> {
-    let lines: Vec<Value> = text.lines().filter_map(|line| line.trim_start().starts_with('{').then(|| serde_json::from_str(line.trim()).ok())?).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .filter_map(|line| line.trim_start().starts_with('{').then(|| serde_json::from_str(line.trim()).ok())?)
+        .collect();
     if !is_document(text.as_bytes()) && lines.len() < 3 {
         return Ok(None);
     }
@@ -60,8 +63,12 @@ fn rows(value: &Value, depth: usize) -> Option<Vec<Row>> {
         Value::Array(items) if items.iter().all(Value::is_array) => listed(items),
         Value::Object(object) => of_columns(object).or_else(|| of_map(object)).or_else(|| {
             let inner = object.values().filter(|value| value.is_array() || value.is_object());
-            let found = (depth < DEEPEST).then(|| inner.filter_map(|value| rows(value, depth + 1)).max_by_key(Vec::len));
-            found.flatten().filter(|rows| rows.len() > 1).or_else(|| Some(exploded(object)).filter(|rows| depth == 0 && rows[0].len() > 1))
+            let found =
+                (depth < DEEPEST).then(|| inner.filter_map(|value| rows(value, depth + 1)).max_by_key(Vec::len));
+            found
+                .flatten()
+                .filter(|rows| rows.len() > 1)
+                .or_else(|| Some(exploded(object)).filter(|rows| depth == 0 && rows[0].len() > 1))
         }),
         _ => None,
     }
@@ -74,7 +81,9 @@ fn listed(items: &[Value]) -> Option<Vec<Row>> {
     let names: Vec<String> = match named {
         true => first.iter().map(said).collect(),
         // As TensorBoard exports them.
-        false if first.len() == 3 && first[0].as_f64().is_some_and(|time| time > 1e9) => ["Wall time", "Step", "Value"].map(str::to_string).to_vec(),
+        false if first.len() == 3 && first[0].as_f64().is_some_and(|time| time > 1e9) => {
+            ["Wall time", "Step", "Value"].map(str::to_string).to_vec()
+        }
         false => (1..=first.len()).map(|at| format!("column {at}")).collect(),
     };
     let row = |item: &Value| names.iter().cloned().zip(item.as_array().into_iter().flatten().map(said)).collect();
@@ -121,7 +130,21 @@ fn of_map(object: &Map<String, Value>) -> Option<Vec<Row>> {
 
 /// The rows of one object: one, or one for each repetition where it has lists of them.
 fn exploded(object: &Map<String, Value>) -> Vec<Row> {
-    const REPETITIONS: &[&str] = &["times", "samples", "data", "raw", "latencies", "values", "runs", "rawdata", "measurements", "times_ms", "times_s", "latencies_ms", "raw_data"];
+    const REPETITIONS: &[&str] = &[
+        "times",
+        "samples",
+        "data",
+        "raw",
+        "latencies",
+        "values",
+        "runs",
+        "rawdata",
+        "measurements",
+        "times_ms",
+        "times_s",
+        "latencies_ms",
+        "raw_data",
+    ];
     let plain = flat(object);
     let list = object.iter().find_map(|(name, value)| {
         let items = value.as_array()?.iter().filter(|item| item.is_number()).collect::<Vec<_>>();
@@ -187,7 +210,10 @@ mod tests {
         }
         assert_eq!(read(r#"{"4": 1.5, "8": 2.5, "16": 3.5}"#).0, "size,value");
         assert_eq!(read(r#"[{"n": 4, "times": [1.5, 1.6]}]"#).1, ["4,1.5", "4,1.6"]);
-        assert_eq!(read(r#"[{"cfg": {"n": 4}, "shape": [4, 8], "x": [{}]}]"#), ("cfg.n,shape".into(), vec!["4,[4, 8]".into()]));
+        assert_eq!(
+            read(r#"[{"cfg": {"n": 4}, "shape": [4, 8], "x": [{}]}]"#),
+            ("cfg.n,shape".into(), vec!["4,[4, 8]".into()])
+        );
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl Layout {
         if let Some(at) = named {
             return found(names(&records[at], fields), at + 1, false);
         }
-        let comment = comments.iter().rev().find(|comment| comment.line < records[data].line && comment.fields.len() == fields);
+        let comment =
+            comments.iter().rev().find(|comment| comment.line < records[data].line && comment.fields.len() == fields);
         if let Some(comment) = comment.filter(|comment| !comment.fields.iter().any(|name| is_bare_number(name))) {
             return found(names(comment, fields), data, false);
         }
@@ -68,9 +69,11 @@ impl Layout {
         if let Some(before) = before.filter(|before| is_aligned && fields > 2 && is_header(before)) {
             return found(names(before, fields - 1), data, true);
         }
-        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
+        let before =
+            data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
         if let Some(before) = before.filter(|_| !is_aligned) {
-            return found(names(before, before.fields.len()), data, false).map(|found| Self { fields: before.fields.len(), ..found });
+            return found(names(before, before.fields.len()), data, false)
+                .map(|found| Self { fields: before.fields.len(), ..found });
         }
         found((1..=fields).map(|at| format!("column {at}")).collect(), data, false)
     }
@@ -81,9 +84,14 @@ impl Layout {
     /// [`crate::error::Kind::Data`] where it has more fields than the names, and all are numbers.
     pub fn part(&self, record: &mut Record, apart: bool) -> Result<Part> {
         let count = record.fields.len();
-        let starts_as_row = record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
+        let starts_as_row =
+            record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
         if count == self.fields {
-            if !starts_as_row && is_header(record) && record.fields.iter().all(|field| !is_missing(field)) && self.ends(record) {
+            if !starts_as_row
+                && is_header(record)
+                && record.fields.iter().all(|field| !is_missing(field))
+                && self.ends(record)
+            {
                 return Ok(Part::End);
             }
         } else {
@@ -135,7 +143,10 @@ fn is_header(record: &Record) -> bool {
         return true;
     }
     let sizes: Vec<f64> = rest.iter().filter_map(|field| field.parse().ok()).collect();
-    sizes.len() >= FEWEST_SIZES && sizes.len() == rest.len() && sizes.iter().all(|size| size.fract() == 0.0) && sizes.is_sorted_by(|a, b| a < b)
+    sizes.len() >= FEWEST_SIZES
+        && sizes.len() == rest.len()
+        && sizes.iter().all(|size| size.fract() == 0.0)
+        && sizes.is_sorted_by(|a, b| a < b)
 }
 
 fn names(record: &Record, fields: usize) -> Vec<String> {
@@ -144,7 +155,10 @@ fn names(record: &Record, fields: usize) -> Vec<String> {
 
 /// A name without marks of comments, bold type, and more than one blank in a row.
 pub(super) fn cleaned(name: &str) -> String {
-    let name = name.trim().trim_start_matches('#').trim_matches(|letter: char| letter.is_whitespace() || "*`\"".contains(letter));
+    let name = name
+        .trim()
+        .trim_start_matches('#')
+        .trim_matches(|letter: char| letter.is_whitespace() || "*`\"".contains(letter));
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -168,10 +182,8 @@ mod tests {
     use super::*;
 
     fn records(lines: &[&str]) -> Vec<Record> {
-        let record = |(at, line): (usize, &&str)| Record {
-            line: at + 1,
-            fields: line.split(',').map(str::to_string).collect(),
-        };
+        let record =
+            |(at, line): (usize, &&str)| Record { line: at + 1, fields: line.split(',').map(str::to_string).collect() };
         lines.iter().enumerate().map(record).collect()
     }
 

@@ -20,14 +20,22 @@ fn mlperf(text: &str) -> Option<Grid> {
     for entry in &entries {
         let (key, value) = (entry.get("key").map(said).unwrap_or_default(), entry.get("value"));
         let time = entry.get("time_ms").and_then(Value::as_f64);
-        let epoch = || entry.get("metadata").and_then(|facts| facts.get("epoch_num").or(facts.get("step")).or(facts.get("samples_count"))).map(said).unwrap_or_default();
-        let throughput = value.and_then(|value| value.get("throughput").or(Some(value).filter(|_| key == "throughput")));
+        let epoch = || {
+            entry
+                .get("metadata")
+                .and_then(|facts| facts.get("epoch_num").or(facts.get("step")).or(facts.get("samples_count")))
+                .map(said)
+                .unwrap_or_default()
+        };
+        let throughput =
+            value.and_then(|value| value.get("throughput").or(Some(value).filter(|_| key == "throughput")));
         match (&key[..], throughput) {
             ("global_batch_size", _) => batch = value.map(said).unwrap_or_default(),
             ("epoch_start" | "block_start", _) => epoch_began = time,
             ("epoch_stop" | "block_stop", _) => {
                 if let (Some(began), Some(ended)) = (epoch_began.take(), time) {
-                    let row = [("batch_size", batch.clone()), ("epoch", epoch()), ("time_ms", (ended - began).to_string())];
+                    let row =
+                        [("batch_size", batch.clone()), ("epoch", epoch()), ("time_ms", (ended - began).to_string())];
                     epochs.push(row.map(|(name, value)| (name.to_string(), value)).to_vec());
                 }
             }
@@ -48,11 +56,19 @@ fn trtexec(text: &str) -> Option<Grid> {
     let (mut size, mut rows) = (String::new(), Vec::new());
     for line in text.lines() {
         if line.contains("RUNNING TensorRT.trtexec") {
-            let option = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_string);
-            size = option("--batch=").or_else(|| option("--shapes=")).or_else(|| option("--optShapes=")).unwrap_or_default();
+            let option =
+                |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_string);
+            size = option("--batch=")
+                .or_else(|| option("--shapes="))
+                .or_else(|| option("--optShapes="))
+                .unwrap_or_default();
         } else if let Some((_, times)) = line.split_once("GPU Compute Time:") {
             let mean = times.split(',').find_map(|part| part.trim().strip_prefix("mean = ")).unwrap_or_default();
-            rows.push([("size", size.clone()), ("GPU compute time", mean.trim().to_string())].map(|(name, value)| (name.to_string(), value)).to_vec());
+            rows.push(
+                [("size", size.clone()), ("GPU compute time", mean.trim().to_string())]
+                    .map(|(name, value)| (name.to_string(), value))
+                    .to_vec(),
+            );
         }
     }
     let hints = Hints { x: vec!["size", "size (number)"], y: vec!["GPU compute time"] };
@@ -71,9 +87,14 @@ mod tests {
     #[test]
     fn logs_of_mlperf_and_trtexec_are_tables() {
         let line = |key: &str, time: u32, value: &str| {
-            format!(":::MLLOG {{\"key\": \"{key}\", \"time_ms\": {time}, \"value\": {value}, \"metadata\": {{\"epoch_num\": 3}}}}\n")
+            format!(
+                ":::MLLOG {{\"key\": \"{key}\", \"time_ms\": {time}, \"value\": {value}, \"metadata\": {{\"epoch_num\": 3}}}}\n"
+            )
         };
-        let epochs = line("global_batch_size", 1, "64") + "noise\n" + &line("epoch_start", 10, "null") + &line("epoch_stop", 35, "null");
+        let epochs = line("global_batch_size", 1, "64")
+            + "noise\n"
+            + &line("epoch_start", 10, "null")
+            + &line("epoch_stop", 35, "null");
         assert_eq!(read(&epochs), ("batch_size,epoch,time_ms".into(), vec!["64,3,25".into()]));
         let rates = line("global_batch_size", 1, "64") + &line("tracked_stats", 5, "{\"throughput\": 812.5}");
         assert_eq!(read(&rates), ("batch_size,step,samples/s".into(), vec!["64,3,812.5".into()]));

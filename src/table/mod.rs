@@ -236,8 +236,13 @@ impl Sheet {
     ///
     /// # Errors
     /// As [`Sheet::open`]; what `each` refuses.
-    pub fn scan(&self, wanted: &[&str], each: &mut dyn FnMut(Vec<(String, Cells)>, Vec<usize>) -> Result<()>) -> Result<()> {
-        let columns: Vec<usize> = wanted.iter().filter_map(|name| self.names.iter().position(|own| own == name)).collect();
+    pub fn scan(
+        &self,
+        wanted: &[&str],
+        each: &mut dyn FnMut(Vec<(String, Cells)>, Vec<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let columns: Vec<usize> =
+            wanted.iter().filter_map(|name| self.names.iter().position(|own| own == name)).collect();
         let empty = || -> Vec<Cells> {
             columns.iter().map(|&at| Cells { notation: self.notations[at].clone(), ..Cells::default() }).collect()
         };

@@ -73,18 +73,79 @@ pub(super) const UNITS: &[Unit] = &[
 const PER_SECOND: &[&str] = &["_per_s", "_per_sec", "_per_second"];
 /// Names of rates without a unit.
 const RATES: &[&str] = &[
-    "throughput", "bandwidth", "busbw", "algbw", "bw", "rate", "msgrate", "perf", "performance", "speed", "speedup", "flops",
-    "flop_s", "tops", "gops", "mops", "kops", "ops", "iops", "nps", "ts", "mfu", "hfu", "goodput", "hz", "mpps",
+    "throughput",
+    "bandwidth",
+    "busbw",
+    "algbw",
+    "bw",
+    "rate",
+    "msgrate",
+    "perf",
+    "performance",
+    "speed",
+    "speedup",
+    "flops",
+    "flop_s",
+    "tops",
+    "gops",
+    "mops",
+    "kops",
+    "ops",
+    "iops",
+    "nps",
+    "ts",
+    "mfu",
+    "hfu",
+    "goodput",
+    "hz",
+    "mpps",
 ];
 /// Libraries and languages of kernels.
 const PROVIDERS: &[&str] = &[
-    "cublas", "cublaslt", "cudnn", "cutlass", "rocblas", "hipblaslt", "triton", "torch", "pytorch", "naive", "flash", "fa2", "fa3",
-    "cute", "tilelang", "liger", "apex", "xformers", "jax",
+    "cublas",
+    "cublaslt",
+    "cudnn",
+    "cutlass",
+    "rocblas",
+    "hipblaslt",
+    "triton",
+    "torch",
+    "pytorch",
+    "naive",
+    "flash",
+    "fa2",
+    "fa3",
+    "cute",
+    "tilelang",
+    "liger",
+    "apex",
+    "xformers",
+    "jax",
 ];
 /// Words in the names of times that are none of the usual names of a step's.
 const TIMES: &[&str] = &["time", "latency", "duration", "elapsed", "runtime", "walltime", "ttft", "tpot", "itl"];
 /// Words in the names of columns that describe the scatter of another one.
-const SCATTER: &[&str] = &["std", "stddev", "stdev", "sd", "sem", "stderr", "var", "variance", "cv", "error", "err", "ratio", "spread", "ci", "ci95", "iqr", "mad", "allocated", "deviation"];
+const SCATTER: &[&str] = &[
+    "std",
+    "stddev",
+    "stdev",
+    "sd",
+    "sem",
+    "stderr",
+    "var",
+    "variance",
+    "cv",
+    "error",
+    "err",
+    "ratio",
+    "spread",
+    "ci",
+    "ci95",
+    "iqr",
+    "mad",
+    "allocated",
+    "deviation",
+];
 
 /// Words in the names of columns that hold what a model says.
 const FORECASTS: &[&str] = &["forecast", "predicted", "prediction"];
@@ -255,12 +316,32 @@ pub struct Size {
 }
 
 /// Names of the batch size, in order of preference.
-pub(super) const BATCH_SIZES: &[&str] =
-    &[
-        "batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch", "micro_batch_size", "microbatch_size",
-        "micro_batch", "mbs", "global_batch_size", "gbs", "n_batch", "nbatch", "num_batch", "b", "train_batch_size", "local_batch_size",
-        "per_device_batch_size", "batches", "n_seqs", "num_seqs", "max_num_seqs",
-    ];
+pub(super) const BATCH_SIZES: &[&str] = &[
+    "batch_size",
+    "batchsize",
+    "batch",
+    "bs",
+    "mini_batch_size",
+    "minibatch_size",
+    "mini_batch",
+    "micro_batch_size",
+    "microbatch_size",
+    "micro_batch",
+    "mbs",
+    "global_batch_size",
+    "gbs",
+    "n_batch",
+    "nbatch",
+    "num_batch",
+    "b",
+    "train_batch_size",
+    "local_batch_size",
+    "per_device_batch_size",
+    "batches",
+    "n_seqs",
+    "num_seqs",
+    "max_num_seqs",
+];
 const TOKENS: &[&str] =
     &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
 const LENGTHS: &[&str] = &[
@@ -286,25 +367,115 @@ const LENGTHS: &[&str] = &[
     "kv_length",
 ];
 const SIZES: &[&str] = &[
-    "size", "m", "n", "k", "matrix_size", "problem_size", "message_size", "num_elements", "elements", "numel", "dim", "bytes",
-    "data_set", "dataset_size", "working_set", "footprint", "shape", "length", "len", "ctx", "context", "n_ctx", "n_kv", "kv",
-    "kv_len", "n_depth", "depth", "n_prompt", "n_gen", "prompt", "hidden", "hidden_size", "hidden_dim", "width", "height", "image_size",
-    "resolution", "dims", "dimension", "rows", "cols", "columns", "side", "nnz", "message", "msg_size", "buffer_size",
-    "block_size", "tile_size", "payload", "chunk_size", "pp", "tg", "isl", "osl", "input_size", "vector_size", "array_size",
+    "size",
+    "m",
+    "n",
+    "k",
+    "matrix_size",
+    "problem_size",
+    "message_size",
+    "num_elements",
+    "elements",
+    "numel",
+    "dim",
+    "bytes",
+    "data_set",
+    "dataset_size",
+    "working_set",
+    "footprint",
+    "shape",
+    "length",
+    "len",
+    "ctx",
+    "context",
+    "n_ctx",
+    "n_kv",
+    "kv",
+    "kv_len",
+    "n_depth",
+    "depth",
+    "n_prompt",
+    "n_gen",
+    "prompt",
+    "hidden",
+    "hidden_size",
+    "hidden_dim",
+    "width",
+    "height",
+    "image_size",
+    "resolution",
+    "dims",
+    "dimension",
+    "rows",
+    "cols",
+    "columns",
+    "side",
+    "nnz",
+    "message",
+    "msg_size",
+    "buffer_size",
+    "block_size",
+    "tile_size",
+    "payload",
+    "chunk_size",
+    "pp",
+    "tg",
+    "isl",
+    "osl",
+    "input_size",
+    "vector_size",
+    "array_size",
 ];
 /// Names of what is set rather than of how much is worked on: the x where there is no size, and else what tells series apart.
 const SETTINGS: &[&str] = &[
-    "threads", "n_threads", "num_threads", "nthreads", "thread_count", "workers", "num_workers", "concurrency", "max_concurrency", "clients",
-    "users", "connections", "streams", "gpus", "n_gpus", "num_gpus", "ngpu", "devices", "nodes", "ranks", "processes", "procs", "cores",
-    "tp", "tp_size", "world_size", "beams", "heads", "n_heads", "num_heads", "layers", "request_rate", "qd", "queue_depth", "ubatch",
-    "n_ubatch", "parallel", "n_parallel", "num_prompts",
+    "threads",
+    "n_threads",
+    "num_threads",
+    "nthreads",
+    "thread_count",
+    "workers",
+    "num_workers",
+    "concurrency",
+    "max_concurrency",
+    "clients",
+    "users",
+    "connections",
+    "streams",
+    "gpus",
+    "n_gpus",
+    "num_gpus",
+    "ngpu",
+    "devices",
+    "nodes",
+    "ranks",
+    "processes",
+    "procs",
+    "cores",
+    "tp",
+    "tp_size",
+    "world_size",
+    "beams",
+    "heads",
+    "n_heads",
+    "num_heads",
+    "layers",
+    "request_rate",
+    "qd",
+    "queue_depth",
+    "ubatch",
+    "n_ubatch",
+    "parallel",
+    "n_parallel",
+    "num_prompts",
 ];
 /// In which sizes may be given.
 const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
 
 /// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
 fn bare(column: &str) -> String {
-    let plain = plain_of(brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column));
+    let plain = plain_of(
+        brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
+    );
     let known = |name: &str| [BATCH_SIZES, TOKENS, LENGTHS, SIZES, SETTINGS].concat().contains(&name);
     let before = ["param_", "params_", "parameter_", "config_", "arg_", "args_", "axis_", "input_", "total_"];
     let stripped = before.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
@@ -349,7 +520,11 @@ pub(super) fn batch_rank(column: &str) -> Option<usize> {
 
 /// The most usual name of a batch size among the columns.
 pub fn batch_size(present: &[String]) -> Option<&String> {
-    present.iter().filter_map(|name| Some((batch_rank(name)?, name))).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+    present
+        .iter()
+        .filter_map(|name| Some((batch_rank(name)?, name)))
+        .min_by_key(|(rank, _)| *rank)
+        .map(|(_, name)| name)
 }
 
 /// Whether a column's name is that of a setting.

@@ -10,7 +10,8 @@ const LONGEST: usize = 120;
 /// So many different numbers make a size.
 const FEWEST: usize = 3;
 /// Letters before a number that make it the name of a type or a device.
-const NAMES: &[&str] = &["fp", "bf", "f", "float", "bfloat", "int", "uint", "i", "u", "sm", "v", "q", "w", "cuda", "gpu", "h", "a", "rtx"];
+const NAMES: &[&str] =
+    &["fp", "bf", "f", "float", "bfloat", "int", "uint", "i", "u", "sm", "v", "q", "w", "cuda", "gpu", "h", "a", "rtx"];
 
 /// A text with its numbers apart.
 struct Pattern {
@@ -35,7 +36,14 @@ impl Pattern {
                 rest = &rest[first.len_utf8()..];
                 continue;
             }
-            let word: String = last.chars().rev().take_while(|letter| letter.is_alphabetic()).collect::<Vec<_>>().into_iter().rev().collect();
+            let word: String = last
+                .chars()
+                .rev()
+                .take_while(|letter| letter.is_alphabetic())
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .collect();
             match rest[..digits].parse() {
                 Ok(number) if !NAMES.contains(&&word.to_lowercase()[..]) => {
                     numbers.push(number);
@@ -96,12 +104,19 @@ fn derived(cells: &[&str]) -> Option<(Vec<String>, Vec<String>)> {
         (0..places.len()).rev().max_by_key(|&at| places[at].len()).unwrap_or(0)
     };
     let with = |of: &dyn Fn(&Pattern, usize) -> String| -> Vec<String> {
-        patterns.iter().map(|pattern| pattern.as_ref().map_or(String::new(), |pattern| of(pattern, place(pattern)))).collect()
+        patterns
+            .iter()
+            .map(|pattern| pattern.as_ref().map_or(String::new(), |pattern| of(pattern, place(pattern))))
+            .collect()
     };
     // Numbers that follow the varying one, as the other side of a square does, tell nothing apart.
     let follows = |pattern: &Pattern, at: usize| pattern.numbers.iter().any(|&other| other == pattern.numbers[at]);
-    let squares = read.iter().all(|pattern| pattern.numbers.len() > 1 && pattern.numbers.iter().all(|number| *number == pattern.numbers[0]));
-    let kinds = with(&|pattern, at| if squares && follows(pattern, at) { pattern.around.join("N") } else { pattern.without(at) });
+    let squares = read
+        .iter()
+        .all(|pattern| pattern.numbers.len() > 1 && pattern.numbers.iter().all(|number| *number == pattern.numbers[0]));
+    let kinds = with(&|pattern, at| {
+        if squares && follows(pattern, at) { pattern.around.join("N") } else { pattern.without(at) }
+    });
     Some((with(&|pattern, at| pattern.numbers[at].to_string()), kinds))
 }
 

@@ -12,12 +12,28 @@ const FORMATS: &[(&[u8], &str, &str)] = &[
     (b"\x28\xb5\x2f\xfd", "this is packed by zstd", "unpack it with `zstd -d`"),
     (b"\xfd7zXZ", "this is packed by xz", "unpack it with `xz -d`"),
     (b"BZh", "this is packed by bzip2", "unpack it with `bzip2 -d`"),
-    (b"SQLite format 3", "this is a SQLite database, such as Nsight Systems writes", "export a table of it: `nsys stats --format csv`, or `sqlite3 -csv -header`"),
+    (
+        b"SQLite format 3",
+        "this is a SQLite database, such as Nsight Systems writes",
+        "export a table of it: `nsys stats --format csv`, or `sqlite3 -csv -header`",
+    ),
     (b"\x89HDF", "this is HDF5", "write its table as CSV or Parquet, with pandas: `frame.to_csv`"),
-    (b"\x93NUMPY", "this is an array of NumPy", "write it with `numpy.savetxt(path, array, delimiter=',', header='batch,time_ms')`"),
+    (
+        b"\x93NUMPY",
+        "this is an array of NumPy",
+        "write it with `numpy.savetxt(path, array, delimiter=',', header='batch,time_ms')`",
+    ),
     (b"ARROW1", "this is an Arrow file", "write it as Parquet"),
-    (b"\x80\x04", "this is a pickle of Python, which may run code when it is read", "write its table as CSV or Parquet"),
-    (b"\x80\x02", "this is a pickle of Python, which may run code when it is read", "write its table as CSV or Parquet"),
+    (
+        b"\x80\x04",
+        "this is a pickle of Python, which may run code when it is read",
+        "write its table as CSV or Parquet",
+    ),
+    (
+        b"\x80\x02",
+        "this is a pickle of Python, which may run code when it is read",
+        "write its table as CSV or Parquet",
+    ),
     (b"<!DOCTYPE", "this is a web page", "copy its table into a text file, or save the CSV that it links to"),
     (b"<html", "this is a web page", "copy its table into a text file, or save the CSV that it links to"),
     (b"<?xml", "this is XML", "export the same results as CSV or JSON"),
@@ -30,12 +46,18 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
         return Some(Error::data(format!("{what}, which is not read")).hint(*remedy));
     }
     // Records of TensorBoard begin with their length, in eight bytes.
-    let is_events = bytes.len() > 24 && bytes[1..8].iter().all(|byte| *byte == 0) && bytes[..200.min(bytes.len())].windows(11).any(|part| part == b"brain.Event");
+    let is_events = bytes.len() > 24
+        && bytes[1..8].iter().all(|byte| *byte == 0)
+        && bytes[..200.min(bytes.len())].windows(11).any(|part| part == b"brain.Event");
     if is_events {
-        return Some(Error::data("these are events of TensorBoard, which are not read").hint("export the scalars in TensorBoard as CSV or JSON, and give that file"));
+        return Some(
+            Error::data("these are events of TensorBoard, which are not read")
+                .hint("export the scalars in TensorBoard as CSV or JSON, and give that file"),
+        );
     }
     bytes[..bytes.len().min(1 << 16)].contains(&0).then(|| {
-        Error::data("this is no text: it holds zero bytes").hint("batchstep reads tables as text (CSV, Markdown, JSON), Parquet, and its own run directories")
+        Error::data("this is no text: it holds zero bytes")
+            .hint("batchstep reads tables as text (CSV, Markdown, JSON), Parquet, and its own run directories")
     })
 }
 

@@ -15,7 +15,8 @@ fn read_bytes(bytes: &[u8], query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>
     let choice = sheet.choose(query)?;
     let (mut x, mut y) = (Vec::new(), Vec::new());
     sheet.scan(&[&choice.x, &choice.ys[0]], &mut |columns, _| {
-        let numbers = |name: &str| columns.iter().find(|(own, _)| own == name).and_then(|(_, cells)| cells.numbers().ok());
+        let numbers =
+            |name: &str| columns.iter().find(|(own, _)| own == name).and_then(|(_, cells)| cells.numbers().ok());
         x.extend(numbers(&choice.x).unwrap_or_default());
         y.extend(numbers(&choice.ys[0]).unwrap_or_default());
         Ok(())
@@ -26,7 +27,9 @@ fn read_bytes(bytes: &[u8], query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>
 /// x, the ys, the kind, rows: `n: ms (time), 3`.
 fn found(text: &str) -> String {
     match read(text, &Query::default()) {
-        Ok((choice, x, _, _)) => format!("{}: {} ({}), {}", choice.x, choice.ys.join(" + "), choice.kind.name(), x.len()),
+        Ok((choice, x, _, _)) => {
+            format!("{}: {} ({}), {}", choice.x, choice.ys.join(" + "), choice.kind.name(), x.len())
+        }
         Err(error) => format!("refused: {error}"),
     }
 }
@@ -40,42 +43,143 @@ fn table(header: &str) -> String {
 #[test]
 fn sizes_are_found_by_their_usual_names() {
     let names = [
-        "batch_size", "batch", "bs", "B", "Batch Size (images)", "batchsize", "mini_batch", "micro_batch_size", "global_batch_size", "n_batch",
-        "num_tokens", "tokens", "seq_len", "Sequence length [tokens]", "seqlen", "context_length", "ctx", "ctx_tokens", "n_ctx", "N_KV", "kv_len",
-        "prompt_len", "input_len", "isl", "concurrency", "max_concurrency", "request_rate", "clients", "threads", "num_threads", "workers", "gpus",
-        "bytes", "size", "Size (MB)", "message size", "size_bytes", "msg_size", "buffer_size", "working set", "N", "n", "M", "K", "dim", "Param: dim",
-        "hidden_size", "matrix size", "matrix_size", "elements", "num_elements", "numel", "length", "image_size", "resolution", "width", "nnz",
-        "rows", "parameter_batch", "nodes", "ranks", "world_size", "block_size", "queue depth", "depth",
+        "batch_size",
+        "batch",
+        "bs",
+        "B",
+        "Batch Size (images)",
+        "batchsize",
+        "mini_batch",
+        "micro_batch_size",
+        "global_batch_size",
+        "n_batch",
+        "num_tokens",
+        "tokens",
+        "seq_len",
+        "Sequence length [tokens]",
+        "seqlen",
+        "context_length",
+        "ctx",
+        "ctx_tokens",
+        "n_ctx",
+        "N_KV",
+        "kv_len",
+        "prompt_len",
+        "input_len",
+        "isl",
+        "concurrency",
+        "max_concurrency",
+        "request_rate",
+        "clients",
+        "threads",
+        "num_threads",
+        "workers",
+        "gpus",
+        "bytes",
+        "size",
+        "Size (MB)",
+        "message size",
+        "size_bytes",
+        "msg_size",
+        "buffer_size",
+        "working set",
+        "N",
+        "n",
+        "M",
+        "K",
+        "dim",
+        "Param: dim",
+        "hidden_size",
+        "matrix size",
+        "matrix_size",
+        "elements",
+        "num_elements",
+        "numel",
+        "length",
+        "image_size",
+        "resolution",
+        "width",
+        "nnz",
+        "rows",
+        "parameter_batch",
+        "nodes",
+        "ranks",
+        "world_size",
+        "block_size",
+        "queue depth",
+        "depth",
     ];
-    let unfound: Vec<&str> =
-        names.into_iter().filter(|name| found(&table(&format!("{name},time_ms"))) != format!("{name}: time_ms (time), 6")).collect();
+    let unfound: Vec<&str> = names
+        .into_iter()
+        .filter(|name| found(&table(&format!("{name},time_ms"))) != format!("{name}: time_ms (time), 6"))
+        .collect();
     assert!(unfound.is_empty(), "{unfound:?}");
     // Also beside other columns that no name explains.
     let beside = |name: &str| {
         let row = |i: u32| format!("{},{},{}\n", 7.5 - f64::from(i % 3), 8 * i, 5.0 + f64::from(i));
         found(&format!("aux,{name},time_ms\n{}", (1..=6).map(row).collect::<String>()))
     };
-    let unfound: Vec<&str> = names.into_iter().filter(|name| beside(name) != format!("{name}: time_ms (time), 6")).collect();
+    let unfound: Vec<&str> =
+        names.into_iter().filter(|name| beside(name) != format!("{name}: time_ms (time), 6")).collect();
     assert!(unfound.is_empty(), "{unfound:?}");
 }
 
 #[test]
 fn rates_are_told_from_times_by_their_names() {
     for rate in [
-        "tg t/s", "S_PP t/s", "ops/s", "Mops/s", "GB/sec", "Gflops/sec", "seq/s", "bytes/sec", "elem/sec", "images per second", "tops", "GOPS", "nps",
-        "avg_ts", "mfu", "TFLOPS (cuBLAS)", "gflops_js", "cuBLAS", "Triton", "throughput (nps)", "samples / s", "it/s", "GiB/s", "req/s", "Score (ops/ms)",
+        "tg t/s",
+        "S_PP t/s",
+        "ops/s",
+        "Mops/s",
+        "GB/sec",
+        "Gflops/sec",
+        "seq/s",
+        "bytes/sec",
+        "elem/sec",
+        "images per second",
+        "tops",
+        "GOPS",
+        "nps",
+        "avg_ts",
+        "mfu",
+        "TFLOPS (cuBLAS)",
+        "gflops_js",
+        "cuBLAS",
+        "Triton",
+        "throughput (nps)",
+        "samples / s",
+        "it/s",
+        "GiB/s",
+        "req/s",
+        "Score (ops/ms)",
     ] {
         let read = found(&table(&format!("n,{rate}")));
         assert!(read.ends_with("(rate), 6"), "{rate}: {read}");
     }
-    for time in ["time_ms", "s/it", "ms/step", "ns/op", "time/s", "t / ms", "Mean [s]", "latency", "ttft_ms", "elapsed", "seconds per step", "ms per token"] {
+    for time in [
+        "time_ms",
+        "s/it",
+        "ms/step",
+        "ns/op",
+        "time/s",
+        "t / ms",
+        "Mean [s]",
+        "latency",
+        "ttft_ms",
+        "elapsed",
+        "seconds per step",
+        "ms per token",
+    ] {
         let read = found(&table(&format!("n,{time}")));
         assert!(read.ends_with("(time), 6"), "{time}: {read}");
     }
     let guess = |header: &str| read(&table(header), &Query::default()).expect("read").0.is_guess;
     assert!(guess("n,before") && guess("n,cuBLAS") && !guess("n,time") && !guess("n,t/s"));
     let query = Query { kind: Some(Kind::Time), ..Query::default() };
-    assert_eq!(read(&table("n,tg t/s"), &Query { y: Some("tg t/s".into()), ..query }).expect("read").0.kind, Kind::Time);
+    assert_eq!(
+        read(&table("n,tg t/s"), &Query { y: Some("tg t/s".into()), ..query }).expect("read").0.kind,
+        Kind::Time
+    );
 }
 
 #[test]
@@ -101,7 +205,8 @@ fn columns_are_chosen_by_what_they_hold() {
     let refused = found("alpha,beta,ms\n8,7,1.5\n16,15,2.5\n24,29,3\n");
     assert!(refused.contains("several columns could be the size: alpha, beta") && refused.contains("--x"), "{refused}");
     let text = "n,ms\n8,1.5\n16,2.5\n";
-    let asked = |y: &str| read(text, &Query { y: Some(y.into()), ..Query::default() }).map(|_| ()).map_err(|e| e.to_string());
+    let asked =
+        |y: &str| read(text, &Query { y: Some(y.into()), ..Query::default() }).map(|_| ()).map_err(|e| e.to_string());
     assert!(asked("mz").is_err_and(|said| said.contains("did you mean `ms`?")));
 }
 
@@ -127,13 +232,17 @@ fn cells_are_read_as_people_write_them() {
     assert_eq!(read("n,us\n1,\"1,204.5\"\n2,\"2,345\"\n").1, [1204.5, 2345.0]);
     assert_eq!(read("n,ms\n2^4,1\n2^5,2\n2^6,3\n").0, [16.0, 32.0, 64.0]);
     assert_eq!(read("n,ms\n512,1\n1K,2\n64Ki,3\n").0, [512.0, 1024.0, 65536.0]);
-    assert_eq!(read("n,ms\n1,1\n2,OOM\n3,\n4,CUDA error: a\n5,2\n6,3\n7,4\n").1, [1.0, -1.0, -1.0, -1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(
+        read("n,ms\n1,1\n2,OOM\n3,\n4,CUDA error: a\n5,2\n6,3\n7,4\n").1,
+        [1.0, -1.0, -1.0, -1.0, 2.0, 3.0, 4.0]
+    );
 }
 
 #[test]
 fn a_second_table_and_text_behind_a_table_are_left_out_with_a_note() {
     for behind in ["n,ms\n8,9\n", "\nsize,score\n8,9\n", "\n3 sizes in 5 s\n", "done\n"] {
-        let (_, x, _, notes) = read(&format!("n,ms\n8,1.5\n16,2.5\n24,3.5\n{behind}"), &Query::default()).expect(behind);
+        let (_, x, _, notes) =
+            read(&format!("n,ms\n8,1.5\n16,2.5\n24,3.5\n{behind}"), &Query::default()).expect(behind);
         assert_eq!((x.len(), notes.len()), (3, 1), "{behind}: {notes:?}");
         assert!(notes[0].contains("line 5") || notes[0].contains("line 6"), "{notes:?}");
     }
@@ -161,7 +270,8 @@ fn no_change_of_a_sample_is_too_much() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    let mut samples: Vec<_> = folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
+    let mut samples: Vec<_> =
+        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
     samples.sort();
     for sample in samples.iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(sample).expect("readable");

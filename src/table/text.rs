@@ -27,7 +27,14 @@ pub(super) struct Records {
 
 /// How the fields of a text are told apart: the way that finds the most rows, of equal ways the most usual one.
 pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
-    let ways = [Fields::Bars, Fields::Separated(b'\t'), Fields::Separated(b';'), Fields::Separated(b','), Fields::Columns, Fields::Blanks];
+    let ways = [
+        Fields::Bars,
+        Fields::Separated(b'\t'),
+        Fields::Separated(b';'),
+        Fields::Separated(b','),
+        Fields::Columns,
+        Fields::Blanks,
+    ];
     let find = |way: Fields| {
         let Records { records, comments } = records(text, way);
         Some((way, Layout::find(&records, &comments, matches!(way, Fields::Columns | Fields::Blanks))?))
@@ -51,7 +58,11 @@ pub(super) fn records(text: &str, way: Fields) -> Records {
     }
     let records = match way {
         Fields::Separated(separator) => separated(text, separator, is_comment),
-        _ => lines().filter(|(_, line)| !is_comment(line) && !is_border(line)).map(split).filter(|record| !record.fields.is_empty()).collect(),
+        _ => lines()
+            .filter(|(_, line)| !is_comment(line) && !is_border(line))
+            .map(split)
+            .filter(|record| !record.fields.is_empty())
+            .collect(),
     };
     Records { records, comments }
 }
@@ -82,11 +93,17 @@ pub(super) fn reader<R: Read>(text: R, separator: u8) -> csv::Reader<R> {
 fn fields(line: &str, way: Fields) -> Vec<String> {
     let plain = line.trim().trim_start_matches("//").trim_start_matches(['#', '%']);
     match way {
-        Fields::Separated(separator) => plain.split(separator as char).map(|field| field.trim().trim_matches('"').to_string()).collect(),
-        Fields::Bars => bars(line),
-        Fields::Columns => {
-            plain.split('\t').flat_map(|part| part.split("  ")).map(str::trim).filter(|field| !field.is_empty()).map(str::to_string).collect()
+        Fields::Separated(separator) => {
+            plain.split(separator as char).map(|field| field.trim().trim_matches('"').to_string()).collect()
         }
+        Fields::Bars => bars(line),
+        Fields::Columns => plain
+            .split('\t')
+            .flat_map(|part| part.split("  "))
+            .map(str::trim)
+            .filter(|field| !field.is_empty())
+            .map(str::to_string)
+            .collect(),
         Fields::Blanks => plain.split_whitespace().map(str::to_string).collect(),
     }
 }
@@ -207,7 +224,10 @@ mod tests {
         assert_eq!(found("n\tms\n1\t2,5\n2\t2,6\n"), (Fields::Separated(b'\t'), names(&["n", "ms"]), 2));
         let markdown = "Before and after:\n\n| n | **new** |\n|--:|:---:|\n| 1 | **2.5** |\n| 2 | 2.6 |\n\nThanks!\n";
         assert_eq!(found(markdown), (Fields::Bars, names(&["n", "new"]), 5));
-        assert_eq!(found("data set   exec time\n   2 kB   5 ms\n   4 kB   6 ms\n"), (Fields::Columns, names(&["data set", "exec time"]), 2));
+        assert_eq!(
+            found("data set   exec time\n   2 kB   5 ms\n   4 kB   6 ms\n"),
+            (Fields::Columns, names(&["data set", "exec time"]), 2)
+        );
         assert_eq!(found("# n, ms\n\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 3));
         assert_eq!(found("n ms\n1 2.5\n2 2.6\n"), (Fields::Blanks, names(&["n", "ms"]), 2));
         let printed = "        size  Triton\n0     4096.0     8.5\n1     8192.0     9.5\n";

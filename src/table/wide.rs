@@ -6,10 +6,44 @@ use super::layout::{FEWEST_SIZES, Record, told_apart};
 use super::names::{is_batch_size, is_setting, is_size};
 
 /// What numbers of a header count where they are no sizes.
-const REPETITIONS: &[&str] =
-    &["run", "rep", "repeat", "repetition", "trial", "iter", "iteration", "sample", "measurement", "try", "round", "time", "t", "attempt", "r"];
+const REPETITIONS: &[&str] = &[
+    "run",
+    "rep",
+    "repeat",
+    "repetition",
+    "trial",
+    "iter",
+    "iteration",
+    "sample",
+    "measurement",
+    "try",
+    "round",
+    "time",
+    "t",
+    "attempt",
+    "r",
+];
 /// What such numbers are where the columns are different things.
-const OTHERS: &[&str] = &["column", "p", "q", "percentile", "pct", "gpu", "device", "core", "rank", "layer", "l", "c", "col", "f", "fp", "int", "v", "top"];
+const OTHERS: &[&str] = &[
+    "column",
+    "p",
+    "q",
+    "percentile",
+    "pct",
+    "gpu",
+    "device",
+    "core",
+    "rank",
+    "layer",
+    "l",
+    "c",
+    "col",
+    "f",
+    "fp",
+    "int",
+    "v",
+    "top",
+];
 
 /// A header in two parts.
 struct Header<'a> {
@@ -41,19 +75,27 @@ pub(super) fn melt(grid: &mut Grid) {
     };
     let is_value = |at: &usize| headers[*at].as_ref().is_some_and(|header| header.prefix == prefix);
     let (values, others): (Vec<usize>, Vec<usize>) = (0..grid.names.len()).partition(is_value);
-    let numbers = grid.rows.iter().flat_map(|row| values.iter().map(|&at| &row.fields[at])).filter(|cell| is_number(cell)).count();
+    let numbers = grid
+        .rows
+        .iter()
+        .flat_map(|row| values.iter().map(|&at| &row.fields[at]))
+        .filter(|cell| is_number(cell))
+        .count();
     if 2 * numbers < values.len() * grid.rows.len() {
         return;
     }
-    let sizes: Vec<String> = values.iter().filter_map(|&at| headers[at].as_ref().map(|header| header.number.to_string())).collect();
+    let sizes: Vec<String> =
+        values.iter().filter_map(|&at| headers[at].as_ref().map(|header| header.number.to_string())).collect();
     let prefix = prefix.to_string();
     let lower = prefix.to_lowercase();
     if REPETITIONS.contains(&&lower[..]) {
-        let name = if lower.starts_with('t') && lower != "trial" && lower != "try" { prefix } else { "value".to_string() };
+        let name =
+            if lower.starts_with('t') && lower != "trial" && lower != "try" { prefix } else { "value".to_string() };
         return long(grid, &values, &others, None, name);
     }
     let names_a_size = |name: &str| is_batch_size(name) || is_size(name) || is_setting(name);
-    let over_labels = others.first().map(|&at| grid.names[at].clone()).filter(|name| prefix.is_empty() && names_a_size(name));
+    let over_labels =
+        others.first().map(|&at| grid.names[at].clone()).filter(|name| prefix.is_empty() && names_a_size(name));
     let x = match (&over_labels, prefix.is_empty()) {
         (Some(name), _) => name.clone(),
         (None, true) => "size".to_string(),
@@ -64,7 +106,8 @@ pub(super) fn melt(grid: &mut Grid) {
         [] if grid.rows.len() == 1 => Some(vec!["value".to_string()]),
         _ => None,
     };
-    let is_label = |labels: &Vec<String>| labels.iter().all(|label| !is_number(label) && !label.is_empty()) && labels.len() <= 16;
+    let is_label =
+        |labels: &Vec<String>| labels.iter().all(|label| !is_number(label) && !label.is_empty()) && labels.len() <= 16;
     match labels.filter(is_label) {
         Some(labels) => turned(grid, &values, x, labels, &sizes),
         None => long(grid, &values, &others, Some((x, sizes)), "value".to_string()),
@@ -92,7 +135,10 @@ fn long(grid: &mut Grid, values: &[usize], others: &[usize], x: Option<(String, 
 fn turned(grid: &mut Grid, values: &[usize], x: String, labels: Vec<String>, sizes: &[String]) {
     let row = |(&at, size): (&usize, &String)| {
         let cells = grid.rows.iter().map(|row| row.fields[at].clone());
-        Record { line: grid.rows.first().map_or(1, |row| row.line), fields: std::iter::once(size.clone()).chain(cells).collect() }
+        Record {
+            line: grid.rows.first().map_or(1, |row| row.line),
+            fields: std::iter::once(size.clone()).chain(cells).collect(),
+        }
     };
     let rows = values.iter().zip(sizes).map(row).collect();
     (grid.names, grid.rows) = (told_apart(std::iter::once(x).chain(labels).collect()), rows);

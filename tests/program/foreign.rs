@@ -339,7 +339,8 @@ fn rows_without_a_number_are_counted_and_named() {
         }
     }
     let left_out = &json(folder.path(), &["gaps.csv"])["series"][0]["left_out"];
-    let expected = serde_json::json!({"column": "time_ms", "rows": 3, "first_line": 203, "sizes": [41, 42, 43], "said": "nan"});
+    let expected =
+        serde_json::json!({"column": "time_ms", "rows": 3, "first_line": 203, "sizes": [41, 42, 43], "said": "nan"});
     assert_eq!(left_out[0], expected);
 }
 

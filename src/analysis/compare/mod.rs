@@ -239,7 +239,9 @@ fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     if first.kind != second.kind {
         let column = |series: &Series| format!("`{}` is a {}", series.y, series.kind.name());
         let message = format!("{} and {}, which are not compared", column(first), column(second));
-        return Err(Error::data(message).hint("name columns of one kind with `--y`, or say `--y-kind time` or `--y-kind rate`"));
+        return Err(
+            Error::data(message).hint("name columns of one kind with `--y`, or say `--y-kind time` or `--y-kind rate`")
+        );
     }
     let (of_first, of_second) = (first.base_unit(), second.base_unit());
     match first.kind {

@@ -44,7 +44,8 @@ mod tests {
 
     fn judged(ratios: &[f64]) -> Result<(f64, Vec<f64>)> {
         let none = Welch { error: f64::INFINITY, freedom: 1.0 };
-        let mut all: Vec<Apart> = ratios.iter().map(|ratio| Apart { first: 0.0, second: ratio.ln(), welch: none, p: 1.0 }).collect();
+        let mut all: Vec<Apart> =
+            ratios.iter().map(|ratio| Apart { first: 0.0, second: ratio.ln(), welch: none, p: 1.0 }).collect();
         let error = judge(&mut all.iter_mut().collect::<Vec<_>>())?;
         Ok((error, all.iter().map(|one| one.p).collect()))
     }

@@ -73,7 +73,9 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             let sizes = human::counted(findings.points.len() as u64, "point");
             format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
         }
-        (0, Some(smallest)) if smallest > STEEP => "No jump can be judged: too few sizes for so steep a curve.".to_string(),
+        (0, Some(smallest)) if smallest > STEEP => {
+            "No jump can be judged: too few sizes for so steep a curve.".to_string()
+        }
         (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
         (0, None) => "No jump.".to_string(),
         // More places than that are a table, not a sentence.
@@ -100,9 +102,12 @@ fn changes(findings: &Findings) -> Option<String> {
     let mut found: Vec<(f64, f64, f64)> = findings.points.windows(2).filter_map(pair).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.truncate(CHANGES);
-    let text = |(_, x, change): &(f64, f64, f64)| format!("{} after {}", human::signed_percent(change.exp_m1()), human::batch_size(*x));
+    let text = |(_, x, change): &(f64, f64, f64)| {
+        format!("{} after {}", human::signed_percent(change.exp_m1()), human::batch_size(*x))
+    };
     let listed = human::listed(&found.iter().map(text).collect::<Vec<_>>());
-    (!found.is_empty()).then(|| format!("the largest between neighbouring sizes, for their distance, are {listed}; none is proven"))
+    (!found.is_empty())
+        .then(|| format!("the largest between neighbouring sizes, for their distance, are {listed}; none is proven"))
 }
 
 /// Whether a series has points, but too few to judge a jump.
