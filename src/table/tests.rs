@@ -2,12 +2,15 @@
 
 use super::*;
 
+/// The choice, x, the first y, notes.
+type Read = (Choice, Vec<f64>, Vec<f64>, Vec<String>);
+
 /// The columns that are chosen, and the first and last row of x and the first y.
-fn read(text: &str, query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>, Vec<String>)> {
+fn read(text: &str, query: &Query) -> Result<Read> {
     read_bytes(text.as_bytes(), query)
 }
 
-fn read_bytes(bytes: &[u8], query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>, Vec<String>)> {
+fn read_bytes(bytes: &[u8], query: &Query) -> Result<Read> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");
     std::fs::write(&path, bytes).expect("written");
