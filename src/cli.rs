@@ -159,8 +159,8 @@ pub struct ColumnArgs {
     /// Column with the batch size, or another size: tokens, a matrix's side [default: found by name]
     #[arg(long, value_name = "COL")]
     pub x: Option<String>,
-    /// Column with the time, or a rate such as GB/s [default: found by name]
-    #[arg(long, value_name = "COL")]
+    /// Column with the time, or a rate such as GB/s; several make series of their own [default: found by name]
+    #[arg(long, value_name = "COL,...")]
     pub y: Option<String>,
     /// Whether that column holds times or rates; of a rate, a fall is slower [default: by its name]
     #[arg(long, value_enum, value_name = "KIND")]
@@ -397,7 +397,7 @@ pub struct CompareArgs {
     /// Baseline run
     #[arg(value_name = "A")]
     pub first: PathBuf,
-    /// Runs to compare with A; of several, also each with each [default: compare the engines of A with each other]
+    /// Runs to compare with A; of several, also each with each [default: compare the engines of A, or two columns of a table, with each other]
     #[arg(value_name = "B")]
     pub others: Vec<PathBuf>,
     /// Exit with 1 if any cell of B is slower than in A; for one run, if any engine is faster than the first
@@ -406,6 +406,11 @@ pub struct CompareArgs {
     /// A cell is SAME if the interval of its ratio lies within this margin of 1
     #[arg(long, default_value = "1%")]
     pub margin: String,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    /// Output format; JSON of two runs
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
     #[command(flatten)]
     pub turns: TurnArgs,
 }

@@ -85,6 +85,7 @@ pub mod stats;
 pub mod status;
 pub mod store;
 pub mod submission;
+pub mod table;
 pub mod training;
 pub mod units;
 

@@ -1,26 +1,11 @@
 //! Which column is what.
 
 use super::Query;
-use super::names::{self, Kind, Reading, Size, is_batch_size, is_size};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
+use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
+use crate::table::{Choice, STEP_TIMES, ambiguous};
 
-/// Names of the time under which others write it, in order of preference.
-const STEP_TIMES: &[&str] = &[
-    "step_time",
-    "time",
-    "batch_time",
-    "iteration_time",
-    "iter_time",
-    "train_time",
-    "latency",
-    "duration",
-    "elapsed",
-    "wall_time",
-    "seconds",
-    "mean",
-    "median",
-];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
@@ -68,24 +53,15 @@ const OPTIONAL: &[&str] = &[
     STARTED,
 ];
 
-/// So many columns are named in a message.
-const SHOWN: usize = 12;
-
 /// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
     pub kind: Kind,
     group: Option<Vec<String>>,
+    /// Columns that split a table of another program where they differ at the same x.
+    may_split: Vec<String>,
     present: Vec<String>,
-}
-
-/// The message where several columns may be meant.
-pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    let shown = columns[..columns.len().min(SHOWN)].join(", ");
-    let more = if columns.len() > SHOWN { format!(" and {} more", columns.len() - SHOWN) } else { String::new() };
-    Error::data(format!("several columns could be the {what}: {shown}{more}"))
-        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 impl Columns {
@@ -94,15 +70,20 @@ impl Columns {
         let y = values(present, &x, query)?;
         let read = Reading::of(&y);
         let kind = query.kind.or(read.kind).unwrap_or_default();
-        if let Some(said) = names::unit(&read.unit).map(|unit| unit.kind).filter(|said| *said != kind) {
-            let (said, kind) = (said.name(), kind.name());
-            let message = format!("the column `{y}` is in {}, which is a {said} and no {kind}", read.unit);
-            return Err(Error::data(message).hint(format!("leave `--y-kind` out, or name a {kind} with `--y COLUMN`")));
-        }
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self { x, y, kind, group: query.group.clone(), present: present.to_vec() })
+        Ok(Self { x, y, kind, group: query.group.clone(), may_split: Vec::new(), present: present.to_vec() })
+    }
+
+    /// Of a table of another program, with one of its columns of values.
+    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
+        let (group, may_split) = match &query.group {
+            Some(_) => (Some(choice.keys.clone()), Vec::new()),
+            // A coordinate splits wherever it varies.
+            None => (None, choice.keys.iter().filter(|key| !coordinates().any(|own| own == **key)).cloned().collect()),
+        };
+        Self { x: choice.x.clone(), y: y.to_string(), kind: choice.kind, group, may_split, present: present.to_vec() }
     }
 
     /// What the x counts.
@@ -113,6 +94,11 @@ impl Columns {
     /// Whether a key is another size than the x, found by its name: it splits a table only where it does not determine the x.
     pub fn is_other_size(&self, key: &str) -> bool {
         self.group.is_none() && (is_size(key) || is_batch_size(key))
+    }
+
+    /// Whether a key splits the table only where it differs at the same x.
+    pub fn may_split(&self, key: &str) -> bool {
+        self.may_split.iter().any(|name| name == key)
     }
 
     /// Every column worth reading.
@@ -126,6 +112,7 @@ impl Columns {
             }
         }
         wanted.extend(self.other_sizes());
+        wanted.extend(self.may_split.iter().map(String::as_str));
         wanted.sort_unstable();
         wanted.dedup();
         wanted
@@ -133,7 +120,10 @@ impl Columns {
 
     /// The unit in the name of the y column.
     pub fn unit(&self) -> String {
-        Reading::of(&self.y).unit
+        // Whoever calls a time a rate knows its unit too.
+        let Reading { unit, .. } = Reading::of(&self.y);
+        let differs = names::unit(&unit).is_some_and(|unit| unit.kind != self.kind);
+        if differs { String::new() } else { unit }
     }
 
     /// Sizes beside the x. Beside a batch size only those of a language model's input: an `n` there may be anything.
@@ -152,6 +142,9 @@ impl Columns {
         self.group.clone().unwrap_or_else(|| {
             let mut keys: Vec<String> = coordinates().filter(splits).map(str::to_string).collect();
             keys.extend(self.other_sizes().map(str::to_string));
+            keys.extend(self.may_split.iter().cloned());
+            keys.sort();
+            keys.dedup();
             keys
         })
     }
@@ -268,11 +261,11 @@ mod tests {
         let rate = Query { kind: Some(Kind::Rate), ..Query::default() };
         let columns = chosen(&names, &rate).expect("found");
         assert_eq!((columns.y.as_str(), columns.kind), ("throughput", Kind::Rate));
-        // Any column may be called a rate, but for one in milliseconds.
+        // Any column may be called a rate.
         let query = |y: &str| Query { y: Some(y.into()), kind: Some(Kind::Rate), ..Query::default() };
         assert_eq!(chosen(&["n", "score"], &query("score")).expect("found").kind, Kind::Rate);
-        let error = chosen(&names, &query("step_time_ms")).err().expect("refused").to_string();
-        assert!(error.contains("`step_time_ms` is in ms, which is a time and no rate"), "{error}");
+        let columns = chosen(&names, &query("step_time_ms")).expect("found");
+        assert_eq!((columns.kind, columns.unit().as_str()), (Kind::Rate, ""), "its unit is none of a rate");
     }
 
     #[test]
@@ -291,9 +284,9 @@ mod tests {
 
     #[test]
     fn a_missing_column_is_an_error_with_a_remedy() {
-        let error = chosen(&["a", "b"], &Query::default()).err().expect("refused").to_string();
-        assert!(error.contains("the columns are: a, b") && error.contains("--x"), "{error}");
-        let error = chosen(&["n", "b"], &Query::default()).err().expect("refused").to_string();
+        let error = chosen(&["a", "q"], &Query::default()).err().expect("refused").to_string();
+        assert!(error.contains("the columns are: a, q") && error.contains("--x"), "{error}");
+        let error = chosen(&["n", "q"], &Query::default()).err().expect("refused").to_string();
         assert!(error.contains("step time, or a rate") && error.contains("--y"), "{error}");
         let query = Query { x: Some("batch_sise".into()), ..Query::default() };
         let error = chosen(&["batch_size", "time"], &query).err().expect("refused").to_string();

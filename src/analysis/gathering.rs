@@ -16,6 +16,11 @@ use crate::store::{Status, Table, Texts};
 /// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
 pub(super) const MOST_STEPS: usize = 2_000_000;
 
+/// Sizes of rows left out that are named.
+const MOST_SIZES: usize = 8;
+/// A text splits a table where its series have so many sizes each, on average.
+const FEWEST_SIZES: usize = 3;
+
 /// Rows of a file in which visits of the same number are the same visit.
 const STRETCH: u64 = 4096;
 
@@ -114,6 +119,11 @@ impl Gathering {
         }
     }
 
+    /// The same, with at most so many steps of all series together.
+    pub fn of_at_most(columns: Columns, most: usize) -> Self {
+        Self { most, ..Self::new(columns) }
+    }
+
     /// The same, of a run whose spec asks for that.
     pub fn asked(self, asked: Option<Asked>) -> Self {
         Self { asked, ..self }
@@ -139,7 +149,7 @@ impl Gathering {
                 visits.take(node, block, rows.place(row), rows.is_ok(row), asked.blocks());
             }
             let Some(mut measurement) = rows.measurement(row) else {
-                self.note_gap(&rows, row, batch.line(row));
+                self.note_gap(&rows, row, batch);
                 continue;
             };
             measurement.observation.node = node;
@@ -168,14 +178,26 @@ impl Gathering {
     }
 
     /// Counts a row that holds no step, unless it says itself that it has none.
-    fn note_gap(&mut self, rows: &Rows, row: usize, line: usize) {
+    fn note_gap(&mut self, rows: &Rows, row: usize, batch: &Table) {
         if rows.flag("status", row) == Some(false) {
             return;
         }
-        let column = if rows.x[row].is_finite() { &self.columns.y } else { &self.columns.x };
-        match self.gaps.iter_mut().find(|gap| gap.column == *column) {
-            Some(gap) => gap.rows += 1,
-            None => self.gaps.push(Gap { column: column.clone(), rows: 1, first_line: line }),
+        let size = Some(rows.x[row]).filter(|x| x.is_finite());
+        let column = if size.is_some() { &self.columns.y } else { &self.columns.x };
+        let said = || batch.said(column, row).map(foreign::name);
+        let place = self.gaps.iter().position(|gap| gap.column == *column).unwrap_or_else(|| {
+            let first_line = batch.line(row);
+            self.gaps.push(Gap { column: column.clone(), rows: 0, first_line, sizes: Vec::new(), said: said() });
+            self.gaps.len() - 1
+        });
+        let gap = &mut self.gaps[place];
+        gap.rows += 1;
+        if let Some(size) = size.filter(|size| gap.sizes.len() < MOST_SIZES && !gap.sizes.contains(size)) {
+            gap.sizes.push(size);
+            gap.sizes.sort_by(f64::total_cmp);
+        }
+        if gap.said.is_none() {
+            gap.said = said();
         }
     }
 
@@ -212,7 +234,7 @@ impl Gathering {
     pub fn series(mut self, path: &Path) -> Vec<Series> {
         let keys: Vec<String> = self.keys.iter().map(|(name, _)| name.clone()).collect();
         let splits = self.columns.splits(&keys, self.nodes.texts.len() > 1, |key| {
-            self.keys[key].1.varies(&keys[key]) && !self.determines_x(key)
+            self.keys[key].1.varies(&keys[key]) && !self.determines_x(key) && self.tells_apart(key)
         });
         let split = |key: &[u32]| -> Vec<u32> { splits.iter().map(|&at| key[at]).collect() };
         let mut visits: HashMap<Vec<u32>, Visits> = HashMap::new();
@@ -250,6 +272,24 @@ impl Gathering {
         })
     }
 
+    /// Whether a key that may split the table does: it differs at the same x, and its values have some sizes each.
+    fn tells_apart(&self, key: usize) -> bool {
+        if !self.columns.may_split(&self.keys[key].0) {
+            return true;
+        }
+        let mut values: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+        let mut sizes: BTreeSet<(u32, u64)> = BTreeSet::new();
+        for series in &self.gathered {
+            for (_, step) in &series.steps {
+                let x = step.observation.x.to_bits();
+                values.entry(x).or_default().insert(series.key[key]);
+                sizes.insert((series.key[key], x));
+            }
+        }
+        let count = sizes.iter().map(|(value, _)| *value).collect::<BTreeSet<_>>().len();
+        values.values().any(|values| values.len() > 1) && sizes.len() >= FEWEST_SIZES * count
+    }
+
     fn finish(&self, series: Gathered, splits: &[usize], path: &Path) -> Series {
         let named = |(&key, &code): (&usize, &u32)| {
             let (name, names) = &self.keys[key];
@@ -279,6 +319,7 @@ impl Gathering {
             peaks: least_peaks(&series.peaks),
             measured: series.measured,
             gaps: self.gaps.clone(),
+            notes: Vec::new(),
             asked: Query::default(),
             goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
         }

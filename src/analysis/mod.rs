@@ -2,6 +2,7 @@
 //! path serves a run that has just ended, a run of last year, and a file of another program.
 
 pub mod advice;
+mod bound;
 pub mod causes;
 mod columns;
 mod command;
@@ -15,11 +16,11 @@ mod gathering;
 mod goal;
 pub mod link;
 pub mod mechanisms;
-mod names;
 pub mod parallel;
 pub mod roofline;
 pub mod scaling;
 mod setup;
+mod sheets;
 pub mod side_by_side;
 mod sizes;
 mod sources;
@@ -35,27 +36,16 @@ use crate::error::{Error, Result};
 use crate::foreign;
 use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
+use crate::table::names;
+pub use crate::table::{Kind, Query, Size};
 use columns::Columns;
 pub use command::again;
 use gathering::Gathering;
 use goal::Asked;
 pub use goal::Goal;
-pub use names::{Kind, Size};
+pub use sheets::columns_apart;
 use sizes::Sizes;
 pub use sources::run_names;
-
-/// What the user says about the columns; what is left open is found by name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Query {
-    /// The column of the batch size, or of another size.
-    pub x: Option<String>,
-    /// The column of the time, or of a rate.
-    pub y: Option<String>,
-    /// Which of the two it is.
-    pub kind: Option<Kind>,
-    /// Columns whose values make a series each.
-    pub group: Option<Vec<String>>,
-}
 
 /// One measured step, with what was in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +89,8 @@ pub struct Series {
     pub measured: Option<[f64; 2]>,
     /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
     pub gaps: Vec<Gap>,
+    /// How a table of another program was read; empty of other data.
+    pub notes: Vec<String>,
     /// What the user said about the columns.
     pub asked: Query,
     /// What the spec of its run asks for, and how far the run has come; `None` in data of other programs.
@@ -106,12 +98,16 @@ pub struct Series {
 }
 
 /// Rows of a table that are left out, as a cell is empty or no finite number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     pub column: String,
     pub rows: usize,
     /// The line of the first of them.
     pub first_line: usize,
+    /// The sizes of the first of them, ascending, where the other column holds them.
+    pub sizes: Vec<f64>,
+    /// What stands in the first of them, such as `OOM`, where anything does.
+    pub said: Option<String>,
 }
 
 impl Series {
@@ -196,10 +192,11 @@ impl Series {
         search: impl Fn(&[Observation], &detect::Settings) -> Findings,
     ) -> Findings {
         let observations = self.observations();
-        let found = match self.early() {
+        let mut found = match self.early() {
             Some(early) => detect::unsearched(&observations, settings, early),
             None => search(&observations, settings),
         };
+        bound::falls(&mut found);
         Findings { asked: self.goal.as_ref().map(|goal| goal.smallest_jump), ..found }
     }
 
@@ -244,6 +241,7 @@ impl Series {
             peaks: BTreeMap::new(),
             measured: None,
             gaps: Vec::new(),
+            notes: Vec::new(),
             asked: Query::default(),
             goal: None,
         }
@@ -290,14 +288,19 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let named = |e: Error| e.at(path.display().to_string());
     sources::check(path)?;
-    let present = Table::names(path)?;
-    let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
-    let columns = Columns::choose(&present, x, query).map_err(named)?;
-    let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
-    let wanted = gathering.wanted();
-    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
-    let mut series = gathering.series(path);
+    let mut series = match Table::sheet(path)? {
+        Some(sheet) => sheets::series(path, &sheet, query)?,
+        None => {
+            let present = Table::names(path)?;
+            let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
+            let columns = Columns::choose(&present, x, query).map_err(named)?;
+            let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
+            let wanted = gathering.wanted();
+            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
+            gathering.series(path)
+        }
+    };
     series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
         return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));

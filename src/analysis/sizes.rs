@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::Query;
-use super::columns::{ambiguous, named};
-use super::names::{BATCH_SIZES, Reading, is_size};
+use super::columns::named;
 use crate::error::{Error, Result};
 use crate::store::Table;
+use crate::table::ambiguous;
+use crate::table::names::{batch_size, is_size};
 
 /// What may be the x: one column, or several of which the values decide.
 pub(super) enum Sizes {
@@ -20,7 +21,7 @@ impl Sizes {
         if let Some(name) = &query.x {
             return named(present, name, "--x").map(Self::One);
         }
-        let batch = BATCH_SIZES.iter().find_map(|wanted| present.iter().find(|name| Reading::of(name).stem == *wanted));
+        let batch = batch_size(present);
         if let Some(name) = batch {
             return Ok(Self::One(name.clone()));
         }

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::foreign;
 use crate::look;
+use crate::table;
 
 /// Refuses a path where nothing is, a spec, and a spreadsheet, each by what it is.
 ///
@@ -14,6 +15,9 @@ use crate::look;
 /// [`Kind::Io`] and [`Kind::Data`].
 pub(super) fn check(path: &Path) -> Result<()> {
     let shown = path.display();
+    if table::is_stdin(path) {
+        return Ok(());
+    }
     if !look::is_there(path)? {
         let near = nearest_beside(path).map(|near| format!("did you mean `{}`?", near.display()));
         return Err(Error::new(Kind::Io, "there is no such file or run directory").at(shown.to_string()).hint(

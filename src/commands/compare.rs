@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, rounds};
 use batchstep::analysis::side_by_side::side_by_side;
-use batchstep::analysis::{self, Query, Series, run_names};
+use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
 
-use super::{Exit, notice, print, turns, warn_of_table};
-use crate::cli::CompareArgs;
+use super::{Exit, notice, print, query, turns, warn_of_table};
+use crate::cli::{CompareArgs, Form};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let margin = Share::parse(&args.margin).filter(|Share(margin)| *margin > 0.0 && *margin < 1.0);
@@ -24,14 +24,26 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     if design == Design::InTurns && paths.iter().all(|path| turns::is_spec(path)) {
         paths = turns::measure(&paths, &args.turns)?;
     }
+    let query = query(&args.columns);
     let read = |path: &PathBuf| match design {
         Design::InTurns => rounds::series(path),
-        Design::Separate => analysis::series(path, &Query::default()),
+        Design::Separate => analysis::series(path, &query),
     };
-    let runs: Vec<Vec<Series>> = paths.iter().map(read).collect::<Result<_>>()?;
-    runs.iter().for_each(|series| warn_of_table(series.first()));
+    let mut runs: Vec<Vec<Series>> = paths.iter().map(read).collect::<Result<_>>()?;
+    if let [one] = &runs[..]
+        && let Some(columns) = analysis::columns_apart(one)
+    {
+        let [first, second] = columns;
+        runs = vec![first, second];
+    }
+    runs.iter().take(paths.len()).for_each(|series| warn_of_table(series.first()));
     for (path, run) in paths.iter().zip(&runs) {
         refuse_early(path, run)?;
+    }
+    if args.format == Form::Json && runs.len() != 2 {
+        return Err(Error::spec("JSON is written of two runs, or of two columns of a table")
+            .at("--format")
+            .hint("compare them two by two"));
     }
     match &runs[..] {
         [one] => engines(args, one, &rules),
@@ -49,6 +61,10 @@ fn refuse_early(path: &Path, run: &[Series]) -> Result<()> {
 }
 
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
+    if args.format == Form::Json {
+        print(&format!("{:#}\n", report::comparison_json(found, unit)));
+        return Ok(judged(args, std::slice::from_ref(found)));
+    }
     print(&report::comparison(found, unit, &Style::of_terminal()));
     if found.unmatched > 0 {
         notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));

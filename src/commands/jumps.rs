@@ -6,9 +6,10 @@ use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::mechanisms::Answers;
-use batchstep::analysis::{Analysed, analyse, switches};
+use batchstep::analysis::{Analysed, Series, analyse, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
+use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning, human};
 
 use super::explain::answers;
@@ -43,7 +44,14 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             };
             let switches: String = subjects.iter().map(|subject| switch_lines(&subject.path, &subject.found)).collect();
             let why = why + &switches + if args.details { "" } else { DETAILS };
-            print(&(tables(&found, &controls, args.details) + &advice_lines(&found, &advices, args.details) + &why));
+            let read_as: String =
+                subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
+            print(
+                &(read_as
+                    + &tables(&found, &controls, args.details)
+                    + &advice_lines(&found, &advices, args.details)
+                    + &why),
+            );
         }
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
@@ -74,6 +82,12 @@ impl Subject {
         let Self { path, found, controls, explained, advices, warnings } = self;
         report::json::Subject { path, found, controls, explained, advices, warnings }
     }
+}
+
+/// How a table of another program was read, a line for each thing to know.
+pub fn read_as(series: Option<&Series>) -> String {
+    let line = |(series, note): (&Series, &String)| format!("{}: {note}\n", foreign::name(&series.source));
+    series.into_iter().flat_map(|series| series.notes.iter().map(move |note| (series, note))).map(line).collect()
 }
 
 /// Prints the warnings of stored runs. That a run is too early touches the result of this command; the others are those that the run itself

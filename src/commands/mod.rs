@@ -93,5 +93,6 @@ fn query(columns: &ColumnArgs) -> Query {
 /// Says what is not used of a table, of which this is a series.
 fn warn_of_table(series: Option<&Series>) {
     let style = Style::of_terminal();
+    print_aside(&jumps::read_as(series));
     series.into_iter().flat_map(table_warnings).for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
 }

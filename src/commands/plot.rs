@@ -11,8 +11,8 @@ use batchstep::figures::{self, Destination, Source};
 use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 
 use super::evidence::Evidence;
-use super::jumps::warn;
-use super::{Exit, notice, print, query};
+use super::jumps::{read_as, warn};
+use super::{Exit, notice, print, print_aside, query};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
@@ -25,6 +25,7 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         let stem = if args.out.is_some() && args.paths.len() > 1 { Some(name.replace('/', "-")) } else { stem(path) };
         let destination = destination(folder, stem, args.format)?;
         let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
+        print_aside(&read_as(found.first().map(|found| &found.series)));
         exit = exit.worse(warn(warnings.iter()));
         sweeps.push(Source { path: path.clone(), found });
     }

@@ -111,7 +111,11 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
     let series = found.iter().map(|Analysed { series, findings }| chart::ChartSeries {
         name: series.label(),
-        findings: scaled(findings, unit.factor),
+        // Columns of one table may be in different units of one kind.
+        findings: scaled(
+            findings,
+            Some(series.base_unit()).filter(|own| own.name == unit.name).unwrap_or(unit.clone()).factor,
+        ),
         smallest: findings.detectable,
         avoid: Vec::new(),
     });

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use super::json::position;
 use super::{Column, Style, Table, human};
 use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, When};
 
@@ -13,8 +16,27 @@ const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, 
 pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
     let counts = counts(found);
     let overall: String = found.overall.iter().map(whole).collect();
-    let means = style.wrap(&format!("{}.", meaning(found.when, "a cell")), 0);
+    let yardstick = found.yardstick.map(|scatter| {
+        let scatter = human::percent(scatter);
+        format!("One value for each size: judged by the scatter of the ratios of sizes that do not differ, {scatter}. ")
+    });
+    let means = style.wrap(&format!("{}{}.", yardstick.unwrap_or_default(), meaning(found.when, "a cell")), 0);
     format!("{}\n{counts}\n{overall}{means}\n", table(&found.cells, unit).render(style))
+}
+
+/// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
+/// bounds it; `yardstick`, of tables with one value for each size, the scatter of the ratios of sizes that do not differ, relative.
+pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
+    let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
+    let cell = |cell: &Cell| {
+        json!({
+            "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
+            "ratio": number(cell.ratio), "low": number(cell.low), "high": number(cell.high), "p_value": number(cell.p_value),
+            "decision": cell.decision.name(),
+        })
+    };
+    let cells: Vec<Value> = found.cells.iter().map(cell).collect();
+    json!({"version": 1, "unit": unit, "cells": cells, "unmatched": found.unmatched, "yardstick": found.yardstick})
 }
 
 /// What equal runs do, and what a difference may be due to.

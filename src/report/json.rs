@@ -36,7 +36,7 @@ pub struct Subject<'a> {
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
 /// most likely after `after`. `nodes` are the machines that measured the series, where they are several, with what each
-/// adds to all sizes, relative. `left_out`, where there is any, are the rows of the table without a number in a column. A period's
+/// adds to all sizes, relative. `read_as`, of a table of another program, says which columns were taken for what. `left_out`, where there is any, are the rows of the table without a number in a column. A period's
 /// `unconfirmed` are its places at which the neighbouring points show no jump. `too_early` is null,
 /// or the complete blocks of the run and how many of them it asks for before anything is reported.
 ///
@@ -120,14 +120,18 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
+    if !series.notes.is_empty() {
+        entry["read_as"] = series.notes.clone().into();
+    }
     if !series.gaps.is_empty() {
         entry["left_out"] = series.gaps.iter().map(gap).collect();
     }
     entry
 }
 
-fn gap(Gap { column, rows, first_line }: &Gap) -> Value {
-    json!({"column": column, "rows": rows, "first_line": first_line})
+fn gap(Gap { column, rows, first_line, sizes, said }: &Gap) -> Value {
+    let sizes: Vec<Value> = sizes.iter().map(|&size| position(size)).collect();
+    json!({"column": column, "rows": rows, "first_line": first_line, "sizes": sizes, "said": said})
 }
 
 /// Of a run with fewer complete blocks than it asks for.

@@ -86,9 +86,10 @@ fn too_early(found: &[Analysed]) -> Option<Warning> {
 
 /// What a user should know about the table that a series is of.
 pub fn table_warnings(series: &Series) -> Vec<Warning> {
-    let warning = |Gap { column, rows, first_line }: &Gap| {
+    let warning = |Gap { column, rows, first_line, sizes, said }: &Gap| {
         let (source, column) = (series.source.clone(), column.clone());
-        Warning::Gaps { source, column, rows: *rows, first_line: *first_line }
+        let (sizes, said) = (sizes.clone(), said.clone());
+        Warning::Gaps { source, column, rows: *rows, first_line: *first_line, sizes, said }
     };
     series.gaps.iter().map(warning).collect()
 }

@@ -31,7 +31,7 @@ pub enum Warning {
     /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
     Replaced { what: Vec<String> },
     /// Rows of a table without a number in a column, which are left out.
-    Gaps { source: String, column: String, rows: usize, first_line: usize },
+    Gaps { source: String, column: String, rows: usize, first_line: usize, sizes: Vec<f64>, said: Option<String> },
     /// A step of one's own that takes next to nothing, whatever its size: the median over all sizes.
     NextToNothing { what: String, median_s: f64 },
     /// Cells whose step failed.
@@ -194,12 +194,22 @@ impl fmt::Display for Warning {
                 let time = human::seconds(*median_s);
                 write!(f, "the step of {what} takes {time} whatever its size, next to nothing")
             }
-            Self::Gaps { source, column, rows, first_line } => {
+            Self::Gaps { source, column, rows, first_line, sizes, said } => {
+                let all = rows;
                 let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });
                 write!(
                     f,
                     "{source}: {rows} without a number in `{column}` {verb} left out; the first is line {first_line}"
-                )
+                )?;
+                if let Some(said) = said {
+                    write!(f, ", where `{said}` stands")?;
+                }
+                if sizes.is_empty() {
+                    return Ok(());
+                }
+                let more = if sizes.len() < *all { " and more" } else { "" };
+                let listed = sizes.iter().map(|&size| human::batch_size(size)).collect::<Vec<_>>().join(", ");
+                write!(f, "; without a value: {listed}{more}")
             }
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {

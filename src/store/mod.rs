@@ -7,7 +7,6 @@
 mod axis_values;
 mod claim;
 mod collected;
-mod comma;
 mod counter_values;
 pub mod dataset;
 mod directory;

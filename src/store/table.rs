@@ -1,21 +1,21 @@
-//! Reading anyone's data: a run directory of ours, a Parquet file or a CSV file of another program; batch by batch, so that
+//! Reading anyone's data: a run directory of ours, a Parquet file or a table of another program; batch by batch, so that
 //! memory does not grow with the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
-use super::comma::Comma;
 use super::names::{files, keys};
 use super::parquet;
 use super::schema::StepRow;
 use super::stored::Stored;
 use crate::error::{Error, Result};
 use crate::look;
+use crate::table::{self, Cells, Sheet};
 
 /// Some columns of a table, or of a batch of its rows, as numbers or as texts.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct Table {
     columns: BTreeMap<String, Values>,
     /// The line of the first row of this batch; the column names are line 1 where nothing stands before them.
     first_line: usize,
+    /// The line of each row, where they do not follow one another.
+    lines: Vec<usize>,
     rows: usize,
 }
 
@@ -35,6 +37,8 @@ pub enum Values {
     Numbers(Vec<f64>),
     /// Missing values are empty.
     Texts(Texts),
+    /// Of a text, where each reader says what it takes them for.
+    Cells(Cells),
 }
 
 /// Texts of which most are alike: each distinct one is kept once.
@@ -69,7 +73,7 @@ impl Texts {
 /// What kind of file a path is.
 enum Form {
     Parquet(Vec<PathBuf>),
-    Csv,
+    Text,
 }
 
 impl Table {
@@ -77,11 +81,22 @@ impl Table {
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where nothing can be read there; [`crate::error::Kind::Data`] where it is neither a run
-    /// directory, nor Parquet, nor CSV.
+    /// directory, nor Parquet, nor a table as text.
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
             Form::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
-            Form::Csv => csv_reader(path)?.headers().map(names).map_err(|e| csv_error(path, &e)),
+            Form::Text => Ok(Sheet::open(path)?.names().to_vec()),
+        }
+    }
+
+    /// The table of another program that `path` is; `None` where it is a run directory or Parquet.
+    ///
+    /// # Errors
+    /// As [`Table::names`].
+    pub fn sheet(path: &Path) -> Result<Option<Sheet>> {
+        match form(path)? {
+            Form::Parquet(_) => Ok(None),
+            Form::Text => Sheet::open(path).map(Some),
         }
     }
 
@@ -124,23 +139,42 @@ impl Table {
     pub fn scan(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
         match form(path)? {
             Form::Parquet(parts) => scan_parquet(path, &parts, wanted, each),
-            Form::Csv => scan_csv(path, wanted, each),
+            Form::Text => Self::scan_sheet(&Sheet::open(path)?, path, wanted, each),
         }
+    }
+
+    /// As [`Table::scan`], of a table that is open.
+    ///
+    /// # Errors
+    /// As [`Sheet::scan`].
+    pub fn scan_sheet(
+        sheet: &Sheet,
+        path: &Path,
+        wanted: &[&str],
+        each: &mut dyn FnMut(Self) -> Result<()>,
+    ) -> Result<()> {
+        sheet.scan(wanted, &mut |columns, lines| {
+            let columns = columns.into_iter().map(|(name, cells)| (name, Values::Cells(cells))).collect();
+            let (first_line, rows) = (lines.first().copied().unwrap_or(2), lines.len());
+            each(Self { source: path.to_path_buf(), columns, first_line, lines, rows })
+        })
     }
 
     fn empty(path: &Path, names: impl Iterator<Item = String>) -> Self {
         let columns = names.map(|name| (name, Values::Texts(Texts::default()))).collect();
-        Self { source: path.to_path_buf(), columns, first_line: 2, rows: 0 }
+        Self { source: path.to_path_buf(), columns, first_line: 2, lines: Vec::new(), rows: 0 }
     }
 
     fn extend(&mut self, batch: &Self) {
         self.rows += batch.rows;
+        self.lines.extend_from_slice(&batch.lines);
         for (name, values) in &mut self.columns {
             match (values, batch.columns.get(name)) {
                 (Values::Numbers(all), Some(Values::Numbers(more))) => all.extend_from_slice(more),
                 (Values::Texts(all), Some(Values::Texts(more))) => {
                     more.codes.iter().for_each(|&code| all.push(&more.distinct[code as usize]));
                 }
+                (Values::Cells(all), Some(Values::Cells(more))) => all.extend(more),
                 // Every batch of a file has the same columns, with the same types.
                 _ => {}
             }
@@ -166,39 +200,36 @@ impl Table {
             Values::Numbers(numbers) => Ok(numbers.clone()),
             Values::Texts(texts) => {
                 let first = |code: usize| texts.codes.iter().position(|&c| c as usize == code).unwrap_or(0);
-                let comma = Comma::of(&texts.distinct);
                 let read = |(code, text): (usize, &String)| {
-                    let number = comma.read(text).map_or_else(|| self.number(name, text), Ok);
-                    number.map_err(|e| self.at(first(code), e))
+                    let text = text.trim();
+                    let number = if text.is_empty() { Ok(f64::NAN) } else { text.parse() };
+                    number.map_err(|_| self.at(first(code), no_number(name, text)))
                 };
                 let numbers: Vec<f64> = texts.distinct.iter().enumerate().map(read).collect::<Result<_>>()?;
                 Ok(texts.codes.iter().map(|&code| numbers[code as usize]).collect())
             }
+            Values::Cells(cells) => cells.numbers().map_err(|row| {
+                let error = no_number(name, cells.get(row));
+                self.at(row, error.hint("a comma may be decimal or divide thousands: write 1.5 for one and a half, and 1234 for a thousand and more"))
+            }),
+        }
+    }
+
+    /// What stands in a cell of a text; `None` where it holds nothing, or the table is no text.
+    pub fn said(&self, name: &str, row: usize) -> Option<&str> {
+        match self.columns.get(name)? {
+            Values::Cells(cells) => Some(cells.get(row)).filter(|text| !text.is_empty()),
+            Values::Numbers(_) | Values::Texts(_) => None,
         }
     }
 
     /// The line of a row of this batch.
     pub fn line(&self, row: usize) -> usize {
-        self.first_line + row
+        self.lines.get(row).copied().unwrap_or(self.first_line + row)
     }
 
     fn at(&self, row: usize, error: Error) -> Error {
         error.at(format!("{}:{}", self.source.display(), self.line(row)))
-    }
-
-    fn number(&self, name: &str, text: &str) -> Result<f64> {
-        let text = text.trim();
-        if text.is_empty() || ["na", "nan", "null", "none"].contains(&text.to_lowercase().as_str()) {
-            return Ok(f64::NAN);
-        }
-        text.parse().map_err(|_| {
-            let shown: String = text.chars().take(60).collect();
-            let error = Error::data(format!("`{shown}` in the column `{name}` is not a number"));
-            match text.contains(',') {
-                true => error.hint("a comma may be decimal or divide thousands: write 1.5 for one and a half, and 1234 for a thousand and more"),
-                false => error,
-            }
-        })
     }
 
     /// The column as texts; whole numbers are written without a fraction.
@@ -217,6 +248,11 @@ impl Table {
     pub fn distinct(&self, name: &str) -> Result<Texts> {
         Ok(match self.column(name)? {
             Values::Texts(texts) => texts.clone(),
+            Values::Cells(cells) => {
+                let mut texts = Texts::default();
+                (0..cells.len()).for_each(|row| texts.push(cells.get(row)));
+                texts
+            }
             Values::Numbers(numbers) => {
                 let mut texts = Texts::default();
                 let mut before: Option<(f64, u32)> = None;
@@ -239,20 +275,24 @@ impl Table {
     }
 }
 
+fn no_number(name: &str, text: &str) -> Error {
+    let shown: String = text.chars().take(60).collect();
+    Error::data(format!("`{shown}` in the column `{name}` is not a number"))
+}
+
 fn form(path: &Path) -> Result<Form> {
+    // What comes through a pipe is read once, and a table as text.
+    if table::is_stdin(path) || (look::is_there(path)? && !look::is_folder(path)? && !look::is_file(path)?) {
+        return Ok(Form::Text);
+    }
     if look::is_folder(path)? {
         return run_directory(path);
     }
     let mut start = [0u8; 4];
     let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
     let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
-    if read == 0 {
-        return Err(Error::data("the file is empty")
-            .at(path.display().to_string())
-            .hint("a table needs a row of column names, and rows of numbers under it"));
-    }
-    let parquet = &start[..read] == b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
-    Ok(if parquet { Form::Parquet(vec![path.to_path_buf()]) } else { Form::Csv })
+    let parquet = start[..read] == *b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
+    Ok(if parquet { Form::Parquet(vec![path.to_path_buf()]) } else { Form::Text })
 }
 
 /// A sealed run's one file, or the parts of a run that is under way.
@@ -306,7 +346,7 @@ fn scan_parquet(
                 columns.insert(name.clone(), values);
             }
             let rows = frame.height();
-            each(Table { source: source.to_path_buf(), columns, first_line, rows })?;
+            each(Table { source: source.to_path_buf(), columns, first_line, lines: Vec::new(), rows })?;
             first_line += rows;
             Ok(())
         })?;
@@ -326,118 +366,4 @@ fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {
     let mut texts = Texts::default();
     column.str().map_err(refuse)?.iter().for_each(|value| texts.push(value.unwrap_or("")));
     Ok(Values::Texts(texts))
-}
-
-/// A text file whose head was looked at.
-type Text = Chain<Cursor<Vec<u8>>, Lines>;
-
-/// A longer header line is none: whatever the file is, it is not a table.
-const LONGEST_HEADER: u64 = 1 << 20;
-/// Neither is a longer line: it would be in memory as a whole.
-const LONGEST_LINE: usize = 1 << 24;
-
-/// A text file that fails where a line does not end.
-struct Lines {
-    file: BufReader<File>,
-    /// Of the line so far.
-    length: usize,
-}
-
-impl Read for Lines {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read(bytes)?;
-        self.length = match bytes[..read].iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => read - end,
-            None => self.length + read,
-        };
-        if self.length > LONGEST_LINE {
-            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
-        }
-        Ok(read)
-    }
-}
-
-/// A reader over the text after a byte-order mark, with the separator that the header line uses most.
-fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
-    let file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
-    let mut file = BufReader::new(file);
-    let (mut head, mut line) = (Vec::new(), Vec::new());
-    loop {
-        line.clear();
-        let left = LONGEST_HEADER - head.len() as u64;
-        file.by_ref().take(left).read_until(b'\n', &mut line).map_err(|e| Error::io("read the file", path, &e))?;
-        if head.is_empty() && line.starts_with(b"\xef\xbb\xbf") {
-            line.drain(..3);
-        }
-        head.extend_from_slice(&line);
-        if !line.starts_with(b"#") || head.len() as u64 >= LONGEST_HEADER {
-            break;
-        }
-    }
-    if head.len() as u64 >= LONGEST_HEADER {
-        return Err(Error::data(format!("its first line is longer than {LONGEST_HEADER} bytes: it is no table"))
-            .at(path.display().to_string())
-            .hint("a table begins with a line of column names"));
-    }
-    let count = |separator: u8| line.iter().filter(|&&b| b == separator).count();
-    let separator = [b',', b';', b'\t'].into_iter().max_by_key(|&s| (count(s), s == b',')).unwrap_or(b',');
-    let mut builder = csv::ReaderBuilder::new();
-    builder.delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
-    Ok(builder.from_reader(Cursor::new(head).chain(Lines { file, length: 0 })))
-}
-
-fn names(header: &csv::StringRecord) -> Vec<String> {
-    header.iter().map(str::to_string).collect()
-}
-
-fn scan_csv(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Table) -> Result<()>) -> Result<()> {
-    let mut reader = csv_reader(path)?;
-    let header = names(reader.headers().map_err(|e| csv_error(path, &e))?);
-    let chosen: Vec<(usize, &str)> =
-        wanted.iter().filter_map(|name| Some((header.iter().position(|column| column == name)?, *name))).collect();
-    let mut texts = vec![Texts::default(); chosen.len()];
-    let mut batch = |texts: &mut Vec<Texts>, rows: usize, first_line: usize| {
-        let taken = std::mem::replace(texts, vec![Texts::default(); chosen.len()]);
-        let columns = chosen.iter().zip(taken).map(|((_, name), texts)| (name.to_string(), Values::Texts(texts)));
-        each(Table { source: path.to_path_buf(), columns: columns.collect(), first_line, rows })
-    };
-    let (mut rows, mut first_line) = (0, 2);
-    let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|e| csv_error(path, &e))? {
-        if rows == 0 {
-            first_line = record.position().map_or(first_line, |position| position.line() as usize);
-        }
-        for ((column, _), texts) in chosen.iter().zip(&mut texts) {
-            texts.push(record.get(*column).unwrap_or(""));
-        }
-        rows += 1;
-        if rows == parquet::BATCH {
-            batch(&mut texts, rows, first_line)?;
-            rows = 0;
-        }
-    }
-    batch(&mut texts, rows, first_line)
-}
-
-fn csv_error(path: &Path, error: &csv::Error) -> Error {
-    let place = match error.position() {
-        Some(position) => format!("{}:{}", path.display(), position.line()),
-        None => path.display().to_string(),
-    };
-    let decimal_commas =
-        matches!(error.kind(), csv::ErrorKind::UnequalLengths { expected_len, len, .. } if len > expected_len);
-    let what = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("this line has {len} fields, the header has {expected_len}")
-        }
-        csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => error.to_string(),
-        csv::ErrorKind::Io(error) => return Error::io("read the file", path, error),
-        csv::ErrorKind::Utf8 { .. } => "this is not UTF-8 text".to_string(),
-        other => format!("not a CSV table: {other:?}"),
-    };
-    Error::data(what).at(place).hint(match decimal_commas {
-        true => "where numbers have decimal commas, separate the fields by semicolons or tabs",
-        false => "batchstep reads CSV with a header line, Parquet, and its own run directories",
-    })
 }

@@ -40,6 +40,7 @@ mod skips;
 mod skypilot;
 mod specs;
 mod support;
+mod tables;
 mod topology;
 mod training;
 mod turns;

@@ -28,6 +28,7 @@
 mod overall;
 pub mod rounds;
 mod several;
+mod single;
 mod when;
 
 use std::collections::BTreeMap;
@@ -125,6 +126,16 @@ pub struct Comparison {
     /// Cells that only one of the runs has.
     pub unmatched: usize,
     pub when: When,
+    /// Of tables with one value for each size: the scatter of the ratios of sizes that do not differ, relative.
+    pub yardstick: Option<f64>,
+}
+
+impl Cell {
+    /// The cell of times per unit of work as one of rates, with the same decision.
+    fn as_rate(&mut self) {
+        (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
+        (self.low, self.high) = (self.high.recip(), self.low.recip());
+    }
 }
 
 /// The blocks of a cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
@@ -184,11 +195,33 @@ impl Comparison {
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
     let per_unit = conversion(first, second)?;
     let (a, b) = (cells(first, 1.0), cells(second, per_unit));
-    let found = Comparison { when: When::of(first, second, rules.design), ..compared(&a, &b, rules) };
+    let is_single = |cells: &Cells| cells.values().all(|blocks| blocks.len() == 1);
+    let are_tables = first.iter().chain(second).all(|series| series.cells.is_empty() && !series.notes.is_empty());
+    let found = match are_tables && is_single(&a) && is_single(&b) && rules.design == Design::Separate {
+        true => of_single(&a, &b, rules)?,
+        false => compared(&a, &b, rules),
+    };
+    let mut found = Comparison { when: When::of(first, second, rules.design), ..found };
+    if first.iter().any(|series| series.kind == Kind::Rate) {
+        found.cells.iter_mut().for_each(Cell::as_rate);
+    }
     if found.cells.is_empty() {
         return Err(nothing_in_common("the runs have no cell in common", rules));
     }
     Ok(found)
+}
+
+/// Of tables with one value for each size.
+fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
+    let (mut differences, unmatched) = differences(a, b, 0, rules);
+    if differences.is_empty() {
+        return Ok(Comparison { unmatched, ..Comparison::default() });
+    }
+    let mut apart: Vec<&mut Apart> = differences.iter_mut().map(|one| &mut one.apart).collect();
+    let yardstick = Some(single::judge(&mut apart)?);
+    let mut found = vec![Comparison { unmatched, yardstick, ..Comparison::default() }];
+    decided(differences, &mut found, rules);
+    Ok(found.pop().unwrap_or_default())
 }
 
 fn nothing_in_common(message: &str, rules: &Rules) -> Error {
@@ -202,20 +235,27 @@ fn nothing_in_common(message: &str, rules: &Rules) -> Error {
 
 /// How many units of the times of `first` one of `second` is.
 fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
-    if let Some(rate) = first.iter().chain(second).find(|series| series.kind == Kind::Rate) {
-        let message = format!("the column `{}` is a rate, and only times are compared", rate.y);
-        return Err(Error::data(message).at(rate.source.clone()));
-    }
     let (Some(first), Some(second)) = (first.first(), second.first()) else { return Ok(1.0) };
-    match (first.seconds_per_unit(), second.seconds_per_unit()) {
+    if first.kind != second.kind {
+        let column = |series: &Series| format!("`{}` is a {}", series.y, series.kind.name());
+        let message = format!("{} and {}, which are not compared", column(first), column(second));
+        return Err(
+            Error::data(message).hint("name columns of one kind with `--y`, or say `--y-kind time` or `--y-kind rate`")
+        );
+    }
+    let (of_first, of_second) = (first.base_unit(), second.base_unit());
+    match first.kind {
         _ if first.unit == second.unit => Ok(1.0),
-        (Some(of_first), Some(of_second)) => Ok(of_second / of_first),
+        Kind::Rate if of_first.name == of_second.name => Ok(of_second.factor / of_first.factor),
+        Kind::Time if first.seconds_per_unit().is_some() && second.seconds_per_unit().is_some() => {
+            Ok(of_second.factor / of_first.factor)
+        }
         _ => {
             let column = |series: &Series| match series.unit.as_str() {
                 "" => format!("`{}`, which names no unit", series.y),
                 unit => format!("`{}` in {unit}", series.y),
             };
-            Err(Error::data(format!("the times are in columns {} and {}", column(first), column(second)))
+            Err(Error::data(format!("the values are in columns {} and {}", column(first), column(second)))
                 .hint("end the name of the column without a unit in _s, _ms, _us or _ns"))
         }
     }
@@ -237,15 +277,27 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     let mut differences: Vec<Difference> = Vec::new();
     let mut found: Vec<Comparison> = Vec::with_capacity(others.len());
     for (run, other) in others.iter().enumerate() {
-        let before = differences.len();
-        let difference = |(key, blocks): (&Key, &Blocks)| {
-            let apart = Apart::of(blocks, other.get(key)?, rules)?;
-            Some(Difference { run, key: key.clone(), apart })
-        };
-        differences.extend(first.iter().filter_map(difference));
-        let unmatched = first.len() + other.len() - 2 * (differences.len() - before);
+        let (own, unmatched) = self::differences(first, other, run, rules);
+        differences.extend(own);
         found.push(Comparison { unmatched, ..Comparison::default() });
     }
+    decided(differences, &mut found, rules);
+    found
+}
+
+/// How far each cell of `first` lies from that of the run of that place, and how many cells only one of them has.
+fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, usize) {
+    let difference = |(key, blocks): (&Key, &Blocks)| {
+        let apart = Apart::of(blocks, other.get(key)?, rules)?;
+        Some(Difference { run, key: key.clone(), apart })
+    };
+    let differences: Vec<Difference> = first.iter().filter_map(difference).collect();
+    let unmatched = first.len() + other.len() - 2 * differences.len();
+    (differences, unmatched)
+}
+
+/// Adds each difference to the comparison of its run, with p-values that are corrected together.
+fn decided(mut differences: Vec<Difference>, found: &mut [Comparison], rules: &Rules) {
     differences.sort_by(|a, b| a.apart.p.total_cmp(&b.apart.p));
     let count = differences.len();
     let mut floor = 0.0f64;
@@ -254,20 +306,20 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
         floor = floor.max((difference.apart.p * (count - rank) as f64).min(1.0));
         found[difference.run].cells.push(judge(difference, floor, count, rules));
     }
-    for comparison in &mut found {
+    for comparison in found {
         comparison.cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
     }
-    found
 }
 
-/// With times multiplied by `factor`.
+/// With values multiplied by `factor`; of rates their inverse, so that more is slower.
 fn cells(series: &[Series], factor: f64) -> Cells {
     let mut cells = Cells::new();
     for series in series {
+        let sign = if series.kind == Kind::Rate { -1.0 } else { 1.0 };
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
             let key = Key { group: series.values(), x: seen.x.to_bits() };
-            cells.entry(key).or_default().entry(block).or_default().push((seen.y * factor).ln());
+            cells.entry(key).or_default().entry(block).or_default().push(sign * (seen.y * factor).ln());
         }
     }
     cells

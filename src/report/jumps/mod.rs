@@ -75,12 +75,41 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             let sizes = human::counted(findings.points.len() as u64, "point");
             format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
         }
+        (0, Some(smallest)) if smallest > STEEP => {
+            "No jump can be judged: too few sizes for so steep a curve.".to_string()
+        }
         (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
         (0, None) => "No jump.".to_string(),
         // More places than that are a table, not a sentence.
         (17.., _) => format!("{number}{period}"),
         _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
     }
+}
+
+/// Where only a larger jump would have been seen, the curve is too steep for its sizes.
+const STEEP: f64 = 3.0;
+/// Where only a larger one would have been seen, the changes between neighbours are listed.
+const COARSE: f64 = 0.3;
+/// So many of them.
+const CHANGES: usize = 5;
+
+/// The largest changes between neighbouring sizes for the distance of these, both in logarithms.
+fn changes(findings: &Findings) -> Option<String> {
+    let pair = |pair: &[crate::detect::Point]| {
+        let [a, b] = pair else { return None };
+        let change = (b.center / a.center).ln();
+        let slope = change.abs() / (b.x / a.x).ln();
+        (a.x > 0.0 && slope.is_finite()).then_some((slope, a.x, change))
+    };
+    let mut found: Vec<(f64, f64, f64)> = findings.points.windows(2).filter_map(pair).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(CHANGES);
+    let text = |(_, x, change): &(f64, f64, f64)| {
+        format!("{} after {}", human::signed_percent(change.exp_m1()), human::batch_size(*x))
+    };
+    let listed = human::listed(&found.iter().map(text).collect::<Vec<_>>());
+    (!found.is_empty())
+        .then(|| format!("the largest between neighbouring sizes, for their distance, are {listed}; none is proven"))
 }
 
 /// Whether a series has points, but too few to judge a jump.
@@ -223,6 +252,9 @@ impl JumpTable<'_> {
         let mut lines = Vec::new();
         if self.axes.kind == Kind::Rate && !findings.jumps.is_empty() {
             lines.push(("Rate", "these are changes of a rate: where it falls, the work is slower".to_string()));
+        }
+        if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
+            lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));

@@ -24,14 +24,14 @@ impl Kind {
 
 /// A unit that columns are given in.
 #[derive(Debug, PartialEq)]
-pub(super) struct Unit {
+pub struct Unit {
     pub name: &'static str,
     pub kind: Kind,
     /// The unit without prefix, and how many of it one is.
     pub base: &'static str,
     pub factor: f64,
     /// How others end a column's name, in lower case, with `_` for all else.
-    endings: &'static [&'static str],
+    pub(super) endings: &'static [&'static str],
 }
 
 const fn time(name: &'static str, factor: f64, endings: &'static [&'static str]) -> Unit {
@@ -43,7 +43,7 @@ const fn rate(name: &'static str, base: &'static str, factor: f64, endings: &'st
 }
 
 /// In lower case a GB/s and a Gbit/s look alike; `gbps` is read as GB/s, as programs that time kernels write it.
-const UNITS: &[Unit] = &[
+pub(super) const UNITS: &[Unit] = &[
     time("s", 1.0, &["s", "sec", "secs", "seconds"]),
     time("ms", 1e-3, &["ms", "msec", "milliseconds"]),
     time("us", 1e-6, &["us", "usec", "microseconds", "µs", "μs"]),
@@ -72,24 +72,92 @@ const UNITS: &[Unit] = &[
 /// Any item per second.
 const PER_SECOND: &[&str] = &["_per_s", "_per_sec", "_per_second"];
 /// Names of rates without a unit.
-const RATES: &[&str] =
-    &["throughput", "bandwidth", "busbw", "algbw", "rate", "perf", "performance", "speed", "flops", "flop_s"];
-/// Words in the names of times that are none of [`super::columns::STEP_TIMES`].
-const TIMES: &[&str] = &["time", "latency", "duration", "elapsed"];
+const RATES: &[&str] = &[
+    "throughput",
+    "bandwidth",
+    "busbw",
+    "algbw",
+    "bw",
+    "rate",
+    "msgrate",
+    "perf",
+    "performance",
+    "speed",
+    "speedup",
+    "flops",
+    "flop_s",
+    "tops",
+    "gops",
+    "mops",
+    "kops",
+    "ops",
+    "iops",
+    "nps",
+    "ts",
+    "mfu",
+    "hfu",
+    "goodput",
+    "hz",
+    "mpps",
+];
+/// Libraries and languages of kernels.
+const PROVIDERS: &[&str] = &[
+    "cublas",
+    "cublaslt",
+    "cudnn",
+    "cutlass",
+    "rocblas",
+    "hipblaslt",
+    "triton",
+    "torch",
+    "pytorch",
+    "naive",
+    "flash",
+    "fa2",
+    "fa3",
+    "cute",
+    "tilelang",
+    "liger",
+    "apex",
+    "xformers",
+    "jax",
+];
+/// Words in the names of times that are none of the usual names of a step's.
+const TIMES: &[&str] = &["time", "latency", "duration", "elapsed", "runtime", "walltime", "ttft", "tpot", "itl"];
 /// Words in the names of columns that describe the scatter of another one.
-const SCATTER: &[&str] = &["std", "stddev", "stdev", "sd", "sem", "stderr", "var", "variance", "cv", "error", "ratio"];
+const SCATTER: &[&str] = &[
+    "std",
+    "stddev",
+    "stdev",
+    "sd",
+    "sem",
+    "stderr",
+    "var",
+    "variance",
+    "cv",
+    "error",
+    "err",
+    "ratio",
+    "spread",
+    "ci",
+    "ci95",
+    "iqr",
+    "mad",
+    "allocated",
+    "deviation",
+];
 
 /// Words in the names of columns that hold what a model says.
 const FORECASTS: &[&str] = &["forecast", "predicted", "prediction"];
 
 /// The unit of that name.
-pub(super) fn unit(name: &str) -> Option<&'static Unit> {
+pub fn unit(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.name == name)
 }
 
 /// The name of a column, read.
 #[derive(Debug, PartialEq)]
-pub(super) struct Reading {
+pub struct Reading {
     /// In lower case, with `_` for all that is no letter or digit, and without the unit.
     pub stem: String,
     /// Empty where the name has none.
@@ -99,8 +167,27 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// Of the whole name; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
     pub fn of(name: &str) -> Self {
-        let plain = plain(name);
+        let whole = Self::of_part(name);
+        if whole.kind.is_some() {
+            return whole;
+        }
+        let plain = whole.stem.clone();
+        let brackets = brackets(name);
+        let outside = brackets.map(|(before, _)| before);
+        let front = plain.split('_').next().filter(|front| front.len() > 1 && plain.len() > front.len());
+        let parts = [brackets.map(|(_, inside)| inside), outside, front];
+        let found = parts.into_iter().flatten().map(Self::of_part).find(|part| part.kind.is_some());
+        let stem = outside.map_or(whole.stem, plain_of);
+        match found {
+            Some(part) => Self { stem, ..part },
+            None => Self { stem, ..whole },
+        }
+    }
+
+    fn of_part(name: &str) -> Self {
+        let plain = plain_of(name);
         // `Gbps` and `Gb/s` mean bits to those who write the letters with care.
         if name.contains("Gb/s") || name.contains("Gbps") {
             return Self { stem: plain, unit: "Gbit/s".into(), kind: Some(Kind::Rate) };
@@ -111,15 +198,20 @@ impl Reading {
         let endings = UNITS.iter().flat_map(|unit| unit.endings.iter().map(move |ending| (unit, ending)));
         // `images_s` ends in `s` as well.
         let unit = endings.filter(ends).max_by_key(|(_, ending)| ending.len());
+        let slash = Slash::of(name);
         let per_second = PER_SECOND.iter().find_map(|ending| plain.strip_suffix(ending));
-        match (unit, per_second) {
-            (Some((unit, ending)), _) if unit.kind == Kind::Rate || per_second.is_none() => {
+        match (unit, slash, per_second) {
+            (Some((unit, ending)), slash, _)
+                if unit.kind == Kind::Rate || (per_second.is_none() && !matches!(slash, Some(Slash::PerTime(..)))) =>
+            {
                 let stem = plain[..plain.len() - ending.len()].trim_matches('_').to_string();
                 // A column that is called `seconds` is the time itself.
                 let stem = if stem.is_empty() { plain.clone() } else { stem };
                 Self { stem, unit: unit.name.to_string(), kind: Some(unit.kind) }
             }
-            (_, Some(items)) => {
+            (_, Some(Slash::PerTime(unit)), _) => Self { stem: plain, unit, kind: Some(Kind::Rate) },
+            (_, Some(Slash::TimePer(unit)), _) => Self { stem: plain, unit: unit.to_string(), kind: Some(Kind::Time) },
+            (_, _, Some(items)) => {
                 let item = items.rsplit('_').next().unwrap_or(items);
                 Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
             }
@@ -130,6 +222,16 @@ impl Reading {
         }
     }
 
+    /// Whether the name is that of a kernel, which in a table of Triton's `perf_report` stands over a rate.
+    pub fn is_provider(&self) -> bool {
+        PROVIDERS.iter().any(|provider| words(&self.stem, provider))
+    }
+
+    /// Whether it describes the scatter of another column.
+    pub fn is_scatter(&self) -> bool {
+        SCATTER.iter().any(|word| words(&self.stem, word))
+    }
+
     /// Whether the values are forecast and nobody measured them.
     pub fn is_forecast(&self) -> bool {
         FORECASTS.iter().any(|word| words(&self.stem, word))
@@ -137,13 +239,12 @@ impl Reading {
 
     /// Whether the name may mean the time or rate that was measured, though it is none of the usual ones.
     pub fn may_be(&self, kind: Kind) -> bool {
-        let scatter = SCATTER.iter().any(|word| words(&self.stem, word));
         let says = match (self.kind, kind) {
             (Some(said), wanted) => said == wanted,
             (None, Kind::Time) => TIMES.iter().any(|word| words(&self.stem, word)),
             (None, Kind::Rate) => false,
         };
-        says && !scatter
+        says && !self.is_scatter()
     }
 }
 
@@ -152,7 +253,46 @@ fn words(stem: &str, word: &str) -> bool {
     format!("_{stem}_").contains(&format!("_{word}_"))
 }
 
-fn plain(name: &str) -> String {
+/// A slash, or the word `per`, between what is counted and what for.
+enum Slash {
+    /// `t/s`, `Mops/sec`, `ops/ms`.
+    PerTime(String),
+    /// `ms/op`, `s/it`, and of physics `time/s`: the unit of the time.
+    TimePer(&'static str),
+}
+
+impl Slash {
+    fn of(name: &str) -> Option<Self> {
+        let name = brackets(name).map_or(name, |(_, inside)| inside).trim();
+        let (above, below) = name.rsplit_once('/').or_else(|| name.rsplit_once(" per "))?;
+        let above = above.trim().rsplit([' ', '_', '(', '[']).next().unwrap_or(above);
+        let time = |word: &str| {
+            let word = word.trim().to_lowercase();
+            if word == "second" {
+                return Some("s");
+            }
+            UNITS.iter().find(|unit| unit.kind == Kind::Time && unit.endings.contains(&&word[..])).map(|unit| unit.name)
+        };
+        match (time(above), time(below)) {
+            (_, Some(below)) if TIMES.contains(&&above.to_lowercase()[..]) || above == "t" && below != "s" => {
+                Some(Self::TimePer(below))
+            }
+            (_, Some(below)) if !above.is_empty() => Some(Self::PerTime(foreign::name(&format!("{above}/{below}")))),
+            (Some(above), None) => Some(Self::TimePer(above)),
+            _ => None,
+        }
+    }
+}
+
+/// What stands before the last pair of brackets of a name, and in it.
+fn brackets(name: &str) -> Option<(&str, &str)> {
+    let name = name.trim();
+    let inside = name.strip_suffix([')', ']'])?;
+    let at = inside.rfind(['(', '['])?;
+    Some((&inside[..at], &inside[at + 1..]))
+}
+
+fn plain_of(name: &str) -> String {
     let letters = name.trim().to_lowercase();
     let mut plain = String::new();
     for letter in letters.chars() {
@@ -176,8 +316,32 @@ pub struct Size {
 }
 
 /// Names of the batch size, in order of preference.
-pub(super) const BATCH_SIZES: &[&str] =
-    &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
+pub(super) const BATCH_SIZES: &[&str] = &[
+    "batch_size",
+    "batchsize",
+    "batch",
+    "bs",
+    "mini_batch_size",
+    "minibatch_size",
+    "mini_batch",
+    "micro_batch_size",
+    "microbatch_size",
+    "micro_batch",
+    "mbs",
+    "global_batch_size",
+    "gbs",
+    "n_batch",
+    "nbatch",
+    "num_batch",
+    "b",
+    "train_batch_size",
+    "local_batch_size",
+    "per_device_batch_size",
+    "batches",
+    "n_seqs",
+    "num_seqs",
+    "max_num_seqs",
+];
 const TOKENS: &[&str] =
     &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
 const LENGTHS: &[&str] = &[
@@ -191,9 +355,119 @@ const LENGTHS: &[&str] = &[
     "prompt_length",
     "input_len",
     "input_length",
+    "context_size",
+    "ctx_len",
+    "ctx_tokens",
+    "ctx_size",
+    "sequence",
+    "seq",
+    "prompt_tokens",
+    "max_seq_len",
+    "max_length",
+    "kv_length",
 ];
-const SIZES: &[&str] =
-    &["size", "m", "n", "k", "matrix_size", "problem_size", "message_size", "num_elements", "elements", "numel", "dim"];
+const SIZES: &[&str] = &[
+    "size",
+    "m",
+    "n",
+    "k",
+    "matrix_size",
+    "problem_size",
+    "message_size",
+    "num_elements",
+    "elements",
+    "numel",
+    "dim",
+    "bytes",
+    "data_set",
+    "dataset_size",
+    "working_set",
+    "footprint",
+    "shape",
+    "length",
+    "len",
+    "ctx",
+    "context",
+    "n_ctx",
+    "n_kv",
+    "kv",
+    "kv_len",
+    "n_depth",
+    "depth",
+    "n_prompt",
+    "n_gen",
+    "prompt",
+    "hidden",
+    "hidden_size",
+    "hidden_dim",
+    "width",
+    "height",
+    "image_size",
+    "resolution",
+    "dims",
+    "dimension",
+    "rows",
+    "cols",
+    "columns",
+    "side",
+    "nnz",
+    "message",
+    "msg_size",
+    "buffer_size",
+    "block_size",
+    "tile_size",
+    "payload",
+    "chunk_size",
+    "pp",
+    "tg",
+    "isl",
+    "osl",
+    "input_size",
+    "vector_size",
+    "array_size",
+];
+/// Names of what is set rather than of how much is worked on: the x where there is no size, and else what tells series apart.
+const SETTINGS: &[&str] = &[
+    "threads",
+    "n_threads",
+    "num_threads",
+    "nthreads",
+    "thread_count",
+    "workers",
+    "num_workers",
+    "concurrency",
+    "max_concurrency",
+    "clients",
+    "users",
+    "connections",
+    "streams",
+    "gpus",
+    "n_gpus",
+    "num_gpus",
+    "ngpu",
+    "devices",
+    "nodes",
+    "ranks",
+    "processes",
+    "procs",
+    "cores",
+    "tp",
+    "tp_size",
+    "world_size",
+    "beams",
+    "heads",
+    "n_heads",
+    "num_heads",
+    "layers",
+    "request_rate",
+    "qd",
+    "queue_depth",
+    "ubatch",
+    "n_ubatch",
+    "parallel",
+    "n_parallel",
+    "num_prompts",
+];
 /// In which sizes may be given.
 const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
 
@@ -207,12 +481,22 @@ const BYTES: &[(&str, &str)] = &[
     ("_mib", "MiB"),
     ("_gib", "GiB"),
 ];
+/// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
+fn bare(column: &str) -> String {
+    let plain = plain_of(
+        brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
+    );
+    let known = |name: &str| [BATCH_SIZES, TOKENS, LENGTHS, SIZES, SETTINGS].concat().contains(&name);
+    let before = ["param_", "params_", "parameter_", "config_", "arg_", "args_", "axis_", "input_", "total_"];
+    let stripped = before.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
+    let amount = AMOUNTS.iter().find_map(|amount| stripped.strip_suffix(amount)).unwrap_or(stripped);
+    [&plain[..], stripped, amount].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
+}
 
 impl Size {
     /// Of a column that is used as x.
     pub fn of(column: &str) -> Self {
-        let plain = plain(column);
-        let (title, item) = match &plain[..] {
+        let (title, item) = match &bare(column)[..] {
             name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),
             name if TOKENS.contains(&name) => ("Number of tokens".to_string(), "token".to_string()),
             name if LENGTHS.contains(&name) => ("Sequence length".to_string(), "token".to_string()),
@@ -224,7 +508,7 @@ impl Size {
     /// What it counts of the work of a step, in the plural: `examples`, `tokens`, `MB`. `None` where twice the size is not twice the work, as of a
     /// side of a matrix, or of a sequence's length, which attention takes squared.
     pub fn counted(&self) -> Option<String> {
-        let plain = plain(&self.column);
+        let plain = plain_of(&self.column);
         let bytes = || BYTES.iter().find(|(end, _)| plain == end[1..] || is_size(&plain) && plain.ends_with(end));
         match &plain[..] {
             name if BATCH_SIZES.contains(&name) => Some("examples".to_string()),
@@ -240,20 +524,39 @@ impl Size {
 
     /// Whether it is a batch size.
     pub fn is_batch(&self) -> bool {
-        BATCH_SIZES.contains(&&plain(&self.column)[..])
+        is_batch_size(&self.column)
     }
 }
 
 /// Whether a column's name is that of a size other than a batch's.
-pub(super) fn is_size(column: &str) -> bool {
-    let plain = plain(column);
-    let bare = AMOUNTS.iter().find_map(|amount| plain.strip_suffix(amount)).unwrap_or(&plain);
-    [TOKENS, LENGTHS, SIZES].concat().iter().any(|name| *name == bare || *name == plain)
+pub fn is_size(column: &str) -> bool {
+    let bare = bare(column);
+    [TOKENS, LENGTHS, SIZES].concat().contains(&&bare[..])
 }
 
 /// Whether a column's name is that of a batch size.
-pub(super) fn is_batch_size(column: &str) -> bool {
-    BATCH_SIZES.contains(&&plain(column)[..])
+pub fn is_batch_size(column: &str) -> bool {
+    BATCH_SIZES.contains(&&bare(column)[..])
+}
+
+/// How usual a name of the batch size is; the least is the most usual.
+pub(super) fn batch_rank(column: &str) -> Option<usize> {
+    let bare = bare(column);
+    BATCH_SIZES.iter().position(|name| *name == bare)
+}
+
+/// The most usual name of a batch size among the columns.
+pub fn batch_size(present: &[String]) -> Option<&String> {
+    present
+        .iter()
+        .filter_map(|name| Some((batch_rank(name)?, name)))
+        .min_by_key(|(rank, _)| *rank)
+        .map(|(_, name)| name)
+}
+
+/// Whether a column's name is that of a setting.
+pub fn is_setting(column: &str) -> bool {
+    SETTINGS.contains(&&bare(column)[..])
 }
 
 #[cfg(test)]

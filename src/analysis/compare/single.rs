@@ -1,0 +1,75 @@
+//! Tables with one value for each size: what equal sizes differ by is the yardstick for those that differ.
+//!
+//! With d the logarithms of the ratios, sorted, the shortest interval that holds half of them is taken to be of sizes that do not differ
+//! (Rousseeuw 1984, Least median of squares regression). Half its length over 0.6745 is the standard deviation of a normal distribution with
+//! that half, corrected for few values by 1 + 5 / (n - 1) (Rousseeuw & Leroy 1987). Student's distribution with n / 2 - 1 degrees of freedom
+//! allows for what half of the ratios cannot know. Where more than half of the sizes differ the yardstick is too long, and less is found.
+
+use super::{Apart, Welch};
+use crate::error::{Error, Result};
+
+/// Of fewer sizes half says nothing of scatter.
+const FEWEST: usize = 6;
+
+/// Gives every difference the error that the scatter of all shows; returns it, relative.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where there are too few sizes.
+pub(super) fn judge(differences: &mut [&mut Apart]) -> Result<f64> {
+    let mut apart: Vec<f64> = differences.iter().map(|one| one.second - one.first).collect();
+    let n = apart.len();
+    if n < FEWEST {
+        let sizes = if n == 1 { "1 size".to_string() } else { format!("{n} sizes") };
+        return Err(Error::data(format!("one value for each of {sizes}: nothing tells a difference from noise"))
+            .hint(format!("give repetitions, a row for each, or at least {FEWEST} sizes")));
+    }
+    apart.sort_by(f64::total_cmp);
+    let half = n / 2 + 1;
+    let shortest = apart.windows(half).map(|part| part[half - 1] - part[0]).fold(f64::INFINITY, f64::min);
+    let scale = 0.5 * shortest / 0.6745 * (1.0 + 5.0 / (n - 1) as f64);
+    // Values that are written with few digits agree to the last: then their scatter is not below the smallest difference that is there.
+    let smallest = apart.iter().map(|apart| apart.abs()).filter(|apart| *apart > 1e-12).fold(f64::INFINITY, f64::min);
+    let error = if scale > 1e-12 || !smallest.is_finite() { scale } else { 0.5 * smallest };
+    let welch = Welch { error, freedom: (n / 2 - 1) as f64 };
+    for one in differences {
+        one.welch = welch;
+        one.p = welch.two_sided(one.second - one.first);
+    }
+    Ok(error.exp_m1())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(ratios: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let none = Welch { error: f64::INFINITY, freedom: 1.0 };
+        let mut all: Vec<Apart> =
+            ratios.iter().map(|ratio| Apart { first: 0.0, second: ratio.ln(), welch: none, p: 1.0 }).collect();
+        let error = judge(&mut all.iter_mut().collect::<Vec<_>>())?;
+        Ok((error, all.iter().map(|one| one.p).collect()))
+    }
+
+    #[test]
+    fn the_sizes_that_do_not_differ_are_the_yardstick() {
+        let (error, p) = judged(&[1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999, 1.4, 1.38, 1.41]).expect("judged");
+        assert!(error > 0.0005 && error < 0.01, "{error}");
+        assert!(p[7..].iter().all(|p| *p < 1e-3) && p[..7].iter().all(|p| *p > 0.05), "{p:?}");
+    }
+
+    #[test]
+    fn a_difference_of_all_sizes_is_none_of_the_scatter() {
+        let (error, p) = judged(&[0.841, 0.842, 0.84, 0.839, 0.841, 0.843, 0.838, 0.84]).expect("judged");
+        assert!(error < 0.01 && p.iter().all(|p| *p < 1e-3), "{error} {p:?}");
+        let (error, _) = judged(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.02, 1.5]).expect("judged");
+        assert!((error - 0.01).abs() < 1e-3, "half of the smallest difference: {error}");
+    }
+
+    #[test]
+    fn equal_tables_and_few_sizes_prove_nothing() {
+        let (error, p) = judged(&[1.0; 8]).expect("judged");
+        assert_eq!((error, p), (0.0, vec![1.0; 8]));
+        let error = judged(&[1.0, 1.5]).expect_err("too few").to_string();
+        assert!(error.contains("one value for each of 2 sizes") && error.contains("repetitions"), "{error}");
+    }
+}

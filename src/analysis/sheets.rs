@@ -1,0 +1,96 @@
+//! From a table of another program to series: one for each column of values and each combination of what splits it.
+
+use std::path::Path;
+
+use super::columns::Columns;
+use super::gathering::{Gathering, MOST_STEPS};
+use super::{Kind, Query, Series};
+use crate::error::Result;
+use crate::foreign;
+use crate::store::Table;
+use crate::table::Sheet;
+
+/// The name under which a group says which column of values a series is of.
+const VALUES: &str = "column";
+
+/// Every series of the table.
+///
+/// # Errors
+/// As [`Sheet::choose`] and [`Table::scan_sheet`].
+pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Series>> {
+    let choice = sheet.choose(query)?;
+    let most = MOST_STEPS / choice.ys.len().max(1);
+    let gathering = |y: &String| Gathering::of_at_most(Columns::chosen(sheet.names(), &choice, y, query), most);
+    let mut gatherings: Vec<Gathering> = choice.ys.iter().map(gathering).collect();
+    let mut wanted: Vec<String> = gatherings.iter().flat_map(Gathering::wanted).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    Table::scan_sheet(sheet, path, &wanted, &mut |batch| gatherings.iter_mut().try_for_each(|one| one.take(&batch)))?;
+    let several = gatherings.len() > 1;
+    let mut found = Vec::new();
+    for (y, gathering) in choice.ys.iter().zip(gatherings) {
+        let series = gathering.series(path).into_iter().map(|mut series| {
+            if several {
+                series.group.push((VALUES.to_string(), y.clone()));
+            }
+            series
+        });
+        found.extend(series);
+    }
+    let notes = notes(sheet, &choice.x, &choice.ys, choice.kind, choice.is_guess, &found);
+    found.iter_mut().for_each(|series| series.notes.clone_from(&notes));
+    Ok(found)
+}
+
+/// The series of two columns of values of one table, which are compared like two runs; `None` of any other.
+pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
+    let column =
+        |series: &Series| series.group.last().filter(|(name, _)| name == VALUES).map(|(_, value)| value.clone());
+    let mut columns: Vec<String> = Vec::new();
+    for series in all {
+        let own = column(series)?;
+        if !columns.contains(&own) {
+            columns.push(own);
+        }
+    }
+    let of = |wanted: &String| -> Vec<Series> {
+        let own = all.iter().filter(|series| column(series).as_ref() == Some(wanted));
+        own.map(|series| Series { group: series.group[..series.group.len() - 1].to_vec(), ..series.clone() }).collect()
+    };
+    match &columns[..] {
+        [first, second] => Some([of(first), of(second)]),
+        _ => None,
+    }
+}
+
+/// What was read as what, and what was not read.
+fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, found: &[Series]) -> Vec<String> {
+    let quoted =
+        |names: &[String]| names.iter().map(|name| format!("`{}`", foreign::name(name))).collect::<Vec<_>>().join(", ");
+    let mut by: Vec<String> =
+        found.first().map(|series| series.group.iter().map(|(name, _)| name.clone()).collect()).unwrap_or_default();
+    by.retain(|name| name != VALUES);
+    let series = match (found.len(), by.is_empty()) {
+        (0 | 1, _) => String::new(),
+        (count, true) => format!("; {count} series"),
+        (count, false) => format!("; {count} series by {}", quoted(&by)),
+    };
+    let what = match (kind, ys.len()) {
+        (Kind::Time, 1) => "a time",
+        (Kind::Time, _) => "times",
+        (Kind::Rate, 1) => "a rate",
+        (Kind::Rate, _) => "rates",
+    };
+    let mut notes = vec![format!("`{}` against {}, {what}{series}", foreign::name(x), quoted(ys))];
+    if is_guess {
+        let (other, larger) = match kind {
+            Kind::Time => ("rate", "faster"),
+            Kind::Rate => ("time", "slower"),
+        };
+        let verb = if ys.len() == 1 { "is" } else { "are" };
+        notes.push(format!("{} {verb} read as {what}; `--y-kind {other}` if larger is {larger}", quoted(ys)));
+    }
+    notes.extend(sheet.notes().iter().cloned());
+    notes
+}

@@ -1,0 +1,93 @@
+//! What the commas in the numbers of a column mean.
+
+/// A comma in a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Comma {
+    /// No number of the column holds one.
+    #[default]
+    None,
+    /// That of `1,5`.
+    Decimal,
+    /// That of `1,234.5`.
+    Thousands,
+    /// All are like `1,234`, which is one and a bit or more than a thousand.
+    Unknown,
+}
+
+impl Comma {
+    /// Of the texts that may be numbers. `fields` says that fields are separated by semicolons, as spreadsheets do where the comma is decimal.
+    pub fn of<'a>(texts: impl Iterator<Item = &'a str>, semicolons: bool) -> Self {
+        let mut found = Self::None;
+        for text in texts.filter(|text| text.contains(',')) {
+            found = match parts(text) {
+                Some(parts) if !may_be_thousands(parts) => return Self::Decimal,
+                Some(_) if found == Self::None => Self::Unknown,
+                Some(_) => found,
+                None if thousands(text).is_some() => Self::Thousands,
+                None => found,
+            };
+        }
+        if found == Self::Unknown && semicolons { Self::Decimal } else { found }
+    }
+
+    /// The number in a text with a comma; `None` where it is none, or its comma may mean something else.
+    pub fn read(self, text: &str) -> Option<f64> {
+        match self {
+            Self::Decimal => {
+                let (whole, fraction) = parts(text)?;
+                format!("{whole}.{fraction}").parse().ok()
+            }
+            Self::Thousands => thousands(text),
+            Self::None | Self::Unknown => None,
+        }
+    }
+}
+
+/// What stands before and after the one comma of a number.
+fn parts(text: &str) -> Option<(&str, &str)> {
+    let (whole, fraction) = text.trim().split_once(',')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let mantissa = fraction.split_once(['e', 'E']).map_or(fraction, |(mantissa, _)| mantissa);
+    (digits(whole.trim_start_matches(['+', '-'])) && digits(mantissa)).then_some((whole, fraction))
+}
+
+fn may_be_thousands((whole, fraction): (&str, &str)) -> bool {
+    let whole = whole.trim_start_matches(['+', '-']);
+    fraction.len() == 3 && whole.len() <= 3 && !whole.starts_with('0')
+}
+
+/// A number whose commas all divide groups of three digits.
+fn thousands(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.trim().split_once('.').map_or((text.trim(), ""), |(whole, rest)| (whole, rest));
+    let mut groups = whole.trim_start_matches(['+', '-']).split(',');
+    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next().is_some_and(|first| (1..=3).contains(&first.len()) && digits(first));
+    let is_grouped = first && groups.all(|group| group.len() == 3 && digits(group)) && !fraction.contains(',');
+    is_grouped.then(|| text.trim().replace(',', "").parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(texts: &[&str]) -> Vec<Option<f64>> {
+        let comma = Comma::of(texts.iter().copied(), false);
+        texts.iter().map(|text| comma.read(text)).collect()
+    }
+
+    #[test]
+    fn a_comma_is_decimal_where_nothing_else_is_possible() {
+        assert_eq!(read(&["1,5", "-12,25", "1,234", "2,5e-3"]), [1.5, -12.25, 1.234, 2.5e-3].map(Some));
+        assert_eq!(read(&["0,123"]), [Some(0.123)]);
+        assert_eq!(read(&["1,234", "56,789"]), [None, None]);
+        assert_eq!(read(&["1,5", "1,234,567", "1.234,5", "a,5", ",5", "5,"])[1..], [None; 5]);
+    }
+
+    #[test]
+    fn commas_divide_thousands_where_a_point_or_a_second_comma_shows_it() {
+        assert_eq!(read(&["1,234", "5,179.7"]), [Some(1234.0), Some(5179.7)]);
+        assert_eq!(read(&["1,234,567", "12,345"]), [Some(1_234_567.0), Some(12_345.0)]);
+        assert_eq!(read(&["1,23,456.7"]), [None]);
+        assert_eq!(Comma::of(["1,234"].into_iter(), true), Comma::Decimal, "beside semicolons");
+    }
+}

@@ -1,0 +1,160 @@
+//! A whole table in memory, put in order before its columns are looked at.
+
+use std::path::Path;
+
+use super::cell::is_number;
+use super::layout::{Part, Record, told_apart};
+use super::text::{self, Fields, Records};
+use super::{Hints, at_line, json, log, pattern, refusal, wide};
+use crate::error::{Error, Result};
+
+/// Names and rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Grid {
+    pub names: Vec<String>,
+    pub rows: Vec<Record>,
+    pub notes: Vec<String>,
+    pub hints: Hints,
+    /// Whether its fields were separated by semicolons.
+    pub semicolons: bool,
+}
+
+impl Grid {
+    /// Of named values in rows that need not have the same names.
+    pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        let mut records = Vec::with_capacity(rows.len());
+        for (at, row) in rows.into_iter().enumerate() {
+            let mut fields = vec![String::new(); names.len()];
+            for (name, value) in row {
+                let place = *places.entry(name.clone()).or_insert_with(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+                fields.resize(fields.len().max(place + 1), String::new());
+                fields[place] = value;
+            }
+            records.push(Record { line: at + 1, fields });
+        }
+        records.iter_mut().for_each(|record| record.fields.resize(names.len(), String::new()));
+        Self { names: told_apart(names), rows: records, ..Self::default() }
+    }
+
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own == name)
+    }
+
+    pub fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(move |row| row.fields.get(column).map_or("", String::as_str))
+    }
+
+    /// Adds a column.
+    pub fn add(&mut self, name: String, cells: Vec<String>) {
+        self.names.push(name);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.fields.push(cell));
+    }
+
+    /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
+    fn in_order(mut self) -> Self {
+        self.join_units();
+        self.per_iteration();
+        self.name_llama();
+        wide::melt(&mut self);
+        pattern::derive(&mut self);
+        self
+    }
+
+    /// JMH and criterion write the unit of a score in a column beside it.
+    fn join_units(&mut self) {
+        const UNITS: &[&str] = &["unit", "units", "time_unit", "score unit", "scoreunit"];
+        const VALUES: &[&str] = &["sample_measured_value", "score", "real_time", "value", "mean", "time", "measured"];
+        let column = |name: &&str| self.names.iter().position(|own| own.to_lowercase() == **name);
+        let find = |names: &[&str]| names.iter().find_map(column);
+        let (Some(unit), Some(value)) = (find(UNITS), find(VALUES)) else { return };
+        for row in &mut self.rows {
+            let unit = row.fields.get(unit).cloned().unwrap_or_default();
+            if let Some(value) = row.fields.get_mut(value).filter(|value| is_number(value) && !unit.is_empty()) {
+                value.push_str(&format!(" {unit}"));
+            }
+        }
+    }
+
+    /// criterion's raw.csv has the time of many iterations in a row; hyperfine's CSV does not say that its times are seconds.
+    fn per_iteration(&mut self) {
+        if let (Some(time), Some(count), Some(size)) =
+            (self.column("sample_measured_value"), self.column("iteration_count"), self.column("value"))
+        {
+            for row in &mut self.rows {
+                let Some((number, unit)) = row.fields[time].split_once(' ') else { continue };
+                let (Ok(number), Ok(count)) = (number.parse::<f64>(), row.fields[count].parse::<f64>()) else {
+                    continue;
+                };
+                row.fields[time] = format!("{} {unit}", number / count);
+            }
+            (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
+            self.hints = Hints { x: vec!["size"], y: vec!["time"] };
+        }
+        let is_hyperfine =
+            ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
+        if let Some(mean) = self.column("mean").filter(|_| is_hyperfine) {
+            self.names[mean] = "mean_s".to_string();
+        }
+    }
+
+    /// llama-bench names its tests `pp512`, `tg128`, and with a depth `pp512 @ d4096`, which it leaves out where it is 0.
+    fn name_llama(&mut self) {
+        let (Some(test), Some(_)) = (self.column("test"), self.column("t/s")) else { return };
+        self.hints = Hints { x: vec!["test (number)"], y: vec!["t/s"] };
+        if self.cells(test).any(|cell| cell.contains(" @ d")) {
+            let bare = |cell: &&mut String| !cell.contains(" @ d");
+            self.rows
+                .iter_mut()
+                .filter_map(|row| row.fields.get_mut(test))
+                .filter(bare)
+                .for_each(|cell| cell.push_str(" @ d0"));
+        }
+    }
+}
+
+/// The table in a text.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where there is none.
+pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
+    let here = |error: Error| at_line(error, path, 0);
+    if let Some(grid) = json::grid(text).map_err(here)? {
+        return Ok(grid.in_order());
+    }
+    if let Some(grid) = log::grid(text) {
+        return Ok(grid.in_order());
+    }
+    let (way, layout) = text::recognise(text).ok_or_else(|| here(refusal::of_text(text)))?;
+    let Records { mut records, .. } = text::records(text, way);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
+    let mut before = layout.first;
+    let holds =
+        |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
+    for record in records.iter_mut().filter(holds) {
+        let apart = (before..record.line.saturating_sub(1))
+            .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
+        before = record.line;
+        match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
+            Part::Row => grid.rows.push(record.clone()),
+            Part::End => {
+                grid.notes.push(format!(
+                    "the table ends before line {}: what follows is text or another table, and is left out",
+                    record.line
+                ));
+                break;
+            }
+        }
+    }
+    if grid.rows.is_empty() {
+        return Err(here(
+            Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns"),
+        ));
+    }
+    Ok(grid.in_order())
+}

@@ -1,0 +1,228 @@
+//! JSON as a table: a list of flat objects, lines of such, columns, and what [`super::tools`] knows.
+
+use serde_json::{Map, Value};
+
+use super::grid::Grid;
+use super::{Hints, refusal, tools};
+use crate::error::Result;
+
+/// A named value of a row.
+pub(super) type Row = Vec<(String, String)>;
+
+/// Objects in objects are read so deep.
+const DEEPEST: usize = 3;
+
+/// Whether a text begins as JSON.
+pub(super) fn is_document(bytes: &[u8]) -> bool {
+    let start = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    matches!(start, Some(b'{' | b'['))
+}
+
+/// The table in a document; `None` where the text is no JSON.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where there is none in it.
+pub(super) fn grid(text: &str) -> Result<Option<Grid>> {
+    let lines: Vec<Value> = text
+        .lines()
+        .filter_map(|line| line.trim_start().starts_with('{').then(|| serde_json::from_str(line.trim()).ok())?)
+        .collect();
+    if !is_document(text.as_bytes()) && lines.len() < 3 {
+        return Ok(None);
+    }
+    match serde_json::from_str::<Value>(text.trim()) {
+        Ok(value) => of_value(&value).map(Some),
+        Err(_) if !lines.is_empty() => of_value(&Value::Array(lines)).map(Some),
+        // A log begins with `[INFO]`, and a section of an INI file with `[run]`.
+        Err(error) if text.trim_start().starts_with('{') || text.trim_start().starts_with("[{") => {
+            Err(refusal::of_json(&format!("this looks like JSON, and is damaged or cut off: {error}")))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+fn of_value(value: &Value) -> Result<Grid> {
+    if let Some((rows, hints)) = tools::rows(value)? {
+        return Ok(Grid { hints, ..Grid::of_rows(rows) });
+    }
+    let rows = rows(value, 0).filter(|rows| !rows.is_empty());
+    let rows = rows.ok_or_else(|| refusal::of_json("this JSON holds no list of measurements"))?;
+    let mut grid = Grid::of_rows(rows);
+    // Values that say nothing, and lists within a row, are no columns.
+    let hints = tools::hints(&grid.names);
+    grid.hints = Hints { ..hints };
+    Ok(grid)
+}
+
+/// The rows of a list of objects, a list of lists, an object of columns, or of an object that holds one of them.
+fn rows(value: &Value, depth: usize) -> Option<Vec<Row>> {
+    match value {
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            Some(items.iter().filter_map(Value::as_object).flat_map(exploded).collect())
+        }
+        Value::Array(items) if items.iter().all(Value::is_array) => listed(items),
+        Value::Object(object) => of_columns(object).or_else(|| of_map(object)).or_else(|| {
+            let inner = object.values().filter(|value| value.is_array() || value.is_object());
+            let found =
+                (depth < DEEPEST).then(|| inner.filter_map(|value| rows(value, depth + 1)).max_by_key(Vec::len));
+            found
+                .flatten()
+                .filter(|rows| rows.len() > 1)
+                .or_else(|| Some(exploded(object)).filter(|rows| depth == 0 && rows[0].len() > 1))
+        }),
+        _ => None,
+    }
+}
+
+/// A list of lists, of which the first may be names.
+fn listed(items: &[Value]) -> Option<Vec<Row>> {
+    let first = items.first()?.as_array()?;
+    let named = first.iter().all(Value::is_string);
+    let names: Vec<String> = match named {
+        true => first.iter().map(said).collect(),
+        // As TensorBoard exports them.
+        false if first.len() == 3 && first[0].as_f64().is_some_and(|time| time > 1e9) => {
+            ["Wall time", "Step", "Value"].map(str::to_string).to_vec()
+        }
+        false => (1..=first.len()).map(|at| format!("column {at}")).collect(),
+    };
+    let row = |item: &Value| names.iter().cloned().zip(item.as_array().into_iter().flatten().map(said)).collect();
+    Some(items.iter().skip(usize::from(named)).map(row).collect())
+}
+
+/// `{"batch": [1, 2], "ms": [5, 6]}`, and the ways in which pandas writes a frame.
+fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
+    if let (Some(Value::Array(names)), Some(Value::Array(data))) = (object.get("columns"), object.get("data")) {
+        let items: Vec<Value> = std::iter::once(Value::Array(names.clone())).chain(data.iter().cloned()).collect();
+        return listed(&items).filter(|rows| rows.len() == data.len());
+    }
+    let lists: Vec<(&String, Vec<&Value>)> = object
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::Array(items) => Some((name, items.iter().collect())),
+            Value::Object(items) => Some((name, items.values().collect())),
+            _ => None,
+        })
+        .filter(|(_, items): &(_, Vec<&Value>)| items.iter().all(|item| !item.is_object() && !item.is_array()))
+        .collect();
+    let length = lists.first()?.1.len();
+    if lists.len() < 2 || length < 2 || lists.iter().any(|(_, items)| items.len() != length) {
+        return None;
+    }
+    Some((0..length).map(|at| lists.iter().map(|(name, items)| ((*name).clone(), said(items[at]))).collect()).collect())
+}
+
+/// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"1": {"ms": 5.2}, ...}`.
+fn of_map(object: &Map<String, Value>) -> Option<Vec<Row>> {
+    let are_sizes = object.len() > 2 && object.keys().all(|key| key.parse::<f64>().is_ok());
+    are_sizes.then(|| {
+        let row = |(key, value): (&String, &Value)| {
+            let size = ("size".to_string(), key.clone());
+            let values = match value {
+                Value::Object(object) => flat(object),
+                other => vec![("value".to_string(), said(other))],
+            };
+            std::iter::once(size).chain(values).collect()
+        };
+        object.iter().map(row).collect()
+    })
+}
+
+/// The rows of one object: one, or one for each repetition where it has lists of them.
+fn exploded(object: &Map<String, Value>) -> Vec<Row> {
+    const REPETITIONS: &[&str] = &[
+        "times",
+        "samples",
+        "data",
+        "raw",
+        "latencies",
+        "values",
+        "runs",
+        "rawdata",
+        "measurements",
+        "times_ms",
+        "times_s",
+        "latencies_ms",
+        "raw_data",
+    ];
+    let plain = flat(object);
+    let list = object.iter().find_map(|(name, value)| {
+        let items = value.as_array()?.iter().filter(|item| item.is_number()).collect::<Vec<_>>();
+        (REPETITIONS.contains(&&name.to_lowercase()[..]) && !items.is_empty()).then_some((name, items))
+    });
+    let Some((name, items)) = list else { return vec![plain] };
+    let own = if name == "times_ms" || name == "latencies_ms" { "time_ms" } else { "time" };
+    items.into_iter().map(|item| plain.iter().cloned().chain([(own.to_string(), said(item))]).collect()).collect()
+}
+
+/// The values of an object, and of objects in it by names with points; lists are left out, unless they are a shape.
+pub(super) fn flat(object: &Map<String, Value>) -> Row {
+    let mut row = Row::new();
+    flatten(object, "", 0, &mut row);
+    row
+}
+
+fn flatten(object: &Map<String, Value>, before: &str, depth: usize, row: &mut Row) {
+    for (name, value) in object {
+        let name = format!("{before}{name}");
+        match value {
+            Value::Object(inner) if depth < DEEPEST => flatten(inner, &format!("{name}."), depth + 1, row),
+            Value::Array(items) if (1..=8).contains(&items.len()) && items.iter().all(Value::is_u64) => {
+                row.push((name, format!("[{}]", items.iter().map(said).collect::<Vec<_>>().join(", "))));
+            }
+            Value::Array(_) | Value::Object(_) => {}
+            plain => row.push((name, said(plain))),
+        }
+    }
+}
+
+/// A value as a cell.
+pub(super) fn said(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Vec<String>) {
+        let grid = grid(text).expect("read").expect("a table");
+        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
+    }
+
+    #[test]
+    fn every_usual_form_of_a_list_is_a_table() {
+        let rows = vec!["4,1.5".to_string(), "8,2.5".to_string()];
+        for text in [
+            r#"[{"n": 4, "ms": 1.5}, {"n": 8, "ms": 2.5}]"#,
+            "{\"n\": 4, \"ms\": 1.5}\n{\"n\": 8, \"ms\": 2.5}\n",
+            r#"{"meta": {"gpu": "a"}, "results": [{"n": 4, "ms": 1.5}, {"n": 8, "ms": 2.5}]}"#,
+            r#"{"n": [4, 8], "ms": [1.5, 2.5]}"#,
+            r#"{"n": {"0": 4, "1": 8}, "ms": {"0": 1.5, "1": 2.5}}"#,
+            r#"{"columns": ["n", "ms"], "index": [0, 1], "data": [[4, 1.5], [8, 2.5]]}"#,
+            r#"[["n", "ms"], [4, 1.5], [8, 2.5]]"#,
+        ] {
+            assert_eq!(read(text), ("n,ms".to_string(), rows.clone()), "{text}");
+        }
+        assert_eq!(read(r#"{"4": 1.5, "8": 2.5, "16": 3.5}"#).0, "size,value");
+        assert_eq!(read(r#"[{"n": 4, "times": [1.5, 1.6]}]"#).1, ["4,1.5", "4,1.6"]);
+        assert_eq!(
+            read(r#"[{"cfg": {"n": 4}, "shape": [4, 8], "x": [{}]}]"#),
+            ("cfg.n,shape".into(), vec!["4,[4, 8]".into()])
+        );
+    }
+
+    #[test]
+    fn damaged_and_empty_documents_are_refused_in_a_line() {
+        let long = format!("[{{\"a\": \"{}\"", "b".repeat(100_000));
+        for text in [&long[..], "{}", "[]", "{\"a\": 1}", "[1, 2]"] {
+            let error = grid(text).expect_err(&text[..10.min(text.len())]).to_string();
+            assert!(error.len() < 400 && error.contains("list of flat objects"), "{error}");
+        }
+        assert!(grid("[INFO] hello\nn,ms\n1,2\n").expect("no JSON").is_none());
+    }
+}

@@ -1,0 +1,235 @@
+//! Where in a text the table is: which line names its columns, which is its first row, and where it ends.
+
+use super::cell::{is_bare_number, is_missing, is_number};
+use crate::error::{Error, Result};
+
+/// A line of a text, in fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Record {
+    /// From 1 on.
+    pub line: usize,
+    pub fields: Vec<String>,
+}
+
+/// The table in a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Layout {
+    pub names: Vec<String>,
+    /// The line of its first row.
+    pub first: usize,
+    /// Fields of a row.
+    fields: usize,
+    /// Whether the first field of a row has no name, as the index that pandas prints.
+    has_index: bool,
+    /// Whether a line of the text names its columns.
+    pub is_named: bool,
+    /// Rows of the records that it was found in.
+    pub rows: usize,
+}
+
+/// What a record is to a table.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    Row,
+    /// The names again, or other text: the table ends before it.
+    End,
+}
+
+/// Headers with so many sizes at least make a table wide.
+pub(super) const FEWEST_SIZES: usize = 3;
+
+impl Layout {
+    /// The table with the most rows of one length; `comments` may name its columns. `is_aligned` allows a column without a name.
+    pub fn find(records: &[Record], comments: &[Record], is_aligned: bool) -> Option<Self> {
+        let is_data = |record: &&Record| record.fields.len() > 1 && digits(record) > 1;
+        let mut counts: Vec<(usize, usize)> = Vec::new();
+        for record in records.iter().filter(is_data) {
+            match counts.iter_mut().find(|(fields, _)| *fields == record.fields.len()) {
+                Some((_, rows)) => *rows += 1,
+                None => counts.push((record.fields.len(), 1)),
+            }
+        }
+        let most = counts.iter().map(|(_, rows)| *rows).max()?;
+        // Of two tables the first.
+        let (fields, rows) = *counts.iter().find(|(_, rows)| 3 * rows >= most)?;
+        let data = records.iter().position(|record| record.fields.len() == fields && is_data(&record))?;
+        let start = (0..data).rev().take_while(|&at| records[at].fields.len() == fields).last().unwrap_or(data);
+        let named = (start..=data).rev().find(|&at| is_header(&records[at]) && records.len() > at + 1);
+        let found = |names: Vec<String>, first: usize, has_index: bool| {
+            let names = told_apart(names);
+            Some(Self { names, first: records[first].line, fields, has_index, is_named: true, rows })
+        };
+        if let Some(at) = named {
+            return found(names(&records[at], fields), at + 1, false);
+        }
+        let comment =
+            comments.iter().rev().find(|comment| comment.line < records[data].line && comment.fields.len() == fields);
+        if let Some(comment) = comment.filter(|comment| !comment.fields.iter().any(|name| is_bare_number(name))) {
+            return found(names(comment, fields), data, false);
+        }
+        // Names between which there is one blank, above columns that more divide.
+        let words =
+            |record: &Record| record.fields.join(" ").split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_aligned && is_header(before));
+        if let Some(names) = before.map(words).filter(|words| words.len() == fields) {
+            return found(names.iter().map(|name| cleaned(name)).collect(), data, false);
+        }
+        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() + 1 == fields);
+        if let Some(before) = before
+            .filter(|before| is_aligned && fields > 2 && is_header(before) && is_bare_number(&records[data].fields[0]))
+        {
+            return found(names(before, fields - 1), data, true);
+        }
+        let before =
+            data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
+        if let Some(before) = before.filter(|_| !is_aligned) {
+            return found(names(before, before.fields.len()), data, false)
+                .map(|found| Self { fields: before.fields.len(), ..found });
+        }
+        let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
+        found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
+    }
+
+    /// What a record behind the first row is; `apart` says that an empty line stands before it. A row is made as long as the names.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where it has more fields than the names, and all are numbers.
+    pub fn part(&self, record: &mut Record, apart: bool) -> Result<Part> {
+        let count = record.fields.len();
+        let starts_as_row =
+            record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
+        if count == self.fields {
+            if !starts_as_row
+                && is_header(record)
+                && record.fields.iter().all(|field| !is_missing(field))
+                && self.ends(record)
+            {
+                return Ok(Part::End);
+            }
+        } else {
+            let empty = record.fields.iter().skip(self.fields).all(|field| field.is_empty());
+            let is_text = record.fields.iter().any(|field| !is_number(field) && !field.is_empty());
+            if apart || !starts_as_row {
+                return Ok(Part::End);
+            }
+            if count > self.fields && !empty && !is_text || count < self.fields && !is_text {
+                return Err(self.refusal(record));
+            }
+            record.fields.resize(self.fields, String::new());
+        }
+        if self.has_index {
+            record.fields.remove(0);
+        }
+        Ok(Part::Row)
+    }
+
+    /// Whether a record without numbers names columns: those of this table again, or others.
+    fn ends(&self, record: &Record) -> bool {
+        let again = record.fields.iter().zip(&self.names).filter(|(field, name)| cleaned(field) == **name).count();
+        again > 0 || digits(record) == 0
+    }
+
+    fn refusal(&self, record: &Record) -> Error {
+        let (count, names) = (record.fields.len(), self.fields);
+        let error = Error::data(format!("this line has {count} fields, the header has {names}"));
+        error.hint(match count > names {
+            true => "where numbers have decimal commas, separate the fields by semicolons or tabs",
+            false => "give every line as many fields as there are names; an empty field says that there is no value",
+        })
+    }
+}
+
+/// How many fields hold a digit and are short enough for a value.
+fn digits(record: &Record) -> usize {
+    let value = |field: &&String| field.len() < 60 && field.contains(|letter: char| letter.is_ascii_digit());
+    record.fields.iter().filter(value).count()
+}
+
+/// Names, of which none is a number; or one and then sizes, which ascend.
+fn is_header(record: &Record) -> bool {
+    let Some((first, rest)) = record.fields.split_first() else { return false };
+    if record.fields.iter().all(String::is_empty) || is_number(first) {
+        return false;
+    }
+    if rest.iter().all(|field| !is_number(field)) {
+        return true;
+    }
+    let sizes: Vec<f64> = rest.iter().filter_map(|field| field.parse().ok()).collect();
+    sizes.len() >= FEWEST_SIZES
+        && sizes.len() == rest.len()
+        && sizes.iter().all(|size| size.fract() == 0.0)
+        && sizes.is_sorted_by(|a, b| a < b)
+}
+
+fn names(record: &Record, fields: usize) -> Vec<String> {
+    record.fields.iter().take(fields).map(|name| cleaned(name)).collect()
+}
+
+/// A name without marks of comments, bold type, and more than one blank in a row.
+pub(super) fn cleaned(name: &str) -> String {
+    let name = name
+        .trim()
+        .trim_start_matches('#')
+        .trim_matches(|letter: char| letter.is_whitespace() || "*`\"".contains(letter));
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Columns without a name, and those of one name, get names of their own: `time (us)` and `time 2 (us)`.
+pub(super) fn told_apart(names: Vec<String>) -> Vec<String> {
+    let mut told: Vec<String> = Vec::with_capacity(names.len());
+    for (at, name) in names.into_iter().enumerate() {
+        let name = if name.is_empty() { format!("column {}", at + 1) } else { name };
+        let numbered = |number: usize| match name.find(['(', '[']).filter(|at| *at > 0) {
+            Some(at) => format!("{} {number} {}", name[..at].trim_end(), &name[at..]),
+            None => format!("{name} {number}"),
+        };
+        let own = if told.contains(&name) { (2..).map(numbered).find(|own| !told.contains(own)) } else { None };
+        told.push(own.unwrap_or(name));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(lines: &[&str]) -> Vec<Record> {
+        let record =
+            |(at, line): (usize, &&str)| Record { line: at + 1, fields: line.split(',').map(str::to_string).collect() };
+        lines.iter().enumerate().map(record).collect()
+    }
+
+    fn found(lines: &[&str], comments: &[&str]) -> (Vec<String>, usize) {
+        let mut comments = records(comments);
+        comments.iter_mut().for_each(|comment| comment.line = 0);
+        let layout = Layout::find(&records(lines), &comments, false).expect("a table");
+        (layout.names, layout.first)
+    }
+
+    #[test]
+    fn the_names_stand_above_the_first_row_or_in_a_comment_or_nowhere() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(found(&["n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 2));
+        assert_eq!(found(&["on dev0 today", "n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 3));
+        assert_eq!(found(&["1,2", "2,3"], &["#n, ms"]), (names(&["n", "ms"]), 1));
+        assert_eq!(found(&["1,2", "2,3"], &["# made today"]), (names(&["column 1", "column 2"]), 1));
+        assert_eq!(found(&["a,1,2.5", "b,1,2.6"], &[]), (names(&["column 1", "column 2", "column 3"]), 1));
+        assert_eq!(found(&["n,8,16,32", "ms,1,2,3"], &[]).0, names(&["n", "8", "16", "32"]));
+        assert_eq!(found(&["n,ms,ms,", "1,2,3,4", "2,3,4,5"], &[]).0, names(&["n", "ms", "ms 2", "column 4"]));
+    }
+
+    #[test]
+    fn a_table_ends_at_another_header_or_at_text_and_a_row_of_errors_is_a_row() {
+        let layout = Layout::find(&records(&["n,ms", "1,2", "2,3"]), &[], false).expect("a table");
+        let part = |line: &str, apart: bool| layout.part(&mut records(&[line])[0], apart);
+        assert_eq!(part("3,4", false).expect("read"), Part::Row);
+        assert_eq!(part("3,out of memory", false).expect("read"), Part::Row);
+        assert_eq!(part("4,CUDA error: a, b", false).expect("read"), Part::Row);
+        assert_eq!(part("5", false).map_err(|e| e.to_string().contains("has 1 fields")), Err(true));
+        assert_eq!(part("5,6,7", false).map_err(|e| e.to_string().contains("decimal commas")), Err(true));
+        for end in ["n,ms", "size,seconds", "done"] {
+            assert_eq!(part(end, false).expect("read"), Part::End, "{end}");
+        }
+        assert_eq!(part("5,6,7", true).expect("read"), Part::End);
+    }
+}

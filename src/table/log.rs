@@ -1,0 +1,123 @@
+//! Logs of tools that print no table.
+
+use serde_json::Value;
+
+use super::Hints;
+use super::grid::Grid;
+use super::json::{Row, said};
+
+/// The table in a log; `None` in any other text.
+pub(super) fn grid(text: &str) -> Option<Grid> {
+    mlperf(text).or_else(|| trtexec(text)).or_else(|| serving(text))
+}
+
+/// MLPerf's `:::MLLOG`: the throughput at each global batch size, or the duration of each epoch.
+fn mlperf(text: &str) -> Option<Grid> {
+    let entries: Vec<Value> =
+        text.lines().filter_map(|line| serde_json::from_str(line.split_once(":::MLLOG")?.1.trim()).ok()).collect();
+    let (mut batch, mut epoch_began) = (String::new(), None);
+    let (mut rates, mut epochs): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
+    for entry in &entries {
+        let (key, value) = (entry.get("key").map(said).unwrap_or_default(), entry.get("value"));
+        let time = entry.get("time_ms").and_then(Value::as_f64);
+        let epoch = || {
+            entry
+                .get("metadata")
+                .and_then(|facts| facts.get("epoch_num").or(facts.get("step")).or(facts.get("samples_count")))
+                .map(said)
+                .unwrap_or_default()
+        };
+        let throughput =
+            value.and_then(|value| value.get("throughput").or(Some(value).filter(|_| key == "throughput")));
+        match (&key[..], throughput) {
+            ("global_batch_size", _) => batch = value.map(said).unwrap_or_default(),
+            ("epoch_start" | "block_start", _) => epoch_began = time,
+            ("epoch_stop" | "block_stop", _) => {
+                if let (Some(began), Some(ended)) = (epoch_began.take(), time) {
+                    let row =
+                        [("batch_size", batch.clone()), ("epoch", epoch()), ("time_ms", (ended - began).to_string())];
+                    epochs.push(row.map(|(name, value)| (name.to_string(), value)).to_vec());
+                }
+            }
+            (_, Some(rate)) => {
+                let row = [("batch_size", batch.clone()), ("step", epoch()), ("samples/s", said(rate))];
+                rates.push(row.map(|(name, value)| (name.to_string(), value)).to_vec());
+            }
+            _ => {}
+        }
+    }
+    let rows = if rates.is_empty() { epochs } else { rates };
+    let hints = Hints { x: vec!["batch_size", "epoch", "step"], y: Vec::new() };
+    (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
+}
+
+/// trtexec: of each run the size in its command, and the mean time of the GPU.
+fn trtexec(text: &str) -> Option<Grid> {
+    let (mut size, mut rows) = (String::new(), Vec::new());
+    for line in text.lines() {
+        if line.contains("RUNNING TensorRT.trtexec") {
+            let option =
+                |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_string);
+            size = option("--batch=")
+                .or_else(|| option("--shapes="))
+                .or_else(|| option("--optShapes="))
+                .unwrap_or_default();
+        } else if let Some((_, times)) = line.split_once("GPU Compute Time:") {
+            let mean = times.split(',').find_map(|part| part.trim().strip_prefix("mean = ")).unwrap_or_default();
+            rows.push(
+                [("size", size.clone()), ("GPU compute time", mean.trim().to_string())]
+                    .map(|(name, value)| (name.to_string(), value))
+                    .to_vec(),
+            );
+        }
+    }
+    let hints = Hints { x: vec!["size", "size (number)"], y: vec!["GPU compute time"] };
+    (!rows.is_empty() && text.contains("trtexec")).then(|| Grid { hints, ..Grid::of_rows(rows) })
+}
+
+/// What vLLM's and SGLang's benchmarks print of one load, once for each load.
+fn serving(text: &str) -> Option<Grid> {
+    let blocks = text.split("Serving Benchmark Result").skip(1);
+    let value = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let value = value.trim();
+        value.parse::<f64>().is_ok_and(f64::is_finite).then(|| (name.trim().to_string(), value.to_string()))
+    };
+    let rows: Vec<Row> = blocks.map(|block| block.lines().filter_map(value).collect()).collect();
+    let x = vec![
+        "Max request concurrency",
+        "Maximum request concurrency",
+        "Traffic request rate",
+        "Request rate configured (RPS)",
+    ];
+    let hints = Hints { x, y: vec!["Output token throughput"] };
+    (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Vec<String>) {
+        let grid = grid(text).expect("a table");
+        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
+    }
+
+    #[test]
+    fn logs_of_mlperf_and_trtexec_are_tables() {
+        let line = |key: &str, time: u32, value: &str| {
+            format!(
+                ":::MLLOG {{\"key\": \"{key}\", \"time_ms\": {time}, \"value\": {value}, \"metadata\": {{\"epoch_num\": 3}}}}\n"
+            )
+        };
+        let epochs = line("global_batch_size", 1, "64")
+            + "noise\n"
+            + &line("epoch_start", 10, "null")
+            + &line("epoch_stop", 35, "null");
+        assert_eq!(read(&epochs), ("batch_size,epoch,time_ms".into(), vec!["64,3,25".into()]));
+        let rates = line("global_batch_size", 1, "64") + &line("tracked_stats", 5, "{\"throughput\": 812.5}");
+        assert_eq!(read(&rates), ("batch_size,step,samples/s".into(), vec!["64,3,812.5".into()]));
+        let log = "&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec --onnx=a.onnx --shapes=input:4x3x32x32\n[I] GPU Compute Time: min = 1.1 ms, max = 1.9 ms, mean = 1.25 ms, median = 1.2 ms\n";
+        assert_eq!(read(log), ("size,GPU compute time".into(), vec!["input:4x3x32x32,1.25 ms".into()]));
+    }
+}

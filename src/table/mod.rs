@@ -1,0 +1,323 @@
+//! Tables as people have them: from bytes to named columns of cells, and to which of them are x, y and groups.
+//!
+//! A path is a file or standard input (`-`), in UTF-8, UTF-16 or packed by gzip. It holds separated fields, a Markdown table, columns of text,
+//! JSON of any of the usual tools, or a log. Small tables are in memory as a whole, and what stands in them is put in order: sizes in headers,
+//! units in cells, numbers in names. Large ones of separated fields are read a stretch at a time. Nothing here knows what is done with the numbers.
+
+mod cell;
+mod choice;
+mod comma;
+mod grid;
+mod json;
+mod layout;
+mod log;
+pub mod names;
+mod pattern;
+mod refusal;
+mod source;
+mod text;
+mod tools;
+mod wide;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use cell::Notation;
+pub use choice::{Choice, Query, STEP_TIMES, ambiguous};
+use grid::Grid;
+use layout::{Layout, Part, Record};
+pub use names::{Kind, Size};
+pub use source::is_stdin;
+use text::{Fields, Lines};
+
+/// Rows of one batch.
+const BATCH: usize = 1 << 14;
+/// Rows from which is seen what a column holds.
+const PROFILED: usize = 4096;
+/// Bytes of a table that are in memory as a whole.
+const WHOLE: u64 = 1 << 24;
+/// Bytes of a document that cannot be read a stretch at a time.
+const LARGEST: u64 = 1 << 26;
+/// Bytes in which the form of a larger table is looked for.
+const HEAD: usize = 1 << 20;
+
+/// A table of another program, its names read and its rows not yet.
+pub struct Sheet {
+    path: PathBuf,
+    names: Vec<String>,
+    notations: Vec<Notation>,
+    notes: Vec<String>,
+    hints: Hints,
+    body: Body,
+    profile: Profile,
+}
+
+/// What a known format says about its columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Hints {
+    x: Vec<&'static str>,
+    y: Vec<&'static str>,
+}
+
+enum Body {
+    Grid(Vec<Record>),
+    Stream(u8, Layout),
+}
+
+/// The cells of a column in a row, as texts that are numbers on demand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cells {
+    text: String,
+    ends: Vec<usize>,
+    notation: Notation,
+}
+
+/// The columns of the first rows.
+#[derive(Clone, Debug, Default)]
+struct Profile {
+    columns: Vec<Seen>,
+}
+
+/// What the first rows of a column hold.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    name: String,
+    /// NaN where a cell is no number.
+    numbers: Vec<f64>,
+    texts: Vec<String>,
+}
+
+impl Cells {
+    fn push(&mut self, cell: &str) {
+        self.text.push_str(cell);
+        self.ends.push(self.text.len());
+    }
+
+    /// The text of a row's cell.
+    pub fn get(&self, row: usize) -> &str {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.text.get(start..self.ends[row]).unwrap_or("")
+    }
+
+    /// The rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds the rows of `other`.
+    pub fn extend(&mut self, other: &Self) {
+        (0..other.len()).for_each(|row| self.push(other.get(row)));
+    }
+
+    /// As numbers, NaN where a cell holds none.
+    ///
+    /// # Errors
+    /// The row of a number whose comma may be decimal or divide thousands.
+    pub fn numbers(&self) -> Result<Vec<f64>, usize> {
+        let number = |row: usize| {
+            let text = self.get(row);
+            match self.notation.number(text) {
+                None if self.notation.is_unclear(text) => Err(row),
+                number => Ok(number.unwrap_or(f64::NAN)),
+            }
+        };
+        (0..self.len()).map(number).collect()
+    }
+}
+
+impl Sheet {
+    /// Finds the table in `path`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where there is none, which names what is there; [`crate::error::Kind::Io`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let here = |error: Error| error.at(path.display().to_string());
+        let failed = |e: std::io::Error| Error::io("read the file", path, &e);
+        let mut source = source::open(path)?;
+        let mut bytes = Vec::new();
+        source.by_ref().take(WHOLE + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.is_empty() {
+            return Err(Error::data("the file is empty")
+                .at(path.display().to_string())
+                .hint("a table needs a row of column names, and rows of numbers under it"));
+        }
+        refusal::of_bytes(&bytes).map_or(Ok(()), |error| Err(here(error)))?;
+        let is_whole = bytes.len() as u64 <= WHOLE;
+        let is_document = json::is_document(&bytes);
+        if is_document && !is_whole {
+            source.by_ref().take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+            if bytes.len() as u64 > LARGEST {
+                let what = format!("this JSON is longer than {} MiB", LARGEST >> 20);
+                return Err(here(Error::data(what).hint("write its rows as CSV, which may be of any length")));
+            }
+        } else if !is_whole {
+            let end = bytes[..HEAD].iter().rposition(|byte| *byte == b'\n').ok_or_else(|| {
+                let what = format!("its first line is longer than {HEAD} bytes: it is no table");
+                here(Error::data(what).hint("a table begins with a line of column names"))
+            })?;
+            bytes.truncate(end + 1);
+        }
+        let text = String::from_utf8(bytes).unwrap_or_else(|error| western(error.as_bytes()));
+        if is_whole || is_document {
+            return Ok(Self::of_grid(path, grid::of_text(&text, path)?));
+        }
+        match text::recognise(&text) {
+            Some((Fields::Separated(separator), layout)) => Self::of_stream(path, &text, separator, layout),
+            Some(_) => Err(here(
+                Error::data(format!("this text is longer than {} MiB", WHOLE >> 20))
+                    .hint("write its rows as CSV, which may be of any length"),
+            )),
+            None => Err(here(refusal::of_text(&text))),
+        }
+    }
+
+    fn of_grid(path: &Path, grid: Grid) -> Self {
+        let Grid { names, rows, notes, hints, semicolons } = grid;
+        let body = Body::Grid(rows);
+        let empty = Profile::default();
+        let path = path.to_path_buf();
+        Self { path, notations: Vec::new(), names, notes, hints, body, profile: empty }.profiled(semicolons)
+    }
+
+    fn of_stream(path: &Path, head: &str, separator: u8, layout: Layout) -> Result<Self> {
+        let mut rows = Vec::new();
+        rows_of(head.as_bytes(), separator, &layout, &mut |record| {
+            rows.push(record.clone());
+            Ok(rows.len() < PROFILED)
+        })
+        .map_err(|(line, e)| at_line(e, path, line))?;
+        let grid = Grid { names: layout.names.clone(), rows, semicolons: separator == b';', ..Grid::default() };
+        Ok(Self { body: Body::Stream(separator, layout), ..Self::of_grid(path, grid) })
+    }
+
+    /// With what the first rows of each column hold, and the units of its cells in its name.
+    fn profiled(mut self, semicolons: bool) -> Self {
+        let Body::Grid(rows) = &self.body else { return self };
+        let rows = &rows[..rows.len().min(PROFILED)];
+        for (at, name) in self.names.iter_mut().enumerate() {
+            let cells = rows.iter().map(|row| row.fields.get(at).map_or("", String::as_str));
+            let notation = Notation::of(name, cells.clone(), semicolons);
+            if let Some(unit) = notation.addition(name) {
+                *name = format!("{name} ({unit})");
+            }
+            // A number whose comma is not clear is one, and refused where it is read.
+            let unclear = |cell: &str| cell.replace(',', "").parse().ok().filter(|_| notation.is_unclear(cell));
+            let numbers =
+                cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
+            let texts = cells.map(str::to_string).collect();
+            self.profile.columns.push(Seen { name: name.clone(), numbers, texts });
+            self.notations.push(notation);
+        }
+        self
+    }
+
+    /// The names of the columns, all different.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What a person should know about how the text was read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Which columns are x, y and groups.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where that is open, or where a column that is asked for is not there.
+    pub fn choose(&self, query: &Query) -> Result<Choice> {
+        choice::choose(&self.profile, &self.hints, query).map_err(|e| e.at(self.path.display().to_string()))
+    }
+
+    /// Gives the rows of those of the `wanted` columns that are there to `each`, some thousand at a time, and at least once.
+    ///
+    /// # Errors
+    /// As [`Sheet::open`]; what `each` refuses.
+    pub fn scan(
+        &self,
+        wanted: &[&str],
+        each: &mut dyn FnMut(Vec<(String, Cells)>, Vec<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let columns: Vec<usize> =
+            wanted.iter().filter_map(|name| self.names.iter().position(|own| own == name)).collect();
+        let empty = || -> Vec<Cells> {
+            columns.iter().map(|&at| Cells { notation: self.notations[at].clone(), ..Cells::default() }).collect()
+        };
+        let (mut cells, mut lines) = (empty(), Vec::new());
+        let named = |cells: Vec<Cells>| columns.iter().map(|&at| self.names[at].clone()).zip(cells).collect::<Vec<_>>();
+        let mut take = |record: &Record| {
+            for (&at, cells) in columns.iter().zip(&mut cells) {
+                cells.push(record.fields.get(at).map_or("", String::as_str));
+            }
+            lines.push(record.line);
+            if lines.len() == BATCH {
+                each(named(std::mem::replace(&mut cells, empty())), std::mem::take(&mut lines))?;
+            }
+            Ok(true)
+        };
+        match &self.body {
+            Body::Grid(rows) => rows.iter().try_for_each(|row| take(row).map(|_| ()))?,
+            Body::Stream(separator, layout) => {
+                let source = source::open(&self.path)?;
+                rows_of(source, *separator, layout, &mut take).map_err(|(line, e)| at_line(e, &self.path, line))?;
+            }
+        }
+        each(named(cells), lines)
+    }
+}
+
+/// An error of that line; of none where it is 0.
+fn at_line(error: Error, path: &Path, line: usize) -> Error {
+    let path = path.display();
+    error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
+}
+
+/// The rows of a table of separated fields, until it ends or `each` has enough; of an error its line, 0 where `each` refused.
+fn rows_of(
+    text: impl std::io::BufRead,
+    separator: u8,
+    layout: &Layout,
+    each: &mut dyn FnMut(&Record) -> Result<bool>,
+) -> Result<(), (usize, Error)> {
+    let mut reader = text::reader(Lines::of(text), separator);
+    let mut bytes = csv::ByteRecord::new();
+    let mut record = Record::default();
+    let mut last = 0;
+    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read on: {e}")));
+    while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, last))? {
+        // The place of a record is where the empty lines before it begin.
+        let begins = bytes.position().map_or(0, csv::Position::line);
+        record.line = begins.max(reader.position().line().saturating_sub(1)) as usize;
+        last = record.line;
+        if record.line < layout.first || bytes.get(0).is_some_and(|first| first.starts_with(b"#")) {
+            continue;
+        }
+        record.fields.resize(bytes.len(), String::new());
+        for (field, bytes) in record.fields.iter_mut().zip(&bytes) {
+            field.clear();
+            match std::str::from_utf8(bytes) {
+                Ok(text) => field.push_str(text),
+                Err(_) => field.push_str(&western(bytes)),
+            }
+        }
+        let part = layout.part(&mut record, false).map_err(|e| (last, e))?;
+        if part == Part::End || !each(&record).map_err(|e| (0, e))? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that are no UTF-8, as the first 256 letters, which most of western Europe's older files are in.
+fn western(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| byte as char).collect()
+}
+
+#[cfg(test)]
+mod tests;

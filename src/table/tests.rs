@@ -1,0 +1,316 @@
+//! The reader as a whole: which columns it finds in small texts of each form, and what they hold.
+
+use super::*;
+
+/// The choice, x, the first y, notes.
+type Read = (Choice, Vec<f64>, Vec<f64>, Vec<String>);
+
+/// The columns that are chosen, and the first and last row of x and the first y.
+fn read(text: &str, query: &Query) -> Result<Read> {
+    read_bytes(text.as_bytes(), query)
+}
+
+fn read_bytes(bytes: &[u8], query: &Query) -> Result<Read> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    std::fs::write(&path, bytes).expect("written");
+    let sheet = Sheet::open(&path)?;
+    let choice = sheet.choose(query)?;
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    sheet.scan(&[&choice.x, &choice.ys[0]], &mut |columns, _| {
+        let numbers =
+            |name: &str| columns.iter().find(|(own, _)| own == name).and_then(|(_, cells)| cells.numbers().ok());
+        x.extend(numbers(&choice.x).unwrap_or_default());
+        y.extend(numbers(&choice.ys[0]).unwrap_or_default());
+        Ok(())
+    })?;
+    Ok((choice, x, y, sheet.notes().to_vec()))
+}
+
+/// x, the ys, the kind, rows: `n: ms (time), 3`.
+fn found(text: &str) -> String {
+    match read(text, &Query::default()) {
+        Ok((choice, x, _, _)) => {
+            format!("{}: {} ({}), {}", choice.x, choice.ys.join(" + "), choice.kind.name(), x.len())
+        }
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+/// Rows `1,5.5`, `2,6` and so on, under a header.
+fn table(header: &str) -> String {
+    let row = |i: u32| format!("{},{}\n", 8 * i, 5.0 + 0.5 * f64::from(i));
+    format!("{header}\n{}", (1..=6).map(row).collect::<String>())
+}
+
+#[test]
+fn sizes_are_found_by_their_usual_names() {
+    let names = [
+        "batch_size",
+        "batch",
+        "bs",
+        "B",
+        "Batch Size (images)",
+        "batchsize",
+        "mini_batch",
+        "micro_batch_size",
+        "global_batch_size",
+        "n_batch",
+        "num_tokens",
+        "tokens",
+        "seq_len",
+        "Sequence length [tokens]",
+        "seqlen",
+        "context_length",
+        "ctx",
+        "ctx_tokens",
+        "n_ctx",
+        "N_KV",
+        "kv_len",
+        "prompt_len",
+        "input_len",
+        "isl",
+        "concurrency",
+        "max_concurrency",
+        "request_rate",
+        "clients",
+        "threads",
+        "num_threads",
+        "workers",
+        "gpus",
+        "bytes",
+        "size",
+        "Size (MB)",
+        "message size",
+        "size_bytes",
+        "msg_size",
+        "buffer_size",
+        "working set",
+        "N",
+        "n",
+        "M",
+        "K",
+        "dim",
+        "Param: dim",
+        "hidden_size",
+        "matrix size",
+        "matrix_size",
+        "elements",
+        "num_elements",
+        "numel",
+        "length",
+        "image_size",
+        "resolution",
+        "width",
+        "nnz",
+        "rows",
+        "parameter_batch",
+        "nodes",
+        "ranks",
+        "world_size",
+        "block_size",
+        "queue depth",
+        "depth",
+    ];
+    let unfound: Vec<&str> = names
+        .into_iter()
+        .filter(|name| found(&table(&format!("{name},time_ms"))) != format!("{name}: time_ms (time), 6"))
+        .collect();
+    assert!(unfound.is_empty(), "{unfound:?}");
+    // Also beside other columns that no name explains.
+    let beside = |name: &str| {
+        let row = |i: u32| format!("{},{},{}\n", 7.5 - f64::from(i % 3), 8 * i, 5.0 + f64::from(i));
+        found(&format!("aux,{name},time_ms\n{}", (1..=6).map(row).collect::<String>()))
+    };
+    let unfound: Vec<&str> =
+        names.into_iter().filter(|name| beside(name) != format!("{name}: time_ms (time), 6")).collect();
+    assert!(unfound.is_empty(), "{unfound:?}");
+}
+
+#[test]
+fn rates_are_told_from_times_by_their_names() {
+    for rate in [
+        "tg t/s",
+        "S_PP t/s",
+        "ops/s",
+        "Mops/s",
+        "GB/sec",
+        "Gflops/sec",
+        "seq/s",
+        "bytes/sec",
+        "elem/sec",
+        "images per second",
+        "tops",
+        "GOPS",
+        "nps",
+        "avg_ts",
+        "mfu",
+        "TFLOPS (cuBLAS)",
+        "gflops_js",
+        "cuBLAS",
+        "Triton",
+        "throughput (nps)",
+        "samples / s",
+        "it/s",
+        "GiB/s",
+        "req/s",
+        "Score (ops/ms)",
+    ] {
+        let read = found(&table(&format!("n,{rate}")));
+        assert!(read.ends_with("(rate), 6"), "{rate}: {read}");
+    }
+    for time in [
+        "time_ms",
+        "s/it",
+        "ms/step",
+        "ns/op",
+        "time/s",
+        "t / ms",
+        "Mean [s]",
+        "latency",
+        "ttft_ms",
+        "elapsed",
+        "seconds per step",
+        "ms per token",
+    ] {
+        let read = found(&table(&format!("n,{time}")));
+        assert!(read.ends_with("(time), 6"), "{time}: {read}");
+    }
+    let guess = |header: &str| read(&table(header), &Query::default()).expect("read").0.is_guess;
+    assert!(guess("n,before") && guess("n,cuBLAS") && !guess("n,time") && !guess("n,t/s"));
+    let query = Query { kind: Some(Kind::Time), ..Query::default() };
+    assert_eq!(
+        read(&table("n,tg t/s"), &Query { y: Some("tg t/s".into()), ..query }).expect("read").0.kind,
+        Kind::Time
+    );
+}
+
+#[test]
+fn columns_are_chosen_by_what_they_hold() {
+    for (text, expected) in [
+        // Text that differs at the same x is left to the reader of the series; several values are several series.
+        ("n,before,after\n8,1.5,1.6\n16,2.5,2.6\n24,3.5,3.6\n", "n: before + after (time), 3"),
+        ("n,ours_ms,theirs_ms\n8,1.5,1.6\n16,2.5,2.6\n", "n: ours_ms + theirs_ms (time), 2"),
+        ("n,mean_ms,p99_ms,std_ms\n8,1.5,1.6,0.1\n16,2.5,2.6,0.1\n", "n: mean_ms (time), 2"),
+        ("wall time,Step,Value\n1700000000.5,1,0.5\n1700000001.5,2,0.6\n", "Step: Value (time), 2"),
+        ("n,timestamp,latency\n8,1700000000,1.5\n16,1700000060,2.5\n", "n: latency (time), 2"),
+        ("n,time,time\n8,1.5,1.6\n16,2.5,2.6\n", "n: time + time 2 (time), 2"),
+        ("n,threads,ms\n8,1,1.5\n16,1,2.5\n24,1,2.5\n8,2,1.5\n16,2,2.5\n24,2,2.5\n", "n: ms (time), 6"),
+        ("batch,seq_len,ms\n1,8,1.5\n1,16,2.5\n1,24,3.5\n", "seq_len: ms (time), 3"),
+        ("quux,ms\n8,1.5\n16,2.5\n", "quux: ms (time), 2"),
+        ("8,1.5\n16,2.5\n", "column 1: column 2 (time), 2"),
+        ("tested on dev0 float32\nn,ms\n8,1.5\n16,2.5\n", "n: ms (time), 2"),
+        ("#n,ms\n8,1.5\n16,2.5\n", "n: ms (time), 2"),
+        ("# n ms\n8.0e+00 1.5e+00\n16 2.5\n", "n: ms (time), 2"),
+    ] {
+        assert_eq!(found(text), expected, "{text}");
+    }
+    let refused = found("alpha,beta,ms\n8,7,1.5\n16,15,2.5\n24,29,3\n");
+    assert!(refused.contains("several columns could be the size: alpha, beta") && refused.contains("--x"), "{refused}");
+    let text = "n,ms\n8,1.5\n16,2.5\n";
+    let asked =
+        |y: &str| read(text, &Query { y: Some(y.into()), ..Query::default() }).map(|_| ()).map_err(|e| e.to_string());
+    assert!(asked("mz").is_err_and(|said| said.contains("did you mean `ms`?")));
+}
+
+#[test]
+fn cells_are_read_as_people_write_them() {
+    let read = |text: &str| {
+        let (_, x, y, _) = read(text, &Query::default()).expect(text);
+        (x, y.into_iter().map(|y| if y.is_nan() { -1.0 } else { y }).collect::<Vec<f64>>())
+    };
+    let (x, y) = (vec![8.0, 16.0, 24.0], vec![1.5, 2.5, 3.5]);
+    for text in [
+        "n,latency\n8,1.5 ms\n16,2.5 ms\n24,0.0035 s\n",
+        "n;time_ms\r\n8;1,5\r\n16;2,5\r\n24;3,5\r\n",
+        "| n | t |\n|---|---|\n| 8 | **1.5** |\n| 16 | 2.5 ± 0.1 |\n| 24 | 3.5 |\n",
+        "n   exec time\n8 kB   1.5 ms\n16 kB   2.5 ms\n24 kB   3.5 ms\n",
+        "shape,ms\n8x512,1.5\n16x512,2.5\n24x512,3.5\n",
+        "shape,ms\n\"torch.Size([1, 8])\",1.5\n\"torch.Size([1, 16])\",2.5\n\"torch.Size([1, 24])\",3.5\n",
+        "n,8,16,24\nms,1.5,2.5,3.5\n",
+        "bs8,bs16,bs24\n1.5,2.5,3.5\n",
+    ] {
+        assert_eq!(read(text), (x.clone(), y.clone()), "{text}");
+    }
+    assert_eq!(read("n,us\n1,\"1,204.5\"\n2,\"2,345\"\n").1, [1204.5, 2345.0]);
+    assert_eq!(read("n,ms\n2^4,1\n2^5,2\n2^6,3\n").0, [16.0, 32.0, 64.0]);
+    assert_eq!(read("n,ms\n512,1\n1K,2\n64Ki,3\n").0, [512.0, 1024.0, 65536.0]);
+    assert_eq!(
+        read("n,ms\n1,1\n2,OOM\n3,\n4,CUDA error: a\n5,2\n6,3\n7,4\n").1,
+        [1.0, -1.0, -1.0, -1.0, 2.0, 3.0, 4.0]
+    );
+}
+
+#[test]
+fn a_second_table_and_text_behind_a_table_are_left_out_with_a_note() {
+    for behind in ["n,ms\n8,9\n", "\nsize,score\n8,9\n", "\n3 sizes in 5 s\n", "done\n"] {
+        let (_, x, _, notes) =
+            read(&format!("n,ms\n8,1.5\n16,2.5\n24,3.5\n{behind}"), &Query::default()).expect(behind);
+        assert_eq!((x.len(), notes.len()), (3, 1), "{behind}: {notes:?}");
+        assert!(notes[0].contains("line 5") || notes[0].contains("line 6"), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_large_table_is_read_a_stretch_at_a_time_with_the_same_answer() {
+    let rows: u32 = 1_700_000;
+    let mut text = String::from("# made\nbatch,label,time_ms\n");
+    (0..rows).for_each(|i| text.push_str(&format!("{},a,{}\n", i % 64 + 1, i % 64)));
+    assert!(text.len() as u64 > super::WHOLE / 2);
+    text.push_str(&"9,a,-\n".repeat(900_000));
+    assert!(text.len() as u64 > super::WHOLE);
+    let (choice, x, y, _) = read(&text, &Query::default()).expect("read");
+    assert_eq!((choice.x.as_str(), choice.ys[0].as_str()), ("batch", "time_ms"));
+    assert_eq!((x.len(), y.iter().filter(|y| y.is_finite()).count()), (2_600_000, rows as usize));
+}
+
+/// Every recorded sample of a format, flipped, cut and doubled: an answer or a refusal, and no panic.
+#[test]
+fn no_change_of_a_sample_is_too_much() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
+    let mut state = 20u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below.max(1)
+    };
+    let mut samples: Vec<_> =
+        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
+    samples.sort();
+    for sample in samples.iter().filter(|path| path.is_file() && !path.ends_with("answers")) {
+        let bytes = std::fs::read(sample).expect("readable");
+        for _ in 0..60 {
+            let mut changed = bytes.clone();
+            for _ in 0..=random(4) {
+                let at = random(changed.len() + 1);
+                match random(5) {
+                    0 => changed.truncate(at),
+                    1 if at < changed.len() => changed[at] = random(256) as u8,
+                    2 if at < changed.len() => changed[at] ^= 1 << random(8),
+                    3 => drop(changed.splice(at..at, b"\n|1,2|\t\"\xff{[ \xc2\xb1".iter().copied())),
+                    _ => changed.extend_from_within(at..(at + random(60)).min(changed.len())),
+                }
+            }
+            if let Err(error) = read_bytes(&changed, &Query::default()) {
+                assert!(error.to_string().chars().count() < 3000, "{error}");
+            }
+        }
+    }
+}
+
+/// What is read of each recorded sample: its x, its columns of values, whether these are times, and its rows.
+#[test]
+fn every_format_has_a_sample_with_its_answer() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
+    let answers = std::fs::read_to_string(folder.join("answers")).expect("answers");
+    let mut samples: Vec<_> =
+        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
+    samples.sort();
+    samples.retain(|path| !path.ends_with("answers"));
+    let mut found = String::new();
+    for sample in samples {
+        let text = std::fs::read_to_string(&sample).expect("readable");
+        let name = sample.file_name().expect("a name").to_string_lossy().into_owned();
+        found.push_str(&format!("{name}: {}\n", self::found(&text)));
+    }
+    assert_eq!(found, answers, "found:\n{found}");
+}

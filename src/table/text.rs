@@ -1,0 +1,250 @@
+//! Lines of text in fields: separated, between bars, or in columns.
+
+use std::io::{BufRead, Read};
+
+use super::layout::{Layout, Record, cleaned};
+
+/// What stands between the fields of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fields {
+    /// Bars, as in Markdown and in what databases print.
+    Bars,
+    Separated(u8),
+    /// Two or more blanks.
+    Columns,
+    /// One or more blanks.
+    Blanks,
+}
+
+/// A longer line is none: it would be in memory as a whole.
+pub(super) const LONGEST_LINE: usize = 1 << 24;
+
+/// The records of a text, and its comments.
+pub(super) struct Records {
+    pub records: Vec<Record>,
+    pub comments: Vec<Record>,
+}
+
+/// How the fields of a text are told apart: the way that finds the most rows, of equal ways the most usual one.
+pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
+    let ways = [
+        Fields::Bars,
+        Fields::Separated(b'\t'),
+        Fields::Separated(b';'),
+        Fields::Separated(b','),
+        Fields::Columns,
+        Fields::Blanks,
+    ];
+    let find = |way: Fields| {
+        let Records { records, comments } = records(text, way);
+        Some((way, Layout::find(&records, &comments, matches!(way, Fields::Columns | Fields::Blanks))?))
+    };
+    let found: Vec<(Fields, Layout)> = ways.into_iter().filter_map(find).collect();
+    let most = found.iter().map(|(_, layout)| layout.rows).max()?;
+    let mut near: Vec<(Fields, Layout)> = found.into_iter().filter(|(_, layout)| 5 * layout.rows >= 4 * most).collect();
+    // Names speak for a way; the sort keeps the order of the others.
+    near.sort_by_key(|(_, layout)| !layout.is_named);
+    near.into_iter().next()
+}
+
+/// The records of a whole text.
+pub(super) fn records(text: &str, way: Fields) -> Records {
+    let is_comment = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with('#') || line.starts_with("//") || line.starts_with('%')
+    };
+    let split = |(at, line): (usize, &str)| Record { line: at + 1, fields: fields(line, way) };
+    let lines = || text.lines().enumerate();
+    let mut comments: Vec<Record> = lines().filter(|(_, line)| is_comment(line)).map(split).collect();
+    if matches!(way, Fields::Columns | Fields::Blanks) {
+        with_units(&mut comments, text);
+    }
+    let records = match way {
+        Fields::Separated(separator) => separated(text, separator, is_comment),
+        _ => lines()
+            .filter(|(_, line)| !is_comment(line) && !is_border(line))
+            .map(split)
+            .filter(|record| !record.fields.is_empty())
+            .collect(),
+    };
+    Records { records, comments }
+}
+
+/// With quoted fields, which may hold separators and ends of lines.
+fn separated(text: &str, separator: u8, is_comment: impl Fn(&str) -> bool) -> Vec<Record> {
+    // The reader counts empty lines to the record behind them: it gets none.
+    let kept = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !is_comment(line));
+    let numbers: Vec<usize> = kept().map(|(at, _)| at + 1).collect();
+    let plain: String = kept().flat_map(|(_, line)| [line, "\n"]).collect();
+    let mut reader = reader(plain.as_bytes(), separator);
+    let mut records = Vec::new();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).unwrap_or(false) {
+        let line = record.position().and_then(|position| numbers.get((position.line() as usize).checked_sub(1)?));
+        records.push(Record { line: line.copied().unwrap_or(0), fields: record.iter().map(str::to_string).collect() });
+    }
+    records
+}
+
+/// A reader of separated fields, which may be more or fewer in a line.
+pub(super) fn reader<R: Read>(text: R, separator: u8) -> csv::Reader<R> {
+    let mut builder = csv::ReaderBuilder::new();
+    builder.delimiter(separator).has_headers(false).flexible(true).trim(csv::Trim::All);
+    builder.from_reader(text)
+}
+
+fn fields(line: &str, way: Fields) -> Vec<String> {
+    let plain = line.trim().trim_start_matches("//").trim_start_matches(['#', '%']);
+    match way {
+        Fields::Separated(separator) => {
+            plain.split(separator as char).map(|field| field.trim().trim_matches('"').to_string()).collect()
+        }
+        Fields::Bars => bars(line),
+        // `#bytes #iterations` are two names.
+        Fields::Columns => plain
+            .replace(" #", "  #")
+            .split('\t')
+            .flat_map(|part| part.split("  "))
+            .map(str::trim)
+            .filter(|field| !field.is_empty())
+            .map(str::to_string)
+            .collect(),
+        Fields::Blanks => plain.split_whitespace().map(str::to_string).collect(),
+    }
+}
+
+/// The cells of a line with bars, without bold type; empty where it has none.
+fn bars(line: &str) -> Vec<String> {
+    let line: String = line.trim().chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
+    if !line.contains('|') {
+        return Vec::new();
+    }
+    let line = line.strip_prefix('|').unwrap_or(&line);
+    let line = line.strip_suffix('|').unwrap_or(line);
+    line.split('|').map(plain).collect()
+}
+
+/// A cell of Markdown as text: without bold type, code and links.
+fn plain(cell: &str) -> String {
+    let mut text = cell.trim().to_string();
+    for mark in ["**", "__", "~~", "`", "<b>", "</b>", "<br>", "<sub>", "</sub>"] {
+        text = text.replace(mark, "");
+    }
+    if let Some((label, _)) = text.strip_prefix('[').and_then(|link| link.split_once("](")) {
+        text = label.to_string();
+    }
+    text.trim().to_string()
+}
+
+/// A line that only draws: `|---|---:|`, `+-----+`, `════`.
+fn is_border(line: &str) -> bool {
+    let line = line.trim();
+    line.len() > 1 && line.chars().all(|letter| "|+-=: ".contains(letter) || ('─'..='╿').contains(&letter))
+        || line.starts_with("```")
+}
+
+/// Joins a line of units in brackets, such as nccl-tests writes below the names, to the names above which they stand.
+fn with_units(comments: &mut [Record], text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    for at in 1..comments.len() {
+        let is_units = comments[at].fields.iter().all(|field| field.starts_with('(') && field.ends_with(')'));
+        if !is_units || comments[at].fields.is_empty() || comments[at - 1].line + 1 != comments[at].line {
+            continue;
+        }
+        let ends = |line: usize| ends(lines.get(line - 1).copied().unwrap_or(""));
+        let (names, units) = (ends(comments[at - 1].line), ends(comments[at].line));
+        if names.len() != comments[at - 1].fields.len() || units.len() != comments[at].fields.len() {
+            continue;
+        }
+        for (unit, end) in comments[at].fields.clone().into_iter().zip(units) {
+            let nearest = (0..names.len()).min_by_key(|&name| names[name].abs_diff(end));
+            if let Some(name) = nearest {
+                let named = &mut comments[at - 1].fields[name];
+                *named = format!("{} {unit}", cleaned(named));
+            }
+        }
+    }
+}
+
+/// Where each word of a comment ends.
+fn ends(line: &str) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut inside = false;
+    let body = line.trim_start().trim_start_matches(['#', '%']);
+    let offset = line.len() - body.len();
+    for (at, letter) in body.char_indices() {
+        if inside && letter.is_whitespace() {
+            ends.push(offset + at);
+        }
+        inside = !letter.is_whitespace();
+    }
+    if inside {
+        ends.push(line.len());
+    }
+    ends
+}
+
+/// A text that fails where a line does not end.
+pub(super) struct Lines<R> {
+    pub text: R,
+    /// Of the line so far.
+    length: usize,
+}
+
+impl<R> Lines<R> {
+    pub fn of(text: R) -> Self {
+        Self { text, length: 0 }
+    }
+}
+
+impl<R: BufRead> Read for Lines<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.text.read(bytes)?;
+        self.length = match bytes[..read].iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => read - end,
+            None => self.length + read,
+        };
+        if self.length > LONGEST_LINE {
+            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> (Fields, Vec<String>, usize) {
+        let (way, layout) = recognise(text).expect("a table");
+        (way, layout.names, layout.first)
+    }
+
+    #[test]
+    fn fields_are_told_apart_by_what_makes_rows() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(found("n;ms\n1;2,5\n2;2,6\n"), (Fields::Separated(b';'), names(&["n", "ms"]), 2));
+        assert_eq!(found("n,ms\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 2));
+        assert_eq!(found("n\tms\n1\t2,5\n2\t2,6\n"), (Fields::Separated(b'\t'), names(&["n", "ms"]), 2));
+        let markdown = "Before and after:\n\n| n | **new** |\n|--:|:---:|\n| 1 | **2.5** |\n| 2 | 2.6 |\n\nThanks!\n";
+        assert_eq!(found(markdown), (Fields::Bars, names(&["n", "new"]), 5));
+        assert_eq!(
+            found("data set   exec time\n   2 kB   5 ms\n   4 kB   6 ms\n"),
+            (Fields::Columns, names(&["data set", "exec time"]), 2)
+        );
+        assert_eq!(found("# n, ms\n\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 3));
+        assert_eq!(found("n ms\n1 2.5\n2 2.6\n"), (Fields::Blanks, names(&["n", "ms"]), 2));
+        let printed = "        size  Triton\n0     4096.0     8.5\n1     8192.0     9.5\n";
+        assert_eq!(found(printed), (Fields::Columns, names(&["size", "Triton"]), 2));
+        let boxed = "+---+-----+\n| n | ms  |\n+---+-----+\n| 1 | 2.5 |\n| 2 | 2.6 |\n+---+-----+\n";
+        assert_eq!(found(boxed).1, names(&["n", "ms"]));
+    }
+
+    #[test]
+    fn units_below_names_are_joined_to_them() {
+        let text = "#       size     type     time   busbw     time\n#        (B)              (us)  (GB/s)     (us)\n     8    float   20.75    0.10    20.34\n    16    float   21.75    0.20    21.34\n";
+        let expected = ["size (B)", "type", "time (us)", "busbw (GB/s)", "time 2 (us)"].map(str::to_string);
+        assert_eq!(found(text).1, expected);
+    }
+}

@@ -1,0 +1,265 @@
+//! The JSON that benchmark tools write, as rows.
+
+use serde_json::Value;
+
+use super::Hints;
+use super::json::{Row, flat, said};
+use crate::error::{Error, Result};
+
+/// Rows, and which of their columns are what.
+type Known = (Vec<Row>, Hints);
+
+/// The rows of a document of a known tool; `None` of any other.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where its tool is known, and it holds no sizes.
+pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
+    for (is_known, what, remedy) in [
+        (
+            value.get("traceEvents").is_some(),
+            "this is a trace of a profiler, which is not read",
+            "give a table with a row for each size and its time",
+        ),
+        (
+            value.get("nbformat").is_some(),
+            "this is a notebook, which is not read",
+            "write its table with `frame.to_csv`",
+        ),
+        (
+            value
+                .as_array()
+                .is_some_and(|items| items.first().is_some_and(|item| item.get("startComputeMs").is_some())),
+            "these are trtexec's times of one run, which hold no size",
+            "give trtexec's log, or the logs of all sizes one after the other",
+        ),
+    ] {
+        if is_known {
+            return Err(Error::data(what).hint(remedy));
+        }
+    }
+    Ok([hyperfine, google, nvbench, pytest, jmh, dotnet, criterion, llama].into_iter().find_map(|read| read(value)))
+}
+
+/// What is known of columns of that name, of results that are flat lists.
+pub(super) fn hints(names: &[String]) -> Hints {
+    let has = |name: &str| names.iter().any(|own| own == name);
+    match () {
+        // vLLM and SGLang: the load is what is set.
+        () if has("request_throughput") && has("output_throughput") => Hints {
+            x: vec!["max_concurrency", "concurrency", "request_rate", "num_prompts"],
+            y: vec!["output_throughput"],
+        },
+        () if has("overall_throughput") && has("prefill_latency") => {
+            Hints { x: vec!["batch_size", "input_len", "output_len"], y: vec!["overall_throughput"] }
+        }
+        () => Hints::default(),
+    }
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> Option<&'v Vec<Value>> {
+    value.get(name)?.as_array().filter(|items| !items.is_empty())
+}
+
+fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_string(), value.into())
+}
+
+fn object(value: &Value) -> Row {
+    value.as_object().map(flat).unwrap_or_default()
+}
+
+/// `hyperfine --export-json`: parameters are sizes, times are repetitions.
+fn hyperfine(value: &Value) -> Option<Known> {
+    let results = list(value, "results")?;
+    results[0].get("command")?;
+    let mut rows = Vec::new();
+    for result in results {
+        let mut head = result.get("parameters").map(object).unwrap_or_default();
+        if head.is_empty() {
+            head.push(pair("command", said(result.get("command")?)));
+        }
+        let times = result.get("times").and_then(Value::as_array).cloned();
+        let times = times
+            .filter(|times| !times.is_empty())
+            .unwrap_or_else(|| result.get("mean").cloned().into_iter().collect());
+        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_s", said(time))]).collect()));
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+}
+
+/// Google Benchmark: single repetitions where they are there, the sizes in the names.
+fn google(value: &Value) -> Option<Known> {
+    let found = list(value, "benchmarks")?;
+    found[0].get("real_time")?;
+    let is_single = |one: &&Value| {
+        one.get("run_type").is_none_or(|kind| kind == "iteration") && one.get("error_occurred").is_none()
+    };
+    let is_mean = |one: &&Value| one.get("aggregate_name").is_some_and(|name| name == "mean");
+    let single: Vec<&Value> = found.iter().filter(is_single).collect();
+    let chosen: Vec<&Value> = if single.is_empty() { found.iter().filter(is_mean).collect() } else { single };
+    let row = |one: &&Value| {
+        let text = |name: &str| one.get(name).map(said).unwrap_or_default();
+        let name = one.get("run_name").or(one.get("name")).map(said).unwrap_or_default();
+        let name = name
+            .trim_end_matches("/real_time")
+            .trim_end_matches("/process_time")
+            .trim_end_matches("/manual_time")
+            .to_string();
+        vec![("name".to_string(), name), pair("real_time", format!("{} {}", text("real_time"), text("time_unit")))]
+    };
+    Some((chosen.iter().map(row).collect(), Hints { x: vec!["name (number)"], y: vec!["real_time"] }))
+}
+
+/// nvbench: axes are sizes; the mean time of the GPU.
+fn nvbench(value: &Value) -> Option<Known> {
+    let benchmarks = list(value, "benchmarks")?;
+    let mut rows = Vec::new();
+    for benchmark in benchmarks {
+        let name = said(benchmark.get("name")?);
+        for state in list(benchmark, "states")? {
+            if state.get("is_skipped").and_then(Value::as_bool) == Some(true) {
+                continue;
+            }
+            let mut row = vec![pair("benchmark", name.clone())];
+            for axis in state.get("axis_values").and_then(Value::as_array).into_iter().flatten() {
+                let value = axis.get("value").map(said).unwrap_or_default();
+                row.push((axis.get("name").map(said).unwrap_or_default(), value));
+            }
+            let summaries = state.get("summaries").and_then(Value::as_array);
+            let time = |tag: &str| {
+                let summary = summaries?.iter().find(|summary| summary.get("tag").is_some_and(|own| own == tag))?;
+                summary
+                    .get("data")?
+                    .as_array()?
+                    .iter()
+                    .find(|data| data.get("name").is_some_and(|name| name == "value"))?
+                    .get("value")
+                    .map(said)
+            };
+            let gpu = time("nv/cold/time/gpu/mean")
+                .or_else(|| time("nv/batch/time/gpu/mean"))
+                .or_else(|| time("nv/cpu_only/time/cpu/mean"));
+            row.push(pair("time_s", gpu.unwrap_or_default()));
+            rows.push(row);
+        }
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+}
+
+/// pytest-benchmark: parameters are sizes, `data` are repetitions.
+fn pytest(value: &Value) -> Option<Known> {
+    let found = list(value, "benchmarks")?;
+    found[0].get("stats")?;
+    let mut rows = Vec::new();
+    for one in found {
+        let mut head = one.get("params").map(object).unwrap_or_default();
+        let bare = |name: String| name.split('[').next().unwrap_or_default().to_string();
+        let name = one.get("name").map(said).unwrap_or_default();
+        head.push(pair("name", if head.is_empty() { name } else { bare(name) }));
+        let stats = one.get("stats")?;
+        let times = stats.get("data").and_then(Value::as_array).filter(|data| !data.is_empty()).cloned();
+        let times = times.unwrap_or_else(|| stats.get("mean").cloned().into_iter().collect());
+        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_s", said(time))]).collect()));
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
+}
+
+/// JMH: parameters are sizes, the raw data are repetitions.
+fn jmh(value: &Value) -> Option<Known> {
+    let found = value.as_array()?;
+    found.first()?.get("primaryMetric")?;
+    let mut rows = Vec::new();
+    for one in found {
+        let metric = one.get("primaryMetric")?;
+        let unit = metric.get("scoreUnit").map(said).unwrap_or_default();
+        let mut head = one.get("params").map(object).unwrap_or_default();
+        head.push(pair("benchmark", one.get("benchmark").map(said).unwrap_or_default()));
+        let raw =
+            metric.get("rawData").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_array).flatten();
+        let mut scores: Vec<String> = raw.filter(|score| score.is_number()).map(said).collect();
+        if scores.is_empty() {
+            scores.extend(metric.get("score").map(said));
+        }
+        rows.extend(
+            scores
+                .into_iter()
+                .map(|score| head.iter().cloned().chain([pair("score", format!("{score} {unit}"))]).collect()),
+        );
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["score"] }))
+}
+
+/// BenchmarkDotNet: parameters are sizes, the original values are repetitions, in nanoseconds.
+fn dotnet(value: &Value) -> Option<Known> {
+    let found = list(value, "Benchmarks")?;
+    let mut rows = Vec::new();
+    for one in found {
+        let parameters = one.get("Parameters").map(said).unwrap_or_default();
+        let mut head: Row = parameters
+            .split(['&', ','])
+            .filter_map(|one| one.trim().split_once('='))
+            .map(|(name, value)| pair(name, value))
+            .collect();
+        head.push(pair("Method", one.get("Method").map(said).unwrap_or_default()));
+        let statistics = one.get("Statistics")?;
+        let times =
+            statistics.get("OriginalValues").and_then(Value::as_array).filter(|values| !values.is_empty()).cloned();
+        let times = times.unwrap_or_else(|| statistics.get("Mean").cloned().into_iter().collect());
+        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_ns", said(time))]).collect()));
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["time_ns"] }))
+}
+
+/// `cargo criterion --message-format json`: the size in the name.
+fn criterion(value: &Value) -> Option<Known> {
+    let lines = value.as_array()?;
+    let complete = |line: &&Value| line.get("reason").is_some_and(|reason| reason == "benchmark-complete");
+    let mut rows = Vec::new();
+    for line in lines.iter().filter(complete) {
+        let id = line.get("id").map(said).unwrap_or_default();
+        let unit = line.get("unit").or_else(|| line.get("typical")?.get("unit")).map(said).unwrap_or_default();
+        let numbers = |name: &str| -> Vec<f64> {
+            line.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_f64).collect()
+        };
+        let (times, counts) = (numbers("measured_values"), numbers("iteration_count"));
+        let mut each: Vec<f64> =
+            times.iter().zip(&counts).filter(|(_, count)| **count > 0.0).map(|(time, count)| time / count).collect();
+        if each.is_empty() {
+            each.extend(
+                line.get("typical")
+                    .or(line.get("mean"))
+                    .and_then(|typical| typical.get("estimate"))
+                    .and_then(Value::as_f64),
+            );
+        }
+        rows.extend(each.iter().map(|time| vec![pair("id", id.clone()), pair("time", format!("{time} {unit}"))]));
+    }
+    (!rows.is_empty()).then(|| (rows, Hints { x: vec!["id (number)"], y: vec!["time"] }))
+}
+
+/// `llama-bench -o json` and `jsonl`: `samples_ts` are repetitions of the tokens in a second.
+fn llama(value: &Value) -> Option<Known> {
+    let found = value.as_array()?;
+    found.first()?.get("avg_ts")?;
+    const KEPT: &[&str] = &[
+        "n_prompt",
+        "n_gen",
+        "n_depth",
+        "n_batch",
+        "n_ubatch",
+        "n_threads",
+        "n_gpu_layers",
+        "model_type",
+        "backends",
+        "type_k",
+        "flash_attn",
+    ];
+    let mut rows = Vec::new();
+    for one in found {
+        let head: Row = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
+        let samples = one.get("samples_ts").and_then(Value::as_array).filter(|samples| !samples.is_empty()).cloned();
+        let samples = samples.unwrap_or_else(|| one.get("avg_ts").cloned().into_iter().collect());
+        rows.extend(samples.iter().map(|sample| head.iter().cloned().chain([pair("t/s", said(sample))]).collect()));
+    }
+    Some((rows, Hints { x: Vec::new(), y: vec!["t/s"] }))
+}
