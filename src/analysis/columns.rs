@@ -143,8 +143,9 @@ impl Columns {
             let mut keys: Vec<String> = coordinates().filter(splits).map(str::to_string).collect();
             keys.extend(self.other_sizes().map(str::to_string));
             keys.extend(self.may_split.iter().cloned());
-            keys.sort();
-            keys.dedup();
+            // In the order of the columns, so that a series is called by its model first.
+            let mut seen = std::collections::BTreeSet::new();
+            keys.retain(|key| seen.insert(key.clone()));
             keys
         })
     }

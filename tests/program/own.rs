@@ -246,7 +246,7 @@ fn the_examples_run_where_their_frameworks_are() {
         let python = std::env::var("BATCHSTEP_PYTHON").unwrap_or_else(|_| "python3".into());
         let imported = std::process::Command::new(&python).args(["-c", &format!("import {modules}")]).output();
         if !imported.is_ok_and(|output| output.status.success()) {
-            needs::missing(word, &format!("{python} cannot import {modules}, which examples/own/{file} needs"));
+            needs::missing(word, format!("{python} cannot import {modules}, which examples/own/{file} needs"));
             continue;
         }
         let folder = tempfile::tempdir().expect("a folder");
