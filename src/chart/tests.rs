@@ -67,8 +67,12 @@ fn provenance() -> Provenance {
 }
 
 fn chart(series: Vec<(&str, Findings)>) -> StepTime {
-    let series =
-        series.into_iter().map(|(name, findings)| ChartSeries { name: name.into(), findings, smallest: Some(0.005) });
+    let series = series.into_iter().map(|(name, findings)| ChartSeries {
+        name: name.into(),
+        findings,
+        smallest: Some(0.005),
+        slow: None,
+    });
     StepTime {
         title: "VGG16, batch sizes 1 to 70".into(),
         x: Quantity::new("Batch size", ""),
@@ -390,7 +394,10 @@ fn devices(slopes: [f64; 4]) -> Runs {
                 *value *= slopes[run] / 0.004;
             }
         }
-        RunCurve { run, series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005) } }
+        RunCurve {
+            run,
+            series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005), slow: None },
+        }
     };
     let like = chart(vec![]);
     Runs {

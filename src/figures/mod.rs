@@ -12,7 +12,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -98,10 +98,14 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     // Charts choose the SI prefix themselves, so values go in without one wherever the unit is known.
     let first = found.first().map(|found| &found.series);
     let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
-    let series = found.iter().map(|Analysed { series, findings }| chart::ChartSeries {
-        name: series.label(),
-        findings: scaled(findings, unit.factor),
-        smallest: findings.detectable,
+    let series = found.iter().map(|Analysed { series, findings }| {
+        let slow = slow::sizes(findings, series.kind);
+        let mut findings = scaled(findings, unit.factor);
+        // They are drawn like other sizes off the line.
+        let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
+        findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));
+        let (name, smallest) = (series.label(), findings.detectable);
+        chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text) }
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     let provenance = provenance(source, found);

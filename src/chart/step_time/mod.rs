@@ -36,7 +36,10 @@ pub fn scene(chart: &StepTime) -> Scene {
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
-        [one] => report::summary(&one.findings, one.smallest),
+        [one] => {
+            let slow = one.slow.as_ref().map(|slow| format!(" Slow: {slow}.")).unwrap_or_default();
+            report::summary(&one.findings, one.smallest) + &slow
+        }
         many => {
             format!("{} series. {}", many.len(), tally(many))
         }

@@ -6,7 +6,7 @@ mod tests;
 use super::document::remark;
 use super::style::Look;
 use super::{Column, Document, Repeated, Style, Table, human};
-use crate::analysis::Kind;
+use crate::analysis::{Kind, slow};
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences};
 
 /// What x and y are.
@@ -234,6 +234,7 @@ impl JumpTable<'_> {
         if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
             lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
+        lines.extend(slow::sizes(findings, self.axes.kind).map(|found| ("Slow", super::slow::text(&found))));
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
         lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
