@@ -77,7 +77,8 @@ impl Columns {
     pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
         let (group, may_split) = match &query.group {
             Some(_) => (Some(choice.keys.clone()), Vec::new()),
-            None => (None, choice.keys.clone()),
+            // A coordinate splits wherever it varies.
+            None => (None, choice.keys.iter().filter(|key| !coordinates().any(|own| own == **key)).cloned().collect()),
         };
         Self { x: choice.x.clone(), y: y.to_string(), kind: choice.kind, group, may_split, present: present.to_vec() }
     }
@@ -280,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_missing_column_is_an_error_with_a_remedy() {
-        let error = chosen(&["a", "b"], &Query::default()).err().expect("refused").to_string();
-        assert!(error.contains("the columns are: a, b") && error.contains("--x"), "{error}");
-        let error = chosen(&["n", "b"], &Query::default()).err().expect("refused").to_string();
+        let error = chosen(&["a", "q"], &Query::default()).err().expect("refused").to_string();
+        assert!(error.contains("the columns are: a, q") && error.contains("--x"), "{error}");
+        let error = chosen(&["n", "q"], &Query::default()).err().expect("refused").to_string();
         assert!(error.contains("step time, or a rate") && error.contains("--y"), "{error}");
         let query = Query { x: Some("batch_sise".into()), ..Query::default() };
         let error = chosen(&["batch_size", "time"], &query).err().expect("refused").to_string();

@@ -100,7 +100,9 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
     let series = found.iter().map(|Analysed { series, findings }| {
         let slow = slow::sizes(findings, series.kind);
-        let mut findings = scaled(findings, unit.factor);
+        // Columns of one table may be in different units of one kind.
+        let own = Some(series.base_unit()).filter(|own| own.name == unit.name).unwrap_or(unit.clone());
+        let mut findings = scaled(findings, own.factor);
         // They are drawn like other sizes off the line.
         let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
         findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));

@@ -86,7 +86,10 @@ fn is_short(text: &str) -> bool {
 
 /// `^10` behind a number, `**10`, `<<10`.
 fn power(base: f64, rest: &str) -> Option<f64> {
-    let exponent = |text: &str| text.trim().parse::<i32>().ok().filter(|exponent| (-300..=300).contains(exponent));
+    // nvbench writes `2^10 = 1024`.
+    let exponent = |text: &str| {
+        text.split('=').next()?.trim().parse::<i32>().ok().filter(|exponent| (-300..=300).contains(exponent))
+    };
     if let Some(exponent_text) = rest.strip_prefix('^').or_else(|| rest.strip_prefix("**")) {
         return exponent(exponent_text).map(|exponent| base.powi(exponent)).filter(|value| value.is_finite());
     }
@@ -141,7 +144,12 @@ fn behind(rest: &str) -> &str {
         // `53.3 ± 0.09 t/s`, where the unit stands behind the scatter.
         Some((before, after)) if before.trim().is_empty() => {
             let after = after.trim_start();
-            after.trim_start_matches(|letter: char| letter.is_ascii_digit() || ".,eE+-".contains(letter))
+            let number = |letter: char| letter.is_ascii_digit() || ".,eE+-".contains(letter);
+            if after.starts_with(|letter: char| letter.is_ascii_digit()) {
+                after.trim_start_matches(number)
+            } else {
+                after
+            }
         }
         Some((before, _)) => before,
         None => rest,

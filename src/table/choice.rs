@@ -184,7 +184,7 @@ impl Seen {
 
     fn is_repeat(&self) -> bool {
         let plain = plain(&self.name);
-        REPEATS.contains(&&plain.trim_start_matches(['n', '_', '#'])[..]) || REPEATS.contains(&&plain[..])
+        REPEATS.contains(&plain.trim_start_matches(['n', '_', '#'])) || REPEATS.contains(&&plain[..])
     }
 }
 

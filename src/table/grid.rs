@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::cell::is_number;
 use super::layout::{Part, Record, told_apart};
 use super::text::{self, Fields, Records};
 use super::{Hints, at_line, json, log, pattern, refusal, wide};
@@ -57,6 +58,7 @@ impl Grid {
     /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
     fn in_order(mut self) -> Self {
         self.join_units();
+        self.per_iteration();
         self.name_llama();
         wide::melt(&mut self);
         pattern::derive(&mut self);
@@ -66,16 +68,37 @@ impl Grid {
     /// JMH and criterion write the unit of a score in a column beside it.
     fn join_units(&mut self) {
         const UNITS: &[&str] = &["unit", "units", "time_unit", "score unit", "scoreunit"];
-        const VALUES: &[&str] = &["score", "value", "mean", "real_time", "time", "sample_measured_value", "measured"];
-        let find = |names: &[&str]| self.names.iter().position(|name| names.contains(&&name.to_lowercase()[..]));
+        const VALUES: &[&str] = &["sample_measured_value", "score", "real_time", "value", "mean", "time", "measured"];
+        let column = |name: &&str| self.names.iter().position(|own| own.to_lowercase() == **name);
+        let find = |names: &[&str]| names.iter().find_map(column);
         let (Some(unit), Some(value)) = (find(UNITS), find(VALUES)) else { return };
         for row in &mut self.rows {
             let unit = row.fields.get(unit).cloned().unwrap_or_default();
-            if let Some(value) =
-                row.fields.get_mut(value).filter(|value| super::cell::is_bare_number(value) && !unit.is_empty())
-            {
+            if let Some(value) = row.fields.get_mut(value).filter(|value| is_number(value) && !unit.is_empty()) {
                 value.push_str(&format!(" {unit}"));
             }
+        }
+    }
+
+    /// criterion's raw.csv has the time of many iterations in a row; hyperfine's CSV does not say that its times are seconds.
+    fn per_iteration(&mut self) {
+        if let (Some(time), Some(count), Some(size)) =
+            (self.column("sample_measured_value"), self.column("iteration_count"), self.column("value"))
+        {
+            for row in &mut self.rows {
+                let Some((number, unit)) = row.fields[time].split_once(' ') else { continue };
+                let (Ok(number), Ok(count)) = (number.parse::<f64>(), row.fields[count].parse::<f64>()) else {
+                    continue;
+                };
+                row.fields[time] = format!("{} {unit}", number / count);
+            }
+            (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
+            self.hints = Hints { x: vec!["size"], y: vec!["time"] };
+        }
+        let is_hyperfine =
+            ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
+        if let Some(mean) = self.column("mean").filter(|_| is_hyperfine) {
+            self.names[mean] = "mean_s".to_string();
         }
     }
 
@@ -111,7 +134,9 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
     let mut before = layout.first;
-    for record in records.iter_mut().filter(|record| record.line >= layout.first) {
+    let holds =
+        |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
+    for record in records.iter_mut().filter(holds) {
         let apart = (before..record.line.saturating_sub(1))
             .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;

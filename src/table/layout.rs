@@ -21,6 +21,8 @@ pub(super) struct Layout {
     fields: usize,
     /// Whether the first field of a row has no name, as the index that pandas prints.
     has_index: bool,
+    /// Whether a line of the text names its columns.
+    pub is_named: bool,
     /// Rows of the records that it was found in.
     pub rows: usize,
 }
@@ -55,7 +57,7 @@ impl Layout {
         let named = (start..=data).rev().find(|&at| is_header(&records[at]) && records.len() > at + 1);
         let found = |names: Vec<String>, first: usize, has_index: bool| {
             let names = told_apart(names);
-            Some(Self { names, first: records[first].line, fields, has_index, rows })
+            Some(Self { names, first: records[first].line, fields, has_index, is_named: true, rows })
         };
         if let Some(at) = named {
             return found(names(&records[at], fields), at + 1, false);
@@ -65,8 +67,17 @@ impl Layout {
         if let Some(comment) = comment.filter(|comment| !comment.fields.iter().any(|name| is_bare_number(name))) {
             return found(names(comment, fields), data, false);
         }
+        // Names between which there is one blank, above columns that more divide.
+        let words =
+            |record: &Record| record.fields.join(" ").split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| is_aligned && is_header(before));
+        if let Some(names) = before.map(words).filter(|words| words.len() == fields) {
+            return found(names.iter().map(|name| cleaned(name)).collect(), data, false);
+        }
         let before = data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() + 1 == fields);
-        if let Some(before) = before.filter(|before| is_aligned && fields > 2 && is_header(before)) {
+        if let Some(before) = before
+            .filter(|before| is_aligned && fields > 2 && is_header(before) && is_bare_number(&records[data].fields[0]))
+        {
             return found(names(before, fields - 1), data, true);
         }
         let before =
@@ -75,7 +86,8 @@ impl Layout {
             return found(names(before, before.fields.len()), data, false)
                 .map(|found| Self { fields: before.fields.len(), ..found });
         }
-        found((1..=fields).map(|at| format!("column {at}")).collect(), data, false)
+        let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
+        found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
     }
 
     /// What a record behind the first row is; `apart` says that an empty line stands before it. A row is made as long as the names.

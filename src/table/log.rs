@@ -8,7 +8,7 @@ use super::json::{Row, said};
 
 /// The table in a log; `None` in any other text.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    mlperf(text).or_else(|| trtexec(text))
+    mlperf(text).or_else(|| trtexec(text)).or_else(|| serving(text))
 }
 
 /// MLPerf's `:::MLLOG`: the throughput at each global batch size, or the duration of each epoch.
@@ -73,6 +73,25 @@ fn trtexec(text: &str) -> Option<Grid> {
     }
     let hints = Hints { x: vec!["size", "size (number)"], y: vec!["GPU compute time"] };
     (!rows.is_empty() && text.contains("trtexec")).then(|| Grid { hints, ..Grid::of_rows(rows) })
+}
+
+/// What vLLM's and SGLang's benchmarks print of one load, once for each load.
+fn serving(text: &str) -> Option<Grid> {
+    let blocks = text.split("Serving Benchmark Result").skip(1);
+    let value = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let value = value.trim();
+        value.parse::<f64>().is_ok_and(f64::is_finite).then(|| (name.trim().to_string(), value.to_string()))
+    };
+    let rows: Vec<Row> = blocks.map(|block| block.lines().filter_map(value).collect()).collect();
+    let x = vec![
+        "Max request concurrency",
+        "Maximum request concurrency",
+        "Traffic request rate",
+        "Request rate configured (RPS)",
+    ];
+    let hints = Hints { x, y: vec!["Output token throughput"] };
+    (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
 }
 
 #[cfg(test)]

@@ -206,7 +206,10 @@ impl Sheet {
             if let Some(unit) = notation.addition(name) {
                 *name = format!("{name} ({unit})");
             }
-            let numbers = cells.clone().map(|cell| notation.number(cell).unwrap_or(f64::NAN)).collect();
+            // A number whose comma is not clear is one, and refused where it is read.
+            let unclear = |cell: &str| cell.replace(',', "").parse().ok().filter(|_| notation.is_unclear(cell));
+            let numbers =
+                cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();
             self.profile.columns.push(Seen { name: name.clone(), numbers, texts });
             self.notations.push(notation);

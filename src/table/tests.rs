@@ -2,12 +2,15 @@
 
 use super::*;
 
+/// The choice, x, the first y, notes.
+type Read = (Choice, Vec<f64>, Vec<f64>, Vec<String>);
+
 /// The columns that are chosen, and the first and last row of x and the first y.
-fn read(text: &str, query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>, Vec<String>)> {
+fn read(text: &str, query: &Query) -> Result<Read> {
     read_bytes(text.as_bytes(), query)
 }
 
-fn read_bytes(bytes: &[u8], query: &Query) -> Result<(Choice, Vec<f64>, Vec<f64>, Vec<String>)> {
+fn read_bytes(bytes: &[u8], query: &Query) -> Result<Read> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");
     std::fs::write(&path, bytes).expect("written");
@@ -273,7 +276,7 @@ fn no_change_of_a_sample_is_too_much() {
     let mut samples: Vec<_> =
         folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
     samples.sort();
-    for sample in samples.iter().filter(|path| path.is_file()) {
+    for sample in samples.iter().filter(|path| path.is_file() && !path.ends_with("answers")) {
         let bytes = std::fs::read(sample).expect("readable");
         for _ in 0..60 {
             let mut changed = bytes.clone();
@@ -292,4 +295,22 @@ fn no_change_of_a_sample_is_too_much() {
             }
         }
     }
+}
+
+/// What is read of each recorded sample: its x, its columns of values, whether these are times, and its rows.
+#[test]
+fn every_format_has_a_sample_with_its_answer() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
+    let answers = std::fs::read_to_string(folder.join("answers")).expect("answers");
+    let mut samples: Vec<_> =
+        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
+    samples.sort();
+    samples.retain(|path| !path.ends_with("answers"));
+    let mut found = String::new();
+    for sample in samples {
+        let text = std::fs::read_to_string(&sample).expect("readable");
+        let name = sample.file_name().expect("a name").to_string_lossy().into_owned();
+        found.push_str(&format!("{name}: {}\n", self::found(&text)));
+    }
+    assert_eq!(found, answers, "found:\n{found}");
 }

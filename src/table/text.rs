@@ -41,7 +41,10 @@ pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
     };
     let found: Vec<(Fields, Layout)> = ways.into_iter().filter_map(find).collect();
     let most = found.iter().map(|(_, layout)| layout.rows).max()?;
-    found.into_iter().find(|(_, layout)| 5 * layout.rows >= 4 * most)
+    let mut near: Vec<(Fields, Layout)> = found.into_iter().filter(|(_, layout)| 5 * layout.rows >= 4 * most).collect();
+    // Names speak for a way; the sort keeps the order of the others.
+    near.sort_by_key(|(_, layout)| !layout.is_named);
+    near.into_iter().next()
 }
 
 /// The records of a whole text.
@@ -97,7 +100,9 @@ fn fields(line: &str, way: Fields) -> Vec<String> {
             plain.split(separator as char).map(|field| field.trim().trim_matches('"').to_string()).collect()
         }
         Fields::Bars => bars(line),
+        // `#bytes #iterations` are two names.
         Fields::Columns => plain
+            .replace(" #", "  #")
             .split('\t')
             .flat_map(|part| part.split("  "))
             .map(str::trim)

@@ -247,7 +247,7 @@ fn the_members_of_a_staircase_are_one_line_in_the_table_and_all_in_the_json() {
 #[test]
 fn bad_data_gets_one_message_and_exit_code_2() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "nocolumn.csv", "a,b\n1,2\n");
+    write(folder.path(), "nocolumn.csv", "a,c,d\n1,2,3\n2,3,4\n");
     write(folder.path(), "text.csv", "batch_size,time_ms\n1,2\n2,fast\n");
     write(folder.path(), "ragged.csv", "batch_size,time_ms\n1,2\n2\n");
     write(folder.path(), "empty.csv", "");
@@ -256,7 +256,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
     std::fs::write(folder.path().join("bytes.csv"), [0xff, 0xfe, 0x00, 0x80]).expect("writable");
     std::fs::create_dir(folder.path().join("folder")).expect("a folder");
     let cases: &[(&[&str], &[&str])] = &[
-        (&["nocolumn.csv"], &["nocolumn.csv", "a, b", "--x"]),
+        (&["nocolumn.csv"], &["nocolumn.csv", "a, c, d", "--x"]),
         (&["ragged.csv"], &["ragged.csv:3", "1 fields", "2"]),
         (&["empty.csv"], &["empty.csv: the file is empty", "a row of column names"]),
         (&["header.csv"], &["header.csv", "no row"]),

@@ -38,6 +38,7 @@ mod skips;
 mod skypilot;
 mod specs;
 mod support;
+mod tables;
 mod topology;
 mod training;
 mod turns;
