@@ -1,5 +1,5 @@
-//! The algorithms of the CPU engine for dense convolutions against each other, in turns: for each shape the shortest of some rounds of the forward pass, of the input's gradient and
-//! of the weights'.
+//! Compares the CPU engine's algorithms for dense convolutions, in turns: for each shape, the shortest of some rounds
+//! of the forward pass, the input's gradient and the weights' gradient.
 //!
 //! `cargo bench --bench convolution [-- PART_OF_A_NAME [THREADS]]`
 
@@ -15,13 +15,13 @@ use batchstep::network::{Conv2d, Extent, Padding};
 use batchstep::settings::Winograd;
 
 const ROUNDS: usize = 12;
-/// Of a timed repetition, about.
+/// About how long a timed repetition takes.
 const SECONDS: f64 = 0.01;
 
 struct Shape {
     name: &'static str,
     batch: usize,
-    /// In, out, and the side of the input's maps.
+    /// Channels in, channels out, and the side of the input's maps.
     sizes: [usize; 3],
     kernel: usize,
     stride: usize,
@@ -55,7 +55,7 @@ const SHAPES: [Shape; 20] = [
 ];
 
 fn main() {
-    // `cargo bench` hands on `--bench`.
+    // `cargo bench` passes `--bench` on.
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let wanted = arguments.next().unwrap_or_default();
     let threads = arguments.next().and_then(|threads| threads.parse().ok()).unwrap_or(1);
@@ -106,7 +106,7 @@ impl Shape {
                         repetitions += 1;
                     }
                     let seconds = begun.elapsed().as_secs_f64() / f64::from(repetitions);
-                    // The first round makes the scratch.
+                    // The first round allocates the scratch memory.
                     *best = if round == 0 { *best } else { best.min(seconds) };
                 }
             }

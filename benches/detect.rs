@@ -1,6 +1,6 @@
 //! How long the jump detector takes for one series, in one thread.
 //!
-//! `cargo bench --bench detect`. How well it finds the jumps beside other methods: `examples/compare_methods.rs`.
+//! `cargo bench --bench detect`. How well it finds jumps compared with other methods: `examples/compare_methods.rs`.
 
 use std::hint::black_box;
 

@@ -2,8 +2,9 @@
 //!
 //! `cargo bench --bench memory [-- BATCH_SIZES [THREADS]]`: 1,8 and 2. PyTorch is the python3 on the PATH, or what BATCHSTEP_PYTHON names.
 //!
-//! Each cell is a process of its own, which makes a step with next to no network first. A figure is the largest resident size (proc(5), VmHWM and clear_refs)
-//! while the step is prepared and run five times, less the resident size before. Linux alone tells it.
+//! Each cell is a separate process, which first runs a step of a tiny network. A figure is the largest resident size
+//! (proc(5), VmHWM and clear_refs) while the step is prepared and run five times, minus the resident size before. Only
+//! Linux reports it.
 
 use std::error::Error;
 use std::fs;
@@ -61,7 +62,7 @@ fn megabytes(process: u32, kind: &str) -> Result<f64, Box<dyn Error>> {
     Ok(line.trim().trim_end_matches("kB").trim_end().parse::<f64>()? / 1e3)
 }
 
-/// PyTorch computes in a process of its own.
+/// PyTorch computes in a separate process.
 fn child() -> Result<u32, Box<dyn Error>> {
     let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).unwrap_or_default();
     let children: String = fs::read_dir("/proc/self/task")?.flatten().map(of_thread).collect();
@@ -85,7 +86,7 @@ fn cell(engine: &str, network: usize, batch_size: usize, threads: usize) -> Resu
     Ok(())
 }
 
-/// The same, in a process of its own.
+/// The memory of one cell, measured in a separate process.
 fn of_process(engine: &str, network: usize, batch_size: usize, threads: usize) -> Result<f64, Box<dyn Error>> {
     let cell = format!("{engine} {network} {batch_size} {threads}");
     let output = Command::new(std::env::current_exe()?).env(CELL, cell).output()?;
@@ -102,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         return cell(engine, network.parse()?, batch_size.parse()?, threads.parse()?);
     }
-    // `cargo bench` hands on `--bench`.
+    // `cargo bench` passes `--bench` on.
     let given: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let argument = |at: usize, default: &str| given.get(at).map_or(default.to_owned(), String::clone);
     let batches = argument(0, "1,8").split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;

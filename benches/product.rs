@@ -1,5 +1,6 @@
-//! The matrix product of the CPU engine against that of the crate `gemm`, on one thread, in turns: for the shapes of the products of a training step the shortest
-//! of some rounds. Where the processor multiplies bfloat16, ours of that as well.
+//! Compares the CPU engine's matrix product with that of the crate `gemm`, on one thread, in turns: for the shapes of a
+//! training step's products, the shortest of some rounds. If the processor multiplies bfloat16, our bfloat16 product is
+//! measured as well.
 //!
 //! `cargo bench --bench product [-- PART_OF_A_NAME]`
 
@@ -8,10 +9,11 @@ use std::time::Instant;
 use batchstep::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, bf16, multiply};
 
 const ROUNDS: usize = 20;
-/// Arithmetic of a timed repetition, about.
+/// About how many operations a timed repetition has.
 const FLOP: f64 = 3e8;
 
-/// `target += a b`, with the distances of the rows of both sides as they lie; a side may be the transpose of what lies there.
+/// `target += a b`, with the distances of the rows of both sides in memory; a side may be the transpose of the stored
+/// matrix.
 struct Shape {
     name: &'static str,
     rows: usize,
@@ -55,7 +57,7 @@ const SHAPES: [Shape; 20] = [
 ];
 
 fn main() {
-    // `cargo bench` hands on `--bench`.
+    // `cargo bench` passes `--bench` on.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!(
         "| product | rows x columns x inner | GFLOP/s | `gemm` | ratio | bf16 | ratio |\n|---|---|---:|---:|---:|---:|---:|"
@@ -77,7 +79,7 @@ fn main() {
 }
 
 impl Shape {
-    /// Of one product: ours, that of `gemm`, and ours of bfloat16.
+    /// Seconds of one product: ours, that of `gemm`, and ours with bfloat16.
     fn seconds(&self) -> [f64; 3] {
         let Self { rows, columns, inner, turned: [left, right], strides: [of_a, of_b], .. } = *self;
         let a = vec![0.5f32; if left { inner } else { rows } * of_a];

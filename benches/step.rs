@@ -1,5 +1,6 @@
 //! How long a training step of the CPU engine takes: milliseconds of step, forward, backward and update, each the median
-//! of its steps, for every batch size in turn, round by round, so that a slow minute of the machine touches all of them.
+//! of its steps, for every batch size in turn, round by round, so that a slow minute of the machine affects all of
+//! them.
 //!
 //! `cargo bench --bench step -- vgg16 3x32x32 1,8,17,64 [threads] [rounds]`
 
@@ -16,7 +17,7 @@ use batchstep::stats::quantile::median;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Steps of a visit, of which the first is a warm-up.
+/// Steps of a visit; the first is a warm-up.
 const STEPS: usize = 4;
 
 fn settings(loss: Loss, threads: usize) -> Settings {

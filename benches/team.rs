@@ -1,4 +1,5 @@
-//! What it costs to share work among threads: by the CPU engine's team, and by rayon in its place, after serial work of several lengths.
+//! The cost of sharing work among threads, by the CPU engine's team and by rayon instead, after serial work of several
+//! lengths.
 //!
 //! `cargo bench --bench team [-- THREADS]`
 
@@ -8,10 +9,10 @@ use std::time::{Duration, Instant};
 use batchstep::engine::cpu::team::{Team, share};
 use rayon::prelude::*;
 
-/// Tasks that are shared, for each thread, and how long each takes.
+/// The shared tasks for each thread, and how long each takes.
 const TASKS: usize = 4;
 const TASK: Duration = Duration::from_micros(5);
-/// Serial work before they are shared.
+/// The serial work before the tasks are shared.
 const GAPS: [u64; 5] = [0, 10, 30, 100, 300];
 /// Rounds of each kind in a turn, and turns.
 const ROUNDS: usize = 400;
@@ -36,7 +37,7 @@ fn by_team(tasks: usize, threads: usize) {
     share(threads, &|| work(&next, tasks));
 }
 
-/// As the CPU engine did before it had teams: a job for each thread.
+/// As in the CPU engine before it had teams: a job for each thread.
 fn by_rayon(tasks: usize) {
     let next = AtomicUsize::new(0);
     (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).for_each(|_| work(&next, tasks));
@@ -57,7 +58,7 @@ fn median(gap: Duration, share: impl Fn()) -> f64 {
 }
 
 fn main() {
-    // `cargo bench` hands on `--bench`.
+    // `cargo bench` passes `--bench` on.
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let threads = arguments.next().and_then(|threads| threads.parse().ok()).unwrap_or(2);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");

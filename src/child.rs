@@ -20,6 +20,8 @@ pub struct Group {
     leader: Child,
     /// How the leader ended; known from when its group was killed.
     status: Option<ExitStatus>,
+    /// When it was seen to have ended.
+    ended: Option<Instant>,
 }
 
 impl Group {
@@ -28,7 +30,7 @@ impl Group {
     /// # Errors
     /// Of the system, where it cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { leader: command.process_group(0).spawn()?, status: None })
+        Ok(Self { leader: command.process_group(0).spawn()?, status: None, ended: None })
     }
 
     /// The process, to take its pipes from.
@@ -64,13 +66,30 @@ impl Group {
             if start.elapsed() >= patience {
                 return None;
             }
-            thread::sleep(Duration::from_millis(5));
+            self.sleep_until_over(patience.saturating_sub(start.elapsed()));
         }
+        self.ended.get_or_insert_with(Instant::now);
         if self.status.is_none() {
             self.kill();
             self.status = self.leader.wait().ok();
         }
         self.status
+    }
+
+    /// Sleeps until the leader ends, for `most` at the longest; without descriptors of processes (before Linux 5.3, and elsewhere) for 5 ms.
+    fn sleep_until_over(&self, most: Duration) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::event::{PollFd, PollFlags, poll};
+            use rustix::process::{Pid, PidfdFlags, pidfd_open};
+            let descriptor = Pid::from_raw(self.id() as i32).and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
+            if let (Some(descriptor), Ok(most)) = (descriptor, most.try_into()) {
+                // Where it is woken early, it is called again.
+                let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&most));
+                return;
+            }
+        }
+        thread::sleep(most.min(Duration::from_millis(5)));
     }
 
     /// Kills the group, and waits until its leader is gone.
@@ -101,6 +120,8 @@ pub struct Ended {
     pub stdout: String,
     /// Where the command pipes it; else empty.
     pub stderr: String,
+    /// From before it was started until it had ended.
+    pub took: Duration,
 }
 
 /// Why there is nothing of a process.
@@ -128,11 +149,11 @@ pub fn run(command: &mut Command, patience: Option<Duration>, most: usize) -> Re
         });
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let start = Instant::now();
     let mut group = Group::start(command).map_err(Failure::NotStarted)?;
     let leader = group.leader();
     let stdout = leader.stdout.take().map(|pipe| Reading::of(pipe, most));
     let stderr = leader.stderr.take().map(|pipe| Reading::of(pipe, most));
-    let start = Instant::now();
     let status = loop {
         if let Some(status) = group.wait(Duration::from_millis(20)) {
             break status;
@@ -144,8 +165,9 @@ pub fn run(command: &mut Command, patience: Option<Duration>, most: usize) -> Re
             return Err(Failure::Late);
         }
     };
+    let took = group.ended.map_or_else(|| start.elapsed(), |ended| ended - start);
     let text = |reading: Option<Reading>| reading.map_or(Ok(String::new()), Reading::text);
-    Ok(Ended { status, stdout: text(stdout)?, stderr: text(stderr)? })
+    Ok(Ended { status, stdout: text(stdout)?, stderr: text(stderr)?, took })
 }
 
 /// A stream that a thread reads, so that no pipe fills up.

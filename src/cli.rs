@@ -21,6 +21,8 @@ pub enum Command {
     Run(RunArgs),
     /// Find the jumps in a run directory, or in any Parquet or CSV file with a size and a time or rate column
     Jumps(JumpsArgs),
+    /// Say which batch size to use and which to avoid, by the examples per second that each one was shown to reach
+    Advise(AdviseArgs),
     /// Put the shards of an experiment, or the same one from several machines, into one run
     Merge(MergeArgs),
     /// Show how far runs have come, from their files alone
@@ -100,6 +102,9 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
+    /// End with all that is known of the jumps, and not only with the answer
+    #[arg(long)]
+    pub details: bool,
 }
 
 /// What a step of one's own is given.
@@ -185,6 +190,33 @@ pub struct JumpsArgs {
     /// Method for finding jumps; all but `ours` are baselines for comparison
     #[arg(long, value_enum, default_value_t = Method::Ours)]
     pub method: Method,
+    /// Also print how the jumps were found, how far to trust them, and the layers behind them
+    #[arg(long)]
+    pub details: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep advise results/vgg16\n      of a run\n  batchstep advise mine.csv --x batch --y time_ms --latency 50ms\n      of a file that another program wrote, for a server"
+)]
+pub struct AdviseArgs {
+    /// Run directory, Parquet file, CSV file
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    /// Loss of examples per second that a smaller size may have
+    #[arg(long, value_name = "SHARE", default_value = "5%")]
+    pub within: String,
+    /// Longest step, for a server: only sizes that keep to it are advised
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<String>,
+    /// Work of a step as a formula in the column of x, such as 'N^3', where twice the size is not twice the work [default: the size]
+    #[arg(long, value_name = "FORMULA")]
+    pub work: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
@@ -432,6 +464,9 @@ pub struct ExplainArgs {
     /// The published times, as `scripts/fetch-published` writes them [default: results/published/kernels.parquet]
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// Also print the formulas, their sources, and where they predict steps that were not seen
+    #[arg(long)]
+    pub details: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

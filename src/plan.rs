@@ -1,5 +1,5 @@
 //! The plan: which cells there are, and in which order each block visits them. It is a pure function of the spec, so a
-//! resumed run continues to the very same plan.
+//! resumed run continues with exactly the same plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub struct Cell {
     pub model: String,
     /// The batch size it is named after.
     pub batch_size: usize,
-    /// What it executes; in an A/A run one batch size under every name.
+    /// The workload that it executes; in an A/A run, one batch size under every name.
     pub workload: Workload,
 }
 
-/// All cells, and the order of every block; of a shard, its own.
+/// All cells, and the order of every block; for a shard, only its own cells and blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub cells: Vec<Cell>,
@@ -34,19 +34,20 @@ pub struct Plan {
     part: Part,
 }
 
-/// Which part of the whole plan a shard's plan is.
+/// The part of the whole plan that belongs to a shard.
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
-    /// The number in the whole plan of the first block, and how many blocks there its next one is further on.
+    /// The number of the first block in the whole plan, and the distance to the next block there.
     first_block: usize,
     stride: usize,
-    /// The numbers in the whole plan of the cells, ascending, and how many cells it has.
+    /// The numbers of the cells in the whole plan, ascending, and the number of cells of the whole plan.
     cells: Vec<usize>,
     of: usize,
 }
 
 impl Plan {
-    /// Multiplies out the axes of the experiment. Of a shard by cells it keeps every so many-th series, from the shard's own on.
+    /// Multiplies out the axes of the experiment. If shards divide the cells, shard i of n keeps series i, i + n, i +
+    /// 2n, and so on.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives, or a shard by cells is left without any.
@@ -99,7 +100,7 @@ impl Plan {
         Ok(Self { cells, seed: experiment.measure.seed, order: experiment.measure.order, part })
     }
 
-    /// A plan of these cells alone.
+    /// A plan with only these cells.
     pub fn of_cells(cells: Vec<Cell>, seed: u64, order: Order) -> Self {
         let part = Part { first_block: 0, stride: 1, cells: (0..cells.len()).collect(), of: cells.len() };
         Self { cells, seed, order, part }
@@ -115,12 +116,13 @@ impl Plan {
         self.part.cells.get(cell).copied()
     }
 
-    /// The cells in the order of block `block`: a fresh random order for each, from the seed alone, unless the spec asks for
-    /// an ascending one. A shard by blocks has the order of that block in the whole plan; one by cells the whole plan's, without the
-    /// cells of others.
+    /// The cells in the order of block `block`: a fresh random order for each, which depends only on the seed, unless
+    /// the spec asks for an ascending order. A shard by blocks has the order of that block in the whole plan; a shard
+    /// by cells has the whole plan's order without the cells of other shards.
     ///
-    /// The shuffle is written out here, over a generator of our own, because its result is part of the run directory's
-    /// contract: a library's may give another order in its next version, and `--resume` would continue to another plan.
+    /// The shuffle is written out here, with our own generator, because its result is part of the run directory's
+    /// contract: a library's shuffle might change in its next version, and `--resume` would then continue with another
+    /// plan.
     pub fn order(&self, block: usize) -> Vec<usize> {
         if self.order == Order::Ascending {
             return (0..self.cells.len()).collect();
@@ -175,7 +177,7 @@ fn outputs(layers: &[LayerSpec]) -> usize {
     dense.unwrap_or(1)
 }
 
-/// What an engine runs of which no network is known.
+/// The network of an engine whose real network is unknown.
 fn no_network(name: &str) -> Network {
     let layers =
         vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];

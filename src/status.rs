@@ -1,4 +1,4 @@
-//! How far runs have come, from their files alone: no process is asked, so it works wherever the folders can be read.
+//! The progress of runs, read only from their files: no process is asked, so it works wherever the folders can be read.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,11 +11,11 @@ use crate::plan::Plan;
 use crate::spec::Experiment;
 use crate::store::{Beginning, Extent, RunDirectory, files};
 
-/// A run that has stored nothing for so long may have died: longer than most visits take, and than a network file system hides
-/// a new file.
+/// A run that has stored nothing for this long may have died. It is longer than most visits take, and longer than a
+/// network file system hides a new file.
 const SILENT_S: f64 = 120.0;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     pub path: PathBuf,
@@ -24,7 +24,7 @@ pub struct Status {
     pub shard: Option<String>,
     pub cells: usize,
     pub visits: i64,
-    /// Visits at most; a run that decides on jumps may need fewer.
+    /// The most visits; a run that decides on jumps may need fewer.
     pub most_visits: usize,
     /// Seconds since the last visit was stored; `None` where none was.
     pub last_s: Option<f64>,
@@ -34,11 +34,11 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// No run is there yet.
+    /// There is no run yet.
     Waiting,
     /// A visit was stored within the last minutes.
     Running,
-    /// Visits are not sealed, and none was added for minutes: it was killed, or a visit takes long.
+    /// The visits are not sealed, and none was added for minutes: the run was killed, or a visit takes long.
     Silent,
     /// Sealed before its end, as by a signal: `--resume` goes on.
     Stopped,
@@ -58,7 +58,7 @@ impl State {
 }
 
 impl Status {
-    /// Of the run in `path`.
+    /// The status of the run in `path`.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where the folder holds something else, or a damaged table; [`crate::error::Kind::Io`].

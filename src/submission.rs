@@ -1,17 +1,17 @@
-//! A sweep as a job array of Slurm: the batch script. Nothing here talks to Slurm.
+//! The batch script that runs a sweep as a job array of Slurm. Nothing here talks to Slurm.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::spec::{MAX_SHARDS, ShardBy};
 
-/// With gaps between @ signs; it also serves by hand.
+/// The template, with gaps between @ signs; it can also be filled in by hand.
 const TEMPLATE: &str = include_str!("../scripts/slurm/array.sbatch");
 
-/// What is submitted.
+/// The parameters of a submission.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Of the experiment.
+    /// The name of the experiment.
     pub name: String,
     /// This program, the spec, and the folder of all shards: absolute paths, since a job starts in a folder of its scheduler's choice.
     pub program: PathBuf,
@@ -29,7 +29,8 @@ impl Submission {
     /// The batch script.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where the number of shards is none, or where a path holds what a batch script cannot.
+    /// [`crate::error::Kind::Spec`] if the number of shards is zero, or if a path has characters that a batch script
+    /// cannot contain.
     pub fn script(&self) -> Result<String> {
         if !(1..=MAX_SHARDS).contains(&self.shards) {
             return Err(Error::spec(format!("{} is no number of machines", self.shards))
@@ -61,8 +62,8 @@ impl Submission {
     }
 }
 
-/// A path that bash and sbatch read as it is. A line end would end a line of sbatch's, and what follows would be a command;
-/// quotes and backslashes mean something else to sbatch than to bash.
+/// A path that bash and sbatch read as it is. A line end would end one of sbatch's lines, and the rest would become a
+/// command; quotes and backslashes mean something else to sbatch than to bash.
 fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str> {
     let plain = |text: &&str| !text.chars().any(|c| c.is_control() || "'\"\\".contains(c));
     path.to_str().filter(plain).ok_or_else(|| {
@@ -72,7 +73,7 @@ fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str> {
     })
 }
 
-/// Fills all gaps in one pass, so that a value that looks like a gap stays what it is.
+/// Fills all gaps in one pass, so that a value that looks like a gap stays unchanged.
 fn filled(template: &str, gaps: &[(&str, String)]) -> String {
     let (mut script, mut rest) = (String::new(), template);
     while let Some((before, from)) = rest.split_once('@') {

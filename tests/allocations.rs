@@ -1,4 +1,5 @@
-//! A training step of the CPU engine allocates nothing: whatever it needs was there after the first steps, so that none pays for pages of new memory or waits for an allocator.
+//! A training step of the CPU engine allocates nothing: all its memory exists after the first steps, so that later
+//! steps neither touch new pages nor wait for an allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,7 +19,7 @@ static COUNTING: Counting = Counting;
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
-    /// Whether this thread is saying where an allocation comes from, which allocates.
+    /// Whether this thread is reporting where an allocation comes from, which itself allocates.
     static SAYS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -42,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// `BATCHSTEP_TEST_ALLOCATIONS=1` says where each comes from.
+/// `BATCHSTEP_TEST_ALLOCATIONS=1` reports where each comes from.
 fn count(bytes: usize) {
     if !IS_ON.load(Ordering::Relaxed) || SAYS.with(Cell::get) {
         return;
@@ -55,8 +56,8 @@ fn count(bytes: usize) {
     SAYS.with(|says| says.set(false));
 }
 
-/// The allocations of each of some steps, after some that are not counted. One thread, since with several it depends on which of them takes which task what room it has
-/// for the next.
+/// The allocations of each of some steps, after some that are not counted. One thread is used, since with several the
+/// scratch memory of each depends on which tasks it takes.
 fn allocations(name: &str, shape: Shape, batch_size: usize, optimizer: Optimizer) -> Vec<usize> {
     let network = Arc::new(Network::by_name(name, shape, 10).expect("a network"));
     let settings = Settings { optimizer, threads: Some(1), ..Settings::default() };

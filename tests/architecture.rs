@@ -1,9 +1,9 @@
-//! The rooms and who may use what: an outside crate lives in one place, and the data flows one way.
+//! The rooms, and which of them may use which: an outside crate is used in one place, and data flow one way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Each outside crate and the only places that may know it.
+/// Each outside crate, and the only places that may use it.
 const CRATES: &[(&str, &[&str])] = &[
     ("candle_core", &["engine/cpu/", "engine/candle/"]),
     ("candle_nn", &["engine/cpu/", "engine/candle/"]),
@@ -32,8 +32,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("csv", &["table/"]),
 ];
 
-/// Every room, and what it uses: exactly that, and only rooms above it in this list. So no circle can join two rooms, and a
-/// new room has to say where it stands. The program (`main`, `cli`, `commands`) uses what it likes, and nothing uses it.
+/// Every room, and what it uses: exactly that, and only rooms above it in this list. So there are no cycles between
+/// rooms, and a new room must be added to this list. The program (`main`, `cli`, `commands`) may use everything, and
+/// nothing uses it.
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("foreign", &[]),
@@ -163,7 +164,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of code, without comments and without tests, which may use and print what they like.
+/// The lines of code, without comments and without tests, which may use and print anything.
 fn each_line(mut see: impl FnMut(&str, usize, &str)) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths = Vec::new();
@@ -218,7 +219,7 @@ fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
         }
         let room = arrows.entry(module[0].to_string()).or_default();
         for used in rooms_used(text, module.len()) {
-            // Where tests say what they could not find.
+            // The place where tests record what they could not find.
             if used != module[0] && used != "needs" {
                 room.insert(used, path.clone());
             }
@@ -227,7 +228,8 @@ fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
     arrows
 }
 
-/// What follows `crate::`, or so many `super::` that the path begins at the crate: one name, or all of a group's.
+/// The names after `crate::`, or after `depth` times `super::`, which also leads to the crate: one name, or all names
+/// of a group.
 fn rooms_used(text: &str, depth: usize) -> Vec<String> {
     let outside = "super::".repeat(depth);
     let mut rooms = Vec::new();
@@ -331,8 +333,8 @@ fn the_library_does_not_print_or_exit_and_the_program_prints_in_one_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a documentation block has wrong: a heading that is followed by text in its line, which makes all of it the heading, or a code fence
-/// that no line closes, which makes the rest code.
+/// The error in a documentation block: a heading that is directly followed by text, which becomes part of the heading,
+/// or a code fence that is not closed, which makes the rest code.
 fn broken(block: &[&str]) -> Option<&'static str> {
     let mut open = false;
     for line in block.iter().map(|line| line.trim()) {
@@ -373,8 +375,8 @@ fn headings_and_code_fences_of_the_documentation_are_whole() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Rooms that read and remove what was measured look at the file system through [`batchstep::look`] alone: `Path::is_file` says "no" where a disk
-/// fails, and what was taken for missing is written over.
+/// Rooms that read and remove measurements access the file system only through [`batchstep::look`]: `Path::is_file`
+/// returns false if a disk fails, and a file that seems missing would be overwritten.
 #[test]
 fn what_cannot_be_read_is_not_taken_for_missing() {
     let rooms = ["store/", "merge/", "database/", "data/", "status.rs", "published/"];

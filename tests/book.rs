@@ -1,4 +1,4 @@
-//! The book in `docs/`: its table of contents is whole, its commands run, and its schema is that of the code.
+//! The book in `docs/`: its table of contents is complete, its commands run, and its schema matches the code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("readable")
 }
 
-/// What a page asks for, in its order.
+/// The marked blocks of a page, in order.
 #[derive(Debug, PartialEq)]
 enum Block {
     /// `<!-- tested -->` before a block: a script for bash.
@@ -71,7 +71,7 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// Each page in a folder of its own, its scripts one after the other, as a reader would.
+/// Runs each page in its own folder, script after script, as a reader would.
 #[test]
 fn the_commands_of_every_page_run() {
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
@@ -121,19 +121,19 @@ fn the_schema_of_the_book_is_that_of_the_code() {
         table::<StepRow>("steps.parquet", "A row for each training step that was executed, or attempted."),
         table::<LayerRow>("layers.parquet", "A row for each layer of a cell in each direction."),
         table::<CellRow>("cells.parquet", "A row for each cell."),
-        table::<EpochRow>("epochs.parquet", "Of `kind = \"training\"`: a row for each epoch."),
-        table::<BatchRow>("batches.parquet", "Of `kind = \"training\"`: a row for each step of an epoch."),
+        table::<EpochRow>("epochs.parquet", "A row for each epoch; only for `kind = \"training\"`."),
+        table::<BatchRow>("batches.parquet", "A row for each step of an epoch; only for `kind = \"training\"`."),
         table::<PipelineRow>(
             "pipeline.parquet",
-            "Of `kind = \"pipeline\"`: a row for each stage of a visit, and for all together.",
+            "A row for each stage of a visit, and one for all together; only for `kind = \"pipeline\"`.",
         ),
         table::<FitRow>(
             "fit.parquet",
-            "Of `kind = \"fit\"`: a row for each update of a fit, and one for its beginning.",
+            "A row for each update of a fit, and one for its beginning; only for `kind = \"fit\"`.",
         ),
         table::<SurfaceRow>(
             "surface.parquet",
-            "Of `kind = \"fit\"`: a row for each point of a fitted surface; of more than 200 x 200, evenly spaced rows and columns.",
+            "A row for each point of a fitted surface (above 200 x 200, evenly spaced rows and columns); only for `kind = \"fit\"`.",
         ),
     ]
     .join("\n");

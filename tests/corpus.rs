@@ -1,5 +1,6 @@
-//! The corpus of the fuzz targets, and small changes of it, through every reader of what a stranger may have written: none
-//! panics, and none takes memory without bound. BATCHSTEP_MUTATIONS sets how many changes of each file are tried.
+//! The corpus of the fuzz targets, and small changes of it, through every reader of files that a stranger may have
+//! written: none panics, and none takes unbounded memory. BATCHSTEP_MUTATIONS sets how many changes of each file are
+//! tried.
 
 #[path = "../fuzz/readers.rs"]
 mod readers;
@@ -73,7 +74,7 @@ fn json_documents_are_read_or_refused() {
     replay("json", 300, |bytes| readers::json(bytes, folder.path()));
 }
 
-/// What a spec may not do: name files, or ask for more than a machine has.
+/// A spec must not name files or ask for more memory than a machine has.
 #[test]
 fn a_spec_names_no_paths_and_no_memory_without_bound() {
     let refusal = |name: &str, body: &str| {

@@ -1,4 +1,4 @@
-//! The order of the detector's files: each uses only those before it, and a new file has to say where it stands.
+//! The order of the detector's files: each uses only those before it, and a new file must be added to the list.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Real time measured twice gives the same answer, and the true one. A binary of its own: `cargo test` runs one binary after the
-//! other, and here nothing else may run beside the steps.
+//! Real time that is measured twice gives the same answer, and the true one. This is a separate binary, because `cargo
+//! test` runs one binary after the other, and nothing else may run during these steps.
 
 #[allow(dead_code)]
 mod needs;
@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// In PyTorch's place, a process whose steps keep a core busy for 2 ms, 0.2 ms for each example, and `JUMP_S` more beyond `AFTER`
-/// examples, all times `SLOWDOWN`; it reports the time that has really passed.
+/// A process that replaces PyTorch. Its steps keep a core busy for 2 ms, plus 0.2 ms for each example, plus `JUMP_S`
+/// beyond `AFTER` examples, all multiplied by `SLOWDOWN`; it reports the time that has really passed.
 const PROCESS: &str = r#"#!/usr/bin/env python3
 import json, os, sys, time
 
@@ -75,11 +75,11 @@ fn compare(folder: &Path, second: &str) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Measures the same twice, and once with every step a quarter longer; says what is not as it should be.
+/// Measures the same twice, and once with every step a quarter longer; reports differences from the truth.
 fn measure_twice(folder: &Path) -> Result<(), needs::Failure> {
     let (a, b, slower) = (measure(folder, "1", "a"), measure(folder, "1", "b"), measure(folder, "1.25", "slower"));
     for (jumps, planted) in [(&a, JUMP_S), (&b, JUMP_S), (&slower, 1.25 * JUMP_S)] {
-        // The interval holds the truth in 95 of 100 cases; its own width on either side is left to chance.
+        // The interval holds the truth in 95 of 100 cases; its own width on either side is allowed for chance.
         let right = |[after, size, low, high]: &[f64; 4]| {
             *after == AFTER && (size - planted).abs() <= (high - low).max(0.02 * planted)
         };

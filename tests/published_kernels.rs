@@ -1,4 +1,5 @@
-//! The mechanisms' formulas against launches that others published: a sample, and all of them where `scripts/fetch-published` has put them.
+//! The mechanisms' formulas compared with launches that others published: a sample, and all of them if
+//! `scripts/fetch-published` has fetched them.
 
 use std::path::{Path, PathBuf};
 
@@ -32,11 +33,11 @@ fn every_launch_of_the_sample_has_the_grid_of_its_formula() {
         let own = || shares.iter().filter(|share| share.family == family);
         assert_eq!(own().map(|share| share.launches).sum::<usize>(), launches, "{family:?}");
         assert_eq!(own().map(|share| share.exact).sum::<usize>(), launches, "{family:?}");
-        // The launches of non-fused Winograd are those whose grid no other padding gives.
+        // No other padding gives the grids of the launches of non-fused Winograd.
         let other = own().map(|share| share.exact_padded_to_8.max(share.exact_unpadded)).sum::<usize>();
         assert_eq!(other, if family == Family::NonFusedWinograd { 0 } else { launches }, "{family:?}");
     }
-    // Two convolutions of another kernel.
+    // Two convolutions use another kernel.
     assert_eq!((published.launches.len(), check::unknown(&published)), (40, 2));
     assert_eq!(published.gpus.len(), 6);
 }
@@ -68,7 +69,7 @@ fn grids_of_the_sample_are_those_calculated_by_hand() {
     assert_eq!(grid(Kernel::Dense(tile(128, 64)), 166, [251, 532, 1]), [5, 3, 4]);
 }
 
-/// Where all of the data are, the sample is a part of them.
+/// If all of the data are there, the sample is a part of them.
 #[test]
 fn the_sample_is_a_part_of_the_published_launches() {
     let Some(all) = all() else { return };

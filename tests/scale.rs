@@ -1,4 +1,4 @@
-//! Many cells: memory and time for each cell stay what they are.
+//! Many cells: memory and time for each cell do not grow.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use batchstep::store::{LayerRow, StepRow};
 
 const SPEC: &str = "version = 1\nname = \"scale\"\n[sweep]\nbatch_size = \"1..=10000\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nnoise = { sd = \"1%\" }\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 3\n";
 
-/// Counts what it is given and keeps nothing.
+/// Counts its rows and keeps none.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
@@ -27,7 +27,7 @@ impl Ledger for Counting {
     }
 }
 
-/// Notes time and memory at each visit of the second block, in which every cell is known already.
+/// Records time and memory at each visit of the second block, in which every cell is already known.
 struct Watching {
     seen: RefCell<Vec<(f64, f64)>>,
 }
@@ -53,7 +53,7 @@ fn resident_mb() -> f64 {
     line.trim().strip_suffix("kB").expect("in kB").trim().parse::<f64>().expect("a number") * 1.024e-3
 }
 
-/// Processor time of this process in seconds: other processes that run meanwhile take nothing of it.
+/// Processor time of this process in seconds: other processes that run meanwhile do not count.
 fn processor_s() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one timespec.

@@ -1,6 +1,6 @@
-//! The stairs of the 2022 study, made, found, explained and taken away on the processor that is there: with `batch_padding = 16` the CPU
-//! engine's Winograd convolutions compute whole batches of 16, as cuDNN's non-fused ones do, and without it they do not. A binary of its own:
-//! nothing else may run beside the steps.
+//! The stairs of the 2022 study, produced, found, explained and removed on this machine's processor. With
+//! `batch_padding = 16` the CPU engine's Winograd convolutions compute whole batches of 16, as cuDNN's non-fused ones
+//! do; without it they do not. This is a separate binary, because nothing else may run during the steps.
 
 mod needs;
 
@@ -60,18 +60,18 @@ steps_per_visit = 3
 time_limit = "50s"
 "#;
 
-/// Where the padding makes 32 and 48 images of the next one.
+/// After these sizes, the padding turns the next size into 32 and 48 images.
 const STAIRS: [f64; 2] = [16.0, 32.0];
 
-/// The largest jump that a series may hide, relative, and still be asked for these: the padding adds up to half of a step after 32, and three
-/// quarters of the time of a step here are the convolutions'.
+/// The largest relative jump that a series may hide and still be expected to show these: the padding adds up to half of
+/// a step after 32, and three quarters of the time of a step here are the convolutions'.
 const HIDDEN: f64 = 0.15;
 
 fn batchstep(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_batchstep")).current_dir(folder).args(arguments).output().expect("it starts")
 }
 
-/// The series in what `command` says of the run, as JSON.
+/// The series in the JSON output of `command` about the run.
 fn series(folder: &Path, command: &str) -> Vec<Value> {
     let output = batchstep(folder, &[command, "results/stairs", "--format", "json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -79,7 +79,7 @@ fn series(folder: &Path, command: &str) -> Vec<Value> {
     document["series"].as_array().expect("a list").clone()
 }
 
-/// Whether the run resolves jumps of the size in question, by its own account.
+/// Whether the run itself reports that it resolves jumps of the size in question.
 fn resolved(folder: &Path) -> Result<(), Failure> {
     let hidden: Vec<Option<f64>> = series(folder, "jumps").iter().map(|series| series["detectable"].as_f64()).collect();
     if hidden.iter().all(|hidden| hidden.is_some_and(|hidden| hidden <= HIDDEN)) {
@@ -94,7 +94,7 @@ fn after(jump: &Value) -> f64 {
     jump["after"].as_f64().expect("a number")
 }
 
-/// Measures, and says what is not as it should be.
+/// Measures, and reports differences from the expected result.
 fn measure(folder: &Path) -> Result<(), Failure> {
     let _ = std::fs::remove_dir_all(folder.join("results"));
     let output = batchstep(folder, &["run", "stairs.toml"]);

@@ -8,7 +8,7 @@ use std::fs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Asked for its tests, as by an editor, it has none.
+    // If its tests are listed, as by an editor, it has none.
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// By what was missing and why, the tests.
+/// The skipped tests, grouped by what was missing and why.
 fn listed(record: &str) -> String {
     let mut skipped: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for line in record.lines() {

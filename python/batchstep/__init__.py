@@ -4,10 +4,10 @@
 does all of the work.
 """
 
-from ._findings import Jump, Kink, Period, Series
+from ._findings import Advice, Jump, Kink, Period, Series
 from ._program import BatchstepError, program
 from ._run import Run, load
 from ._search import jumps
 from ._sweep import sweep
 
-__all__ = ["BatchstepError", "Jump", "Kink", "Period", "Run", "Series", "jumps", "load", "program", "sweep"]
+__all__ = ["Advice", "BatchstepError", "Jump", "Kink", "Period", "Run", "Series", "jumps", "load", "program", "sweep"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -48,6 +49,62 @@ class Period:
 
 
 @dataclass(frozen=True)
+class Rated:
+    """A size and its work per second, in the unit of the advice."""
+
+    size: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Avoided:
+    """Sizes behind a jump whose rate is shown to be lower than that of the size before it."""
+
+    after: float
+    sizes: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the best size takes at its peak, and up to which size a line through the peaks leaves the share `spare` free."""
+
+    size: float
+    peak_bytes: float
+    total_bytes: Optional[int] = None
+    fits_about: Optional[float] = None
+    fits_more_than: Optional[float] = None
+    spare: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which sizes to use and which to avoid. Another batch size is another training: its learning rate and its result may differ."""
+
+    #: Of the rates: "examples/s".
+    unit: str
+    best: Rated
+    #: All sizes that are not shown to be worse than the best one.
+    not_worse: tuple[float, ...]
+    #: The share of the best rate that a smaller size may lack, and the smallest size that is shown to lack no more; None where none is.
+    within: float
+    smallest_within: Optional[Rated]
+    avoid: tuple[Avoided, ...]
+    #: Whether the rate still rises where the sweep ends, so that a larger size may be better.
+    still_rises: bool
+    memory: Optional[Memory]
+
+    def __str__(self) -> str:
+        """One line: what to use, what to avoid."""
+        text = f"use {self.best.size:g} ({self.best.rate:,.4g} {self.unit})"
+        if self.smallest_within and self.smallest_within.size != self.best.size:
+            text += f" or {self.smallest_within.size:g}, the smallest within {self.within:.3g} of it"
+        if self.still_rises:
+            text += ", and the rate still rises where the sweep ends"
+        sizes = [f"{size:g}" for avoided in self.avoid for size in avoided.sizes]
+        return f"{text}; avoid {', '.join(sizes)}" if sizes else text
+
+
+@dataclass(frozen=True)
 class Series:
     """One curve and what was found in it."""
 
@@ -65,12 +122,19 @@ class Series:
     #: The smallest jump, as a share of the time, that would have been found with a probability of 90 %.
     detectable: Optional[float]
     notes: tuple[str, ...]
+    #: Which sizes to use; None where the data do not show it.
+    advice: Optional[Advice]
     #: The entry of the document, with what later versions add.
     document: Mapping[str, Any] = field(repr=False, compare=False)
 
+    @property
+    def name(self) -> str:
+        """What sets it apart from the others: `step, pad=8`; of a file with one series, the file."""
+        return ", ".join(_words(value) for value in self.group.values() if value is not None) or self.source
+
     def summary(self) -> str:
         """One line: the jumps, or what would have been seen."""
-        name = ", ".join(str(value) for value in self.group.values()) or self.source
+        name = self.name
         early = self.document.get("too_early")
         if early:
             return f"{name}: too early to say: {early['blocks']} of {early['of']} blocks"
@@ -79,6 +143,15 @@ class Series:
             return f"{name}: {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}: {found}"
         seen = f"; one of {self.detectable:.2g} of the time or more would have been seen" if self.detectable else ""
         return f"{name}: no jump found{seen}"
+
+
+def _words(value: Any) -> str:
+    """Arguments of a step are stored as one JSON object: `pad=8, mode=eager` is shorter."""
+    try:
+        given = json.loads(value) if isinstance(value, str) and value.startswith("{") else None
+    except ValueError:
+        given = None
+    return ", ".join(f"{name}={one}" for name, one in given.items()) if isinstance(given, dict) else str(value)
 
 
 def series_of(document: Mapping[str, Any]) -> tuple[Series, ...]:
@@ -102,7 +175,24 @@ def _series(entry: Mapping[str, Any]) -> Series:
         false_positive_rate=entry["false_positive_rate"],
         detectable=entry.get("detectable"),
         notes=tuple(entry.get("notes", ())),
+        advice=_advice(entry.get("advice")),
         document=entry,
+    )
+
+
+def _advice(entry: Optional[Mapping[str, Any]]) -> Optional[Advice]:
+    if entry is None:
+        return None
+    smallest, memory = entry["smallest_within"], entry["memory"]
+    return Advice(
+        unit=entry["unit"],
+        best=_known(Rated, entry["best"]),
+        not_worse=tuple(entry["not_worse"]),
+        within=entry["within"],
+        smallest_within=smallest and _known(Rated, smallest),
+        avoid=tuple(Avoided(avoided["after"], tuple(avoided["sizes"])) for avoided in entry["avoid"]),
+        still_rises=entry["still_rises"],
+        memory=memory and _known(Memory, memory),
     )
 
 

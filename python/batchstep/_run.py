@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
-from ._findings import Jump, Series, series_of
+from ._findings import Advice, Jump, Series, series_of
 from ._program import output_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ class Run:
     def jumps(self) -> tuple[Jump, ...]:
         """Those of all series, in their order."""
         return tuple(jump for series in self.series for jump in series.jumps)
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """Which sizes to use: that of every series whose data show it, in their order."""
+        return tuple(series.advice for series in self.series if series.advice)
 
     @property
     def steps(self) -> polars.DataFrame:

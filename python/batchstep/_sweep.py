@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,10 @@ from typing import Any, Optional, Union
 
 from ._program import BatchstepError, program
 from ._run import Run, load
+
+#: A line of the program that says how far it has come.
+_PROGRESS = re.compile(r"[\d,]+ visits? to [\d,]+ cells?: ")
+_WIDTH = 118
 
 Values = Union[int, float, str, bool, Iterable[Any]]
 
@@ -47,22 +52,23 @@ def sweep(
     """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="batchstep-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    spec = _spec(step, folder, x, arguments)
-    destination = pathlib.Path(out) if out is not None else folder / "run"
+    spec, name = _spec(step, folder, x, arguments)
+    destination = pathlib.Path(out) if out is not None else folder / name
     command = [program(), "run", str(spec), "--out", str(destination), "--time", time]
     if smallest_jump is not None:
         command += ["--smallest-jump", smallest_jump]
     if callable(step):
         code, said = _serve(command, step)
     else:
-        code, said = _wait(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    if code not in (0, 1):
+        with _Program(command) as running:
+            code, said = running.ended()
+    if code not in (0, 1) or not (destination / "jumps.json").is_file():
         raise BatchstepError(said or f"batchstep ended with code {code}")
     return load(destination)
 
 
-def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values]) -> pathlib.Path:
-    """A spec in the folder, beside the text of the function, of which the run keeps a copy."""
+def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values]) -> tuple[pathlib.Path, str]:
+    """A spec in the folder, beside the text of the function, of which the run keeps a copy; and the name of the step."""
     if callable(step):
         name = "".join(letter if letter.isalnum() else "_" for letter in getattr(step, "__name__", "step")).strip("_") or "step"
         file = folder / f"{name}.py"
@@ -77,7 +83,7 @@ def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values])
         lines.append(f"{_toml(key)} = {_values(values)}")
     spec = folder / "spec.toml"
     spec.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return spec
+    return spec, name
 
 
 def _source(step: Callable[..., Any]) -> str:
@@ -98,29 +104,76 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
+class _Program:
+    """The program, while it runs. What it says is shown as it comes, in a notebook too."""
+
+    def __init__(self, command: list[str], pipes: tuple[int, ...] = ()):
+        # In a session of its own: an interrupt comes to it from here, once.
+        self.child = subprocess.Popen(
+            command, pass_fds=pipes, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.lines: list[str] = []
+        self.shown = threading.Thread(target=self._show, daemon=True)
+        self.shown.start()
+        self.is_in_step = False
+        self.former: Any = None
+
+    def __enter__(self) -> _Program:
+        # Only the main thread is interrupted.
+        if threading.current_thread() is threading.main_thread():
+            self.former = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.former is not None:
+            signal.signal(signal.SIGINT, self.former)
+        self.child.terminate()
+        self.child.wait()
+        self.shown.join()
+
+    def _interrupt(self, *_: object) -> None:
+        """The program ends after what it has begun, and reports; a step that hangs is left at once."""
+        self.child.send_signal(signal.SIGINT)
+        if self.is_in_step:
+            raise KeyboardInterrupt
+
+    def _show(self) -> None:
+        in_progress = False
+        with self.child.stderr as stream:
+            for line in stream:
+                if _PROGRESS.match(line):
+                    # One line, which each one takes the place of.
+                    sys.stderr.write("\r" + line.rstrip()[:_WIDTH].ljust(_WIDTH))
+                else:
+                    self.lines.append(line)
+                    sys.stderr.write("\n" + line if in_progress else line)
+                in_progress = bool(_PROGRESS.match(line))
+        if in_progress:
+            sys.stderr.write("\n")
+
+    def ended(self) -> tuple[int, str]:
+        """Its exit code, and the last that it said: the reason where it failed."""
+        code = self.child.wait()
+        self.shown.join()
+        return code, "".join(self.lines[-6:]).strip()
+
+
 def _serve(command: list[str], step: Callable[..., Any]) -> tuple[int, str]:
     """Runs the program, and the steps that it asks for over two pipes."""
     asked, requests = os.pipe()
     answers, answered = os.pipe()
-    child = subprocess.Popen(
-        [*command, "--worker-fds", f"{requests},{answers}"],
-        pass_fds=(requests, answers),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    os.close(requests)
-    os.close(answers)
-    said = _Said(child)
     with os.fdopen(asked, encoding="utf-8") as requested, os.fdopen(answered, "w", encoding="utf-8") as replies:
-        try:
-            _answer(requested, replies, step, child)
-        except BrokenPipeError:
-            pass
-    return child.wait(), said.last()
+        with _Program([*command, "--worker-fds", f"{requests},{answers}"], (requests, answers)) as running:
+            os.close(requests)
+            os.close(answers)
+            try:
+                _answer(requested, replies, step, running)
+            except BrokenPipeError:
+                pass
+            return running.ended()
 
 
-def _answer(requested: Any, replies: Any, step: Callable[..., Any], child: subprocess.Popen[str]) -> None:
+def _answer(requested: Any, replies: Any, step: Callable[..., Any], running: _Program) -> None:
     """The first request brings the worker, which answers all others."""
     first = requested.readline()
     if not first:
@@ -132,45 +185,15 @@ def _answer(requested: Any, replies: Any, step: Callable[..., Any], child: subpr
     serving = worker["Worker"](step)
     collects = worker["gc"].isenabled()
     try:
-        while True:
+        for line in requested:
             try:
-                worker["serve"](serving)
-                return
+                running.is_in_step = True
+                reply = worker["answer"](serving, line)
             except KeyboardInterrupt:
-                # The program finishes what it has begun, and reports.
-                child.send_signal(signal.SIGINT)
-                worker["send"]({"error": {"kind": "engine", "what": "interrupted"}})
+                reply = {"error": {"kind": "engine", "what": "interrupted"}}
+            running.is_in_step = False
+            worker["send"](reply)
     finally:
         worker["gc"].unfreeze()
         if collects:
             worker["gc"].enable()
-
-
-def _wait(child: subprocess.Popen[str]) -> tuple[int, str]:
-    said = _Said(child)
-    try:
-        return child.wait(), said.last()
-    except KeyboardInterrupt:
-        child.send_signal(signal.SIGINT)
-        return child.wait(), said.last()
-
-
-class _Said:
-    """What the program says is shown as it comes, in a notebook too; the last of it is the reason where it fails."""
-
-    def __init__(self, child: subprocess.Popen[str]):
-        self.lines: list[str] = []
-        self.threads = [threading.Thread(target=self._show, args=(child.stderr,)), threading.Thread(target=child.stdout.read)]
-        for thread in self.threads:
-            thread.daemon = True
-            thread.start()
-
-    def _show(self, stream: Any) -> None:
-        for line in stream:
-            self.lines.append(line)
-            sys.stderr.write(line)
-
-    def last(self) -> str:
-        for thread in self.threads:
-            thread.join()
-        return "".join(self.lines[-6:]).strip()

@@ -1,10 +1,15 @@
 """The installed package: run with its interpreter, `python -m unittest discover python/tests`."""
 
+import importlib.util
+import inspect
+import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import batchstep
@@ -27,6 +32,74 @@ steps_per_visit = 3
 """
 
 
+def padded(batch_size, pad=16):
+    """2 ms for each `pad` examples that are begun."""
+    seconds = 2e-3 * -(-batch_size // pad)
+
+    def run():
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+
+    return run
+
+
+class Sweep(unittest.TestCase):
+    """Steps whose times are planted: they jump where another `pad` examples begin."""
+
+    def test_a_function_of_this_process_is_measured_where_it_is(self):
+        calls = []
+
+        def step(batch_size, pad):
+            run = padded(batch_size, pad)
+            return lambda: (calls.append(batch_size), run())
+
+        run = batchstep.sweep(step, batch_size=range(1, 25), pad=[8, 12], time="60s")
+        self.assertEqual(
+            [(series.summary().split(":")[0], [jump.after for jump in series.jumps]) for series in run.series],
+            [("step, pad=8", [8, 16]), ("step, pad=12", [12])],
+        )
+        self.assertEqual(set(calls), set(range(1, 25)), "the closure saw every size")
+        self.assertEqual(str(run).count("\n"), 1, str(run))
+        self.assertIn("def step(batch_size, pad):", (run.path / "step.py").read_text())
+        if importlib.util.find_spec("polars"):
+            self.assertEqual(set(run.steps["pad"]), {8, 12})
+
+    def test_another_argument_may_be_the_axis_and_a_path_runs_in_a_process_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "tokens.py"
+            file.write_text("import time\n" + inspect.getsource(padded).replace("padded(batch_size, pad=16)", "step(tokens)").replace("batch_size // pad", "tokens // 16"))
+            run = batchstep.sweep(file, x="tokens", tokens=range(8, 33), time="60s", out=pathlib.Path(folder) / "run")
+            self.assertEqual([jump.after for jump in run.jumps], [16])
+            self.assertIn("<svg", run._repr_html_())
+            if importlib.util.find_spec("polars"):
+                self.assertIn("tokens", run.steps.columns)
+
+    def test_a_step_that_raises_is_said_with_its_line(self):
+        def step(batch_size):
+            raise ValueError(f"no place for {batch_size}")
+
+        with self.assertRaisesRegex(batchstep.BatchstepError, "ValueError: no place for"):
+            batchstep.sweep(step, batch_size=range(1, 9), time="10s")
+
+    def test_arguments_that_the_step_does_not_take_are_refused(self):
+        with self.assertRaisesRegex(batchstep.BatchstepError, "takes no `pda`.*did you mean `pad`"):
+            batchstep.sweep(padded, batch_size=range(1, 9), pda=8, time="10s")
+
+    def test_an_interrupt_ends_the_run_and_keeps_what_was_measured(self):
+        visits = []
+
+        def step(batch_size):
+            visits.append(batch_size)
+            if len(visits) == 60:
+                os.kill(os.getpid(), signal.SIGINT)
+            return padded(batch_size)
+
+        run = batchstep.sweep(step, batch_size=range(1, 25), time="60s")
+        self.assertLess(len(visits), 70)
+        self.assertTrue((run.path / "steps.parquet").is_file())
+
+
 class Jumps(unittest.TestCase):
     """A line of 10 ms and 1 ms for each x, with 5 ms more after 16."""
 
@@ -41,6 +114,8 @@ class Jumps(unittest.TestCase):
         self.assertAlmostEqual(jump.relative, 0.005 / 0.026, delta=0.01)
         self.assertLess(jump.p_value, 0.001)
         self.assertIsNone(found.period)
+        # Three repetitions are too few to compare rates.
+        self.assertIsNone(found.advice)
 
     def test_units_are_those_that_were_said(self):
         noise = random.Random(1)
@@ -72,6 +147,14 @@ class Runs(unittest.TestCase):
             self.assertIn('name = "planted"', run.spec)
             self.assertEqual(run.steps.filter(~run.steps["warmup"]).height, 40 * 4 * 3)
             self.assertEqual(run.cells.height, 40)
+            # x / (10 + x) up to 16, x / (15 + x) behind: the rate at 40 is the highest, and that at 16 is had again at 24.
+            (advice,) = run.advice
+            self.assertEqual((advice, advice.unit, advice.still_rises), (series.advice, "examples/s", True))
+            self.assertGreaterEqual(advice.best.size, 36)
+            (avoided,) = advice.avoid
+            self.assertEqual(avoided.after, 16)
+            self.assertTrue({17, 18, 19} <= set(avoided.sizes) <= set(range(17, 24)), avoided)
+            self.assertTrue(str(advice).startswith(f"use {advice.best.size:g} ("), str(advice))
 
     def test_a_folder_without_a_run_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,8 @@ const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 pub(super) const NODE: &str = "node";
 /// What the x of a run counts, where it is not the batch size.
 pub(super) const X_NAME: &str = "x_name";
+/// The most memory of a visit so far.
+pub(super) const PEAK: &str = "peak_memory_bytes";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
 /// Columns of ours that describe a whole series, beside the axes.
@@ -47,6 +49,7 @@ const OPTIONAL: &[&str] = &[
     "temperature_c",
     "cycles",
     "task_clock_s",
+    PEAK,
     STARTED,
 ];
 
@@ -140,8 +143,9 @@ impl Columns {
             let mut keys: Vec<String> = coordinates().filter(splits).map(str::to_string).collect();
             keys.extend(self.other_sizes().map(str::to_string));
             keys.extend(self.may_split.iter().cloned());
-            keys.sort();
-            keys.dedup();
+            // In the order of the columns, so that a series is called by its model first.
+            let mut seen = std::collections::BTreeSet::new();
+            keys.retain(|key| seen.insert(key.clone()));
             keys
         })
     }

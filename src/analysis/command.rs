@@ -23,7 +23,7 @@ pub fn again(command: &str, sources: &[&Path], found: &[Analysed]) -> String {
 }
 
 /// For a shell: as it is where it is plain, else in single quotes.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()

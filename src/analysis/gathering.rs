@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE, STARTED, X_NAME};
+use super::columns::{Columns, NODE, PEAK, STARTED, X_NAME};
 use super::goal::{Asked, Visits};
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
@@ -53,6 +53,8 @@ struct Gathered {
     steps: Vec<(u64, Measurement)>,
     /// As [`Series::measured`].
     measured: Option<[f64; 2]>,
+    /// The memory at the peak of each visit, by the bits of its x, its machine and its block.
+    peaks: BTreeMap<(u64, Option<u32>, Option<u32>), f64>,
     /// Only visits whose hash ends in so many zeros are kept.
     level: u32,
 }
@@ -154,6 +156,7 @@ impl Gathering {
             let place = self.place(key, || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
             series.cells.extend(rows.cell(row));
+            series.note_peak(&measurement.observation, rows.number(PEAK, row));
             series.measured = both(series.measured, rows.number(STARTED, row).map(|at| [at, at]));
             for (fact, codes) in series.facts.iter_mut().zip(&facts) {
                 *fact = fact.filter(|value| *value == codes[row]);
@@ -211,6 +214,7 @@ impl Gathering {
             facts,
             steps: Vec::new(),
             measured: None,
+            peaks: BTreeMap::new(),
             level: 0,
         });
         place
@@ -312,6 +316,7 @@ impl Gathering {
             facts,
             cells: series.cells,
             nodes: self.nodes.texts.iter().map(|node| foreign::name(node)).collect(),
+            peaks: least_peaks(&series.peaks),
             measured: series.measured,
             gaps: self.gaps.clone(),
             notes: Vec::new(),
@@ -321,12 +326,29 @@ impl Gathering {
     }
 }
 
+/// Of each x the least peak of its visits.
+fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTreeMap<u64, f64> {
+    let mut least = BTreeMap::new();
+    for ((x, ..), peak) in visits {
+        least.entry(*x).and_modify(|least: &mut f64| *least = least.min(*peak)).or_insert(*peak);
+    }
+    least
+}
+
 impl Gathered {
+    fn note_peak(&mut self, seen: &Observation, bytes: Option<f64>) {
+        if let Some(bytes) = bytes {
+            let peak = self.peaks.entry((seen.x.to_bits(), seen.node, seen.block)).or_insert(bytes);
+            *peak = peak.max(bytes);
+        }
+    }
+
     fn join(&mut self, mut other: Self) {
         self.level = self.level.max(other.level);
         self.steps.append(&mut other.steps);
         self.steps.retain(|(hash, _)| hash.trailing_zeros() >= self.level);
         self.cells.append(&mut other.cells);
+        self.peaks.append(&mut other.peaks);
         self.measured = both(self.measured, other.measured);
         for (fact, other) in self.facts.iter_mut().zip(&other.facts) {
             *fact = fact.filter(|value| Some(*value) == *other);
@@ -372,6 +394,7 @@ impl Rows {
             "temperature_c",
             "cycles",
             "task_clock_s",
+            PEAK,
             STARTED,
         ] {
             if batch.has(name) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use super::command::quoted;
 use crate::detect::Early;
 use crate::error::Result;
 use crate::spec::Experiment;
@@ -73,8 +74,9 @@ impl Asked {
         // As much time as all blocks take at the pace of those that are there.
         let share = self.blocks() as f64 / complete.max(1) as f64;
         let time = Seconds((self.experiment.measure.time_limit_s * share).ceil());
-        let folder = self.path.display();
-        format!("go on with `batchstep run {folder}/{} --out {folder} --resume --time {time}`", files::SPEC)
+        let [spec, folder] =
+            [self.path.join(files::SPEC), self.path.clone()].map(|path| quoted(&path.display().to_string()));
+        format!("go on with `batchstep run {spec} --out {folder} --resume --time {time}`")
     }
 }
 

@@ -1,6 +1,7 @@
 //! From stored data to series: which column is the batch size, which the time, what makes a series of its own. The same
 //! path serves a run that has just ended, a run of last year, and a file of another program.
 
+pub mod advice;
 mod bound;
 pub mod causes;
 mod columns;
@@ -24,6 +25,7 @@ pub mod side_by_side;
 mod sizes;
 pub mod slow;
 mod sources;
+pub mod switches;
 pub mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +83,9 @@ pub struct Series {
     pub cells: BTreeSet<i64>,
     /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
     pub nodes: Vec<String>,
+    /// For each size, by the bits of its x, the memory at the peak of a visit, in bytes; of several visits the least, as some frameworks never
+    /// forget a peak. Empty where none was read.
+    pub peaks: BTreeMap<u64, f64>,
     /// When the first and when the last of its visits began (Unix time, in seconds), in data that batchstep wrote.
     pub measured: Option<[f64; 2]>,
     /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
@@ -234,6 +239,7 @@ impl Series {
             facts,
             cells: BTreeSet::new(),
             nodes: Vec::new(),
+            peaks: BTreeMap::new(),
             measured: None,
             gaps: Vec::new(),
             notes: Vec::new(),

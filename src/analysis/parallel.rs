@@ -10,6 +10,7 @@ use std::path::Path;
 use super::scaling::{Against, Gain, against_fewest, gains, without};
 use crate::analysis::compare::Rules;
 use crate::analysis::{Analysed, Series};
+use crate::error::Result;
 use crate::settings::Scaling;
 use crate::stats::quantile::median;
 use crate::store::Table;
@@ -116,10 +117,13 @@ fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> 
 }
 
 /// The median share of a step in which gradients were being averaged, by cell number. Empty where the steps of `path` do not say it.
-pub fn reducing(path: &Path) -> BTreeMap<i64, f64> {
+///
+/// # Errors
+/// As [`Table::scan`].
+pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
     let wanted = ["cell", "warmup", "allreduce_time_s", "step_time_s"];
     let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    let scanned = Table::scan(path, &wanted, &mut |batch| {
+    Table::scan(path, &wanted, &mut |batch| {
         if !wanted.iter().all(|name| batch.has(name)) {
             return Ok(());
         }
@@ -131,12 +135,8 @@ pub fn reducing(path: &Path) -> BTreeMap<i64, f64> {
             }
         }
         Ok(())
-    });
-    // It stands beside the efficiency, so that a file without it is no error.
-    if scanned.is_err() {
-        return BTreeMap::new();
-    }
-    found.into_iter().map(|(cell, mut shares)| (cell, median(&mut shares))).collect()
+    })?;
+    Ok(found.into_iter().map(|(cell, mut shares)| (cell, median(&mut shares))).collect())
 }
 
 #[cfg(test)]

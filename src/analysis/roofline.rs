@@ -11,6 +11,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::error::{Error, Result};
+use crate::look;
 use crate::store::{CellRow, LayerRow, MeasuredPeaks, RunDirectory, files};
 
 /// The cell of a network that comes nearest to the first peak.
@@ -39,19 +41,24 @@ impl Nearest {
     }
 }
 
-/// What [`nearest`] finds in the run in `path`; empty where its peaks were not measured, or a table cannot be read.
-pub fn of_run(path: &Path) -> Vec<Nearest> {
+/// What [`nearest`] finds in the run in `path`; empty where its peaks were not measured, or it has no such tables.
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) and [`Kind::Data`](crate::error::Kind::Data) where a file is there and cannot be read.
+pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
     #[derive(Default, Deserialize)]
     struct Environment {
         #[serde(default)]
         peaks: Vec<MeasuredPeaks>,
     }
-    let text = std::fs::read_to_string(path.join(files::ENVIRONMENT)).unwrap_or_default();
-    let Environment { peaks } = serde_json::from_str(&text).unwrap_or_default();
-    match (RunDirectory::layers_of(path), RunDirectory::cells_of(path)) {
-        (Ok(layers), Ok(cells)) => nearest(&layers, &cells, &peaks),
-        _ => Vec::new(),
-    }
+    let environment = path.join(files::ENVIRONMENT);
+    let has_tables = look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::CELLS))?;
+    let Some(text) = look::text(&environment)?.filter(|_| has_tables) else {
+        return Ok(Vec::new());
+    };
+    let Environment { peaks } = serde_json::from_str(&text)
+        .map_err(|error| Error::data(error.to_string()).at(environment.display().to_string()))?;
+    Ok(nearest(&RunDirectory::layers_of(path)?, &RunDirectory::cells_of(path)?, &peaks))
 }
 
 /// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells

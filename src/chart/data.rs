@@ -35,7 +35,7 @@ impl std::fmt::Display for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
-            Self::None => f.write_str("no PCIe link"),
+            Self::None => Ok(()),
             Self::Unknown => f.write_str("PCIe link not read"),
             Self::NotOurs => Ok(()),
         }
@@ -54,8 +54,8 @@ pub struct Provenance {
     pub forecast: bool,
     pub steps: u64,
     pub blocks: u64,
-    /// The share of jump-free series with a false alarm that the detector is set to; 0.01 is 1 %.
-    pub false_positive_rate: f64,
+    /// The share of jump-free series with a false alarm that the detector is set to; 0.01 is 1 %. `None` while nothing is reported.
+    pub false_positive_rate: Option<f64>,
     /// The share of false alarms that A/A runs had on this machine.
     pub aa_rate: Option<f64>,
     /// The machines, where several measured it, in a sentence.
@@ -78,10 +78,14 @@ impl Provenance {
         parts.push(match self.blocks {
             // A file that another program measured.
             0 => steps,
+            // Some of its blocks are not whole, and the headline counts those that are.
+            _ if self.false_positive_rate.is_none() => steps,
             blocks => format!("{steps} in {}", human::counted(blocks, "block")),
         });
-        parts.push(format!("at most {} false alarms per series", human::limit(self.false_positive_rate)));
-        if let Some(rate) = self.aa_rate {
+        if let Some(rate) = self.false_positive_rate {
+            parts.push(format!("at most {} false alarms per series", human::limit(rate)));
+        }
+        if let Some(rate) = self.aa_rate.filter(|_| self.false_positive_rate.is_some()) {
             parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));
         }
         parts.join(" \u{b7} ")
@@ -97,6 +101,8 @@ pub struct ChartSeries {
     pub smallest: Option<f64>,
     /// What is said of sizes that are slow by themselves.
     pub slow: Option<String>,
+    /// The sizes to avoid, ascending.
+    pub avoid: Vec<f64>,
 }
 
 /// Step time against batch size, with the jumps; below it the time per item.
@@ -421,7 +427,7 @@ mod tests {
             forecast: false,
             steps: 10_500,
             blocks: 30,
-            false_positive_rate: 0.01,
+            false_positive_rate: Some(0.01),
             aa_rate: Some(0.008),
             machines: None,
             command: String::new(),
@@ -433,9 +439,8 @@ mod tests {
         );
         (provenance.device, provenance.engine, provenance.precision) = (None, None, None);
         (provenance.link, provenance.blocks, provenance.aa_rate) = (Link::None, 1, None);
-        assert_eq!(
-            provenance.caption(),
-            "no PCIe link \u{b7} 10,500 steps in 1 block \u{b7} at most 1 % false alarms per series"
-        );
+        assert_eq!(provenance.caption(), "10,500 steps in 1 block \u{b7} at most 1 % false alarms per series");
+        provenance.false_positive_rate = None;
+        assert_eq!(provenance.caption(), "10,500 steps");
     }
 }

@@ -31,13 +31,15 @@ pub enum Mark {
     Periodic(Color),
     /// A value beyond the axis.
     Beyond(Color),
+    /// A shaded stretch of sizes.
+    Shade(Color),
 }
 
 impl Mark {
     /// The room it takes in a legend.
     fn width(self) -> f64 {
         match self {
-            Self::Line(_) | Self::Interval(_) | Self::Periodic(_) | Self::Places(_) => 20.0,
+            Self::Line(_) | Self::Interval(_) | Self::Periodic(_) | Self::Places(_) | Self::Shade(_) => 20.0,
             _ => 10.0,
         }
     }
@@ -64,6 +66,10 @@ impl Mark {
                 }
             }
             Self::Beyond(color) => beyond(scene, at, color),
+            Self::Shade(color) => {
+                let area = vec![(x - 10.0, y - 6.0), (x + 10.0, y - 6.0), (x + 10.0, y + 6.0), (x - 10.0, y + 6.0)];
+                scene.polygon(area, color);
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ fn provenance() -> Provenance {
         forecast: false,
         steps: 10_500,
         blocks: 30,
-        false_positive_rate: 0.01,
+        false_positive_rate: Some(0.01),
         aa_rate: Some(0.008),
         machines: None,
         command: "batchstep plot results/vgg16/".into(),
@@ -72,6 +72,7 @@ fn chart(series: Vec<(&str, Findings)>) -> StepTime {
         findings,
         smallest: Some(0.005),
         slow: None,
+        avoid: vec![],
     });
     StepTime {
         title: "VGG16, batch sizes 1 to 70".into(),
@@ -396,7 +397,7 @@ fn devices(slopes: [f64; 4]) -> Runs {
         }
         RunCurve {
             run,
-            series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005), slow: None },
+            series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005), slow: None, avoid: vec![] },
         }
     };
     let like = chart(vec![]);

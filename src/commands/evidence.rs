@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
@@ -17,12 +18,15 @@ use batchstep::chart::ChartSeries;
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::figures::{self, Drawing, Figures};
+use batchstep::look;
 use batchstep::page::{Charts, Files, Reason, Run};
 use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
+use batchstep::store::files;
 use serde_json::json;
 
 use super::explain::answers;
-use super::jumps::{explain, jump_tables};
+use super::jumps::{explain, jump_tables, switches};
+use super::output::notice;
 use super::pictured::pictures;
 
 /// Everything that is known of one run or file.
@@ -33,6 +37,8 @@ pub struct Evidence {
     pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
     pub explained: Vec<Vec<Explanation>>,
+    /// For each series which sizes to use.
+    pub advices: Vec<std::result::Result<Advice, Silence>>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
@@ -59,9 +65,14 @@ impl Evidence {
     pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Result<Self> {
         let warnings = report::warnings(path, &found, ended)?;
         let explained = explain(path, &found);
-        let answers = answers(path, &found, &explained).unwrap_or_default();
+        let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
+            or_said("the mechanisms of the jumps are not named", answers(path, &found, &explained))
+        } else {
+            Vec::new()
+        };
         let crossovers = Crossovers::of(path, &ripe(&found))?;
-        let figures = Figures::of(path, &found);
+        let advices = advice::of_run(path, &found, &Options::default());
+        let figures = Figures::of(path, &found).shaded(&advices);
         let drawings = drawings(path, &found, &crossovers, &answers);
         Ok(Self {
             path: path.to_path_buf(),
@@ -69,6 +80,7 @@ impl Evidence {
             controls,
             warnings,
             explained,
+            advices,
             answers,
             crossovers,
             figures,
@@ -98,6 +110,12 @@ impl Evidence {
         })
     }
 
+    /// What would show the causes in a step of one's own.
+    fn switches(&self) -> Option<Reason> {
+        let document = switches(&self.path, &self.found);
+        (!document.is_empty()).then(|| Reason { name: "To see the cause".to_owned(), document })
+    }
+
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
@@ -113,6 +131,14 @@ impl Evidence {
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
+    /// How several engines of the run compare, in sentences.
+    pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
+        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
+        let answers = report::side_by_side_answers(pairs, &origin);
+        let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
+        all.map(|answer| answer.sentence).collect()
+    }
+
     /// Several processes against the fewest, where the run has them.
     fn parallel(&self) -> Vec<Parallel> {
         scaled(&self.path, &self.found)
@@ -120,7 +146,11 @@ impl Evidence {
 
     /// How near the run comes to the device's peaks.
     fn nearest(&self) -> Vec<Nearest> {
-        if self.is_early() { Vec::new() } else { roofline::of_run(&self.path) }
+        if self.is_early() {
+            Vec::new()
+        } else {
+            or_said("the distance from the device's peaks is not known", roofline::of_run(&self.path))
+        }
     }
 
     /// Whether nothing may be reported of a series yet.
@@ -166,9 +196,10 @@ impl Evidence {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
+            advice: report::size_advices(&self.found, &self.advices, self.found.len(), false),
             warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
-            why: self.layers().chain(self.mechanisms()).collect(),
+            why: self.layers().chain(self.mechanisms()).chain(self.switches()).collect(),
             beside: self.beside(pairs),
             pictures: pictures(&self.drawings)?,
             documents: self.documents(),
@@ -178,8 +209,8 @@ impl Evidence {
 
     /// What `jumps.json` says.
     pub fn said(&self) -> report::json::Subject<'_> {
-        let Self { path, found, controls, explained, warnings, .. } = self;
-        report::json::Subject { path, found, controls, explained, warnings }
+        let Self { path, found, controls, explained, advices, warnings, .. } = self;
+        report::json::Subject { path, found, controls, explained, advices, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
@@ -205,7 +236,16 @@ fn ripe(found: &[Analysed]) -> Vec<Series> {
 /// Several processes against the fewest, of a run that is not too early.
 fn scaled(path: &Path, found: &[Analysed]) -> Vec<Parallel> {
     let ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
-    parallel(&ripe, &reducing(path), &Rules::default())
+    let reducing = or_said("the time in all-reduce is not known", reducing(path));
+    parallel(&ripe, &reducing, &Rules::default())
+}
+
+/// What stands beside the answer is left out where its table cannot be read, and that is said.
+fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
+    read.unwrap_or_else(|error| {
+        notice(format!("{lacking}: {error}"));
+        T::default()
+    })
 }
 
 /// What a run has of crossovers, efficiency and copies.

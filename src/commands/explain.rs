@@ -19,7 +19,7 @@ use batchstep::settings::EngineName;
 use batchstep::spec::Experiment;
 use batchstep::store::{RunDirectory, files};
 
-use super::jumps::{explain as causes, warn};
+use super::jumps::{DETAILS, explain as causes, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 
@@ -62,9 +62,16 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
         Form::Table => {
             let style = Style::of_terminal();
             let text = |((_, answers), label): (&(&Series, &Answers), &String)| {
-                report::explanation(label, answers).render(&style)
+                let document = match args.details {
+                    true => report::explanation(label, answers),
+                    false => report::brief_explanation(label, answers),
+                };
+                document.render(&style)
             };
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
+            if !args.details {
+                print(DETAILS);
+            }
         }
     }
     Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
@@ -96,7 +103,7 @@ pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>
         Case { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)))
+    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)?))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.

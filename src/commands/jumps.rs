@@ -2,20 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
-use batchstep::analysis::{Analysed, Series, analyse};
+use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::{Analysed, Series, analyse, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning, human};
 
+use super::explain::answers;
 use super::{Exit, notice, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
-    let read = |path: &PathBuf| Subject::read(path, analyse(path, &query, baseline_of(args.method))?);
+    let baseline = baseline_of(args.method);
+    let read = |path: &PathBuf| {
+        let subject = Subject::read(path, analyse(path, &query, baseline)?)?;
+        // What to avoid stands on proven jumps, and a baseline proves none.
+        Ok(if baseline.is_none() { subject } else { Subject { advices: Vec::new(), ..subject } })
+    };
     let subjects: Vec<Subject> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
         Form::Json => {
@@ -26,13 +34,31 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
+            let advices: Vec<_> = subjects.iter().flat_map(|subject| subject.advices.clone()).collect();
+            let why = if args.details {
+                reasons(&found, &explained)
+            } else {
+                let answers =
+                    subjects.iter().flat_map(|subject| mechanisms(&subject.path, &subject.found, &subject.explained));
+                likely(&found, &answers.collect::<Vec<_>>())
+            };
+            let switches: String = subjects.iter().map(|subject| switch_lines(&subject.path, &subject.found)).collect();
+            let why = why + &switches + if args.details { "" } else { DETAILS };
             let read_as: String =
                 subjects.iter().map(|subject| read_as(subject.found.first().map(|found| &found.series))).collect();
-            print(&(read_as + &tables(&found, &controls) + &reasons(&found, &explained)));
+            print(
+                &(read_as
+                    + &tables(&found, &controls, args.details)
+                    + &advice_lines(&found, &advices, args.details)
+                    + &why),
+            );
         }
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
 }
+
+/// How to see what `jumps` and `explain` leave out.
+pub const DETAILS: &str = "\nDetails  the same command with `--details`\n";
 
 /// What one path holds.
 struct Subject {
@@ -40,6 +66,7 @@ struct Subject {
     found: Vec<Analysed>,
     controls: Vec<Control>,
     explained: Vec<Vec<Explanation>>,
+    advices: Vec<std::result::Result<Advice, Silence>>,
     warnings: Vec<Warning>,
 }
 
@@ -47,12 +74,13 @@ impl Subject {
     fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
         let (explained, controls) = (explain(path, &found), control::near(path));
         let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
-        Ok(Self { path: path.to_path_buf(), found, controls, explained, warnings })
+        let advices = advice::of_run(path, &found, &Options::default());
+        Ok(Self { path: path.to_path_buf(), found, controls, explained, advices, warnings })
     }
 
     fn said(&self) -> report::json::Subject<'_> {
-        let Self { path, found, controls, explained, warnings } = self;
-        report::json::Subject { path, found, controls, explained, warnings }
+        let Self { path, found, controls, explained, advices, warnings } = self;
+        report::json::Subject { path, found, controls, explained, advices, warnings }
     }
 }
 
@@ -84,6 +112,47 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     })
 }
 
+/// Which sizes to use, set off from what was printed before, for as many series as fit beside it; empty where none shows it.
+pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], details: bool) -> String {
+    let style = report::Style::of_terminal();
+    let said = report::size_advices(found, advices, if details { SENTENCES } else { TABLES }, false);
+    let text: String = said.iter().map(|document| document.render(&style)).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// The mechanisms behind the jumps of each series; of data without layers none.
+pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>]) -> Vec<Option<Answers>> {
+    match answers(path, found, explained) {
+        Ok(answers) => answers.into_iter().map(Some).collect(),
+        Err(_) => vec![None; found.len()],
+    }
+}
+
+/// The likeliest cause of the jumps in a sentence; empty where none is known.
+pub fn likely(found: &[Analysed], answers: &[Option<Answers>]) -> String {
+    let known =
+        found.iter().zip(answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
+    let document = report::likely_causes(&known.collect::<Vec<_>>());
+    let text = document.render(&report::Style::of_terminal());
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// What to set to see the cause of a jump in a step of one's own; a document without remarks where nothing is known.
+pub fn switches(path: &Path, found: &[Analysed]) -> Document {
+    let all = switches::of_run(path, found).unwrap_or_else(|error| {
+        notice(format!("what would show the causes is not known: {error}"));
+        Vec::new()
+    });
+    let own = found.iter().zip(all).filter(|(_, switches)| !switches.is_empty());
+    report::switches(&own.map(|(found, switches)| (found.series.label(), switches)).collect::<Vec<_>>())
+}
+
+/// The same as text.
+pub fn switch_lines(path: &Path, found: &[Analysed]) -> String {
+    let text = switches(path, found).render(&report::Style::of_terminal());
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
 /// The explanations as text; empty without any.
 pub fn reasons(found: &[Analysed], explained: &[Vec<Explanation>]) -> String {
     let style = report::Style::of_terminal();
@@ -106,9 +175,22 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 /// Series of too few points that are told one by one; more of them are told in one sentence.
 const ONE_BY_ONE: usize = 3;
 
-/// The jump tables as text.
-pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
+/// Series whose jump table is printed where no details are asked for; of more, the sentence of each.
+const TABLES: usize = 2;
+/// Sentences, beyond which the rest is counted.
+const SENTENCES: usize = 10;
+
+/// The jump tables as text; without `details` no more than fits on a screen.
+pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String {
     let style = report::Style::of_terminal();
+    let (few, mut shown): (Vec<_>, Vec<_>) =
+        found.iter().partition(|found| report::has_too_few_points(&found.findings));
+    let mut few: Vec<_> = few.into_iter().map(|found| &found.findings).collect();
+    if few.len() <= ONE_BY_ONE {
+        (few, shown) = (Vec::new(), found.iter().collect());
+    }
+    let many = !details && shown.len() > TABLES;
+    let left = if many { shown.len().saturating_sub(SENTENCES) } else { 0 };
     let table = |found: &Analysed| {
         let kept = human::limit(found.series.kept);
         let sample = if found.series.kept < 1.0 {
@@ -116,17 +198,20 @@ pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
         } else {
             String::new()
         };
-        jump_table(found, &found.series.label(), controls).render(&style) + &sample
+        let label = found.series.label();
+        let table = jump_table(found, &label, controls);
+        let text = match (details, many) {
+            (true, _) => table.render(&style),
+            (false, false) => table.brief(&style),
+            (false, true) => table.sentence(&style),
+        };
+        text + &sample
     };
-    let (few, mut shown): (Vec<_>, Vec<_>) =
-        found.iter().partition(|found| report::has_too_few_points(&found.findings));
-    let mut few: Vec<_> = few.into_iter().map(|found| &found.findings).collect();
-    if few.len() <= ONE_BY_ONE {
-        (few, shown) = (Vec::new(), found.iter().collect());
-    }
-    let tables = shown.into_iter().map(table);
+    let number = shown.len() - left;
+    let tables = shown.into_iter().take(number).map(table);
+    let more = (left > 0).then(|| format!("and {left} more series: `--details`\n"));
     let sentence = (!few.is_empty()).then(|| report::too_few_points(&few, &style));
-    tables.chain(sentence).collect::<Vec<_>>().join("\n")
+    tables.chain(more).chain(sentence).collect::<Vec<_>>().join(if many { "" } else { "\n" })
 }
 
 /// The jump tables, not laid out yet.

@@ -1,12 +1,13 @@
 //! `batchstep merge`: several runs of one spec into one.
 
+use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::detect::{Difference, differences};
 use batchstep::error::Result;
 use batchstep::merge::{self, Merged, Statement};
 use batchstep::report::{self, human};
 
-use super::jumps::{tables, warn};
+use super::jumps::{advice_lines, tables, warn};
 use super::{Exit, notice, print};
 use crate::cli::MergeArgs;
 
@@ -26,17 +27,20 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
     let (mut found, mut exit) = (Vec::new(), Exit::Done);
     if !args.no_analysis {
         found = analyse(&args.out, &Query::default(), None)?;
+        let advices = advice::of_run(&args.out, &found, &Options::default());
         let early = report::warnings(&args.out, &found, Vec::new())?;
         report::json::keep(&report::json::Subject {
             path: &args.out,
             found: &found,
             controls: &[],
             explained: &[],
+            advices: &advices,
             warnings: &early,
         })?;
         exit = warn(early.iter());
         let nodes = report::nodes(&found);
-        print(&format!("\n{}", tables(&found, &[])));
+        print(&format!("\n{}", tables(&found, &[], true)));
+        print(&advice_lines(&found, &advices, true));
         if !nodes.is_empty() {
             print(&format!("\n{}", nodes.render(&report::Style::of_terminal())));
         }

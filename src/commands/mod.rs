@@ -1,5 +1,6 @@
 //! The commands: each reads its arguments, calls the library, and prints.
 
+mod advise;
 mod collect;
 mod compare;
 mod doctor;
@@ -63,6 +64,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
+        Command::Advise(args) => advise::advise(&args),
         Command::Merge(args) => merge::merge(&args),
         Command::Status(args) => status::status(&args),
         Command::Submit(args) => submit::submit(&args),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use batchstep::atomic;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::engine::own::{self, OwnEngine, Run};
+use batchstep::engine::own::{self, Run};
 use batchstep::engine::worker::Pipes;
 use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
@@ -110,14 +110,14 @@ pub fn place(fds: Option<&str>) -> Result<Run> {
 /// Says what will run, and starts it.
 ///
 /// # Errors
-/// As [`OwnEngine::open`].
+/// As [`own::open`].
 pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run: Run) -> Result<Engines> {
     if !matches!(run, Run::Parent(_)) {
         notice(own::announcement(steps));
     }
     let settings = experiment.grid.count(EngineName::Python) / experiment_processes(steps);
     let sets = experiment.batch_sizes.len() * settings.max(1);
-    Engines::of_steps(device, || OwnEngine::open(steps, &experiment.model.names, sets, run))
+    Engines::of_steps(device, || own::open(steps, &experiment.model.names, sets, run))
 }
 
 /// Of one file.
@@ -161,7 +161,7 @@ pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exi
         let experiment = Experiment { batch_sizes: vec![size], executes: None, ..(**experiment).clone() };
         notice(own::announcement(steps));
         let models = &experiment.model.names;
-        let mut engines = Engines::of_steps(device, || OwnEngine::open(steps, models, 1, Run::Heard))?;
+        let mut engines = Engines::of_steps(device, || own::open(steps, models, 1, Run::Heard))?;
         for cell in Plan::new(&experiment)?.cells {
             let engine = engines.get(cell.engine)?;
             print(&tried(engine, &cell.workload, experiment.x())?);

@@ -78,6 +78,7 @@ impl Pictured {
             source: &self.path,
             charts: Charts::Pictures { kind: self.kind, facts: self.facts.clone() },
             answers: self.answers.clone(),
+            advice: Vec::new(),
             warnings: self.warnings.clone(),
             tables: vec![self.table.clone()],
             why: Vec::new(),

@@ -78,6 +78,7 @@ impl Trained {
             source: &self.path,
             charts: Charts::Training(&self.chart),
             answers: report::training_answer(&self.study).into_iter().collect(),
+            advice: Vec::new(),
             warnings: self.warnings.clone(),
             tables: vec![report::training(&self.study)],
             why: Vec::new(),

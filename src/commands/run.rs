@@ -25,7 +25,7 @@ use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
-use super::jumps::{reasons, tables};
+use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::narrow;
 use super::progress::Display;
 use super::qualify::{self, qualify};
@@ -54,6 +54,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
             (true, true) => Begin::TakeOver,
         };
         let (node, interrupted, asked) = (args.node.as_deref(), &*interrupted, qualify::asked(args.qualify));
+        let details = args.details;
         let ended = match spec {
             Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
             Spec::Training(spec) if args.dry_run => {
@@ -61,7 +62,8 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Exit::Done
             }
             Spec::Sweep(experiment) => {
-                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted, place }.run()?
+                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted, place, details }
+                    .run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
@@ -214,7 +216,12 @@ struct Session<'a> {
     interrupted: &'a AtomicBool,
     /// Where a step of one's own runs.
     place: Run,
+    /// Whether everything that is known is printed at the end.
+    details: bool,
 }
+
+/// Sentences on how engines compare that a run ends with.
+const ENGINES: usize = 4;
 
 impl Session<'_> {
     /// Opens the engines; the experiment that runs is that of the engines that are there.
@@ -358,7 +365,7 @@ impl Session<'_> {
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
         let evidence = Evidence::of(&self.path, found, controls, ended)?;
-        let Evidence { found, controls, warnings, explained, figures, crossovers, drawings, .. } = &evidence;
+        let Evidence { found, controls, warnings, explained, advices, figures, crossovers, drawings, .. } = &evidence;
         report::json::keep(&evidence.said())?;
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let mut drawn = figures.draw(&destination)?;
@@ -371,17 +378,27 @@ impl Session<'_> {
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)?], &written)?;
-        print(&tables(found, controls));
-        print(&reasons(found, explained));
-        let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
-        for document in mechanisms.chain(evidence.beside(&pairs)) {
-            print(&format!("\n{}", document.render(&style)));
+        print(&tables(found, controls, self.details));
+        print(&advice_lines(found, advices, self.details));
+        if self.details {
+            print(&reasons(found, explained));
+            let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
+            for document in mechanisms.chain(evidence.beside(&pairs)) {
+                print(&format!("\n{}", document.render(&style)));
+            }
+        } else {
+            print(&likely(found, &evidence.answers.iter().cloned().map(Some).collect::<Vec<_>>()));
+            evidence.engines(&pairs).iter().take(ENGINES).for_each(|sentence| print(&format!("\n{sentence}\n")));
         }
+        print(&switch_lines(&self.path, found));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
+        if !self.details {
+            print(&format!("Details  on that page, or `batchstep jumps {} --details`\n", self.path.display()));
+        }
         print_aside(&texts(warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

@@ -1,4 +1,5 @@
-//! What the steps of a run say of its cells beyond the table of cells: the fastest step of a visit, the power, the PCIe link.
+//! Facts about a run's cells that are in its steps but not in its table of cells: the fastest step of a visit, the
+//! power, the PCIe link.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +8,12 @@ use crate::error::Result;
 use crate::stats::quantile::median;
 use crate::store::Table;
 
-/// What was read beside the steps of each cell.
+/// Readings taken during the steps of each cell.
 pub(super) struct Beside(BTreeMap<i64, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// Of each visit, in seconds.
+    /// The fastest step of each visit, in seconds.
     fastest: BTreeMap<i64, f64>,
     power_w: f64,
     power_count: f64,

@@ -1,4 +1,4 @@
-//! Runs into the database: gathered one by one, merged table by table.
+//! Collects runs into the database: they are gathered one by one and merged table by table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use crate::look;
 use crate::store::dataset::{self, Writer};
 use crate::store::{CollectedCell, CollectedLayer, CollectedRun, DATABASE_VERSION, files};
 
-/// Rows that are in memory before they are merged: some hundred bytes each.
+/// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
 
-/// What became of one path.
+/// The outcome for one path.
 #[derive(Debug)]
 pub struct Taken {
     pub path: PathBuf,
     pub outcome: Outcome,
 }
 
-/// What was done with it.
+/// What happened to it.
 #[derive(Debug)]
 pub enum Outcome {
     /// It is new.
     Added { cells: usize },
     /// It has changed since it was collected.
     Replaced { cells: usize },
-    /// It is there already, as it is.
+    /// It is already in the database, unchanged.
     Unchanged,
-    /// So many `kernels` or `steps` that others measured.
+    /// The number of `kernels` or `steps` that others measured.
     Published { count: usize, what: &'static str },
     /// It does not belong here.
     Refused(Error),
 }
 
 /// Gathers runs, folders of runs and tables of published kernels or steps into the database in `into`, which is made where it is missing;
-/// `each` hears what became of each. A path that is refused leaves the others alone.
+/// `each` is called with the outcome for each path. A refused path does not affect the others.
 ///
 /// # Errors
 /// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`].
@@ -60,7 +60,7 @@ pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> R
     pending.merge()
 }
 
-/// Makes the folder a database, or finds that it is one.
+/// Makes the folder a database, or checks that it is one.
 fn begin(into: &Path) -> Result<()> {
     let mark = into.join(MARK);
     if look::is_file(&mark)? {
@@ -77,7 +77,7 @@ fn begin(into: &Path) -> Result<()> {
     write_text(&mark, &format!("{text:#}\n"))
 }
 
-/// Refuses what is no database, or one of another version.
+/// Refuses a folder that is not a database, or a database of another version.
 pub(super) fn check(root: &Path) -> Result<()> {
     let mark = root.join(MARK);
     let version = look::text(&mark)?;
@@ -94,7 +94,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
     Err(error.at(root.display().to_string()))
 }
 
-/// The paths, with each folder of runs in place of itself.
+/// The paths, where each folder of runs is replaced by its runs.
 fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let is_run = |path: &Path| -> Result<bool> {
         Ok(look::is_file(&path.join(files::SPEC))? || look::is_file(&path.join(files::CELLS))?)
@@ -125,7 +125,7 @@ struct Place {
 /// Rows that are not yet in the files.
 struct Pending<'a> {
     root: &'a Path,
-    /// The digest of each run that is there or pending.
+    /// The digest of each run that is in the database or pending.
     known: BTreeMap<String, String>,
     runs: BTreeMap<String, Vec<CollectedRun>>,
     cells: BTreeMap<Place, Vec<CollectedCell>>,
@@ -188,7 +188,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Writes all that is pending. The runs come last: a run without its row there counts as not collected.
+    /// Writes all pending rows. The runs are written last: a run without its row there counts as not collected.
     fn merge(&mut self) -> Result<()> {
         for (place, cells) in std::mem::take(&mut self.cells) {
             merge_cells(&of_network(self.root, tables::CELLS, &place.device, &place.network), cells)?;
@@ -221,18 +221,18 @@ fn merge_cells(path: &Path, cells: Vec<CollectedCell>) -> Result<()> {
     })
 }
 
-/// What tells one cell's layers from another's.
+/// The key that distinguishes one cell's layers from another's.
 fn key(row: &CollectedLayer) -> String {
     format!("{} {} {} {:?}", row.engine, row.network_id, row.batch_size, row.axes)
 }
 
-/// Whose rows of a cell's layers are kept.
+/// The run whose rows of a cell's layers are kept.
 struct Kept {
     run_id: String,
     timed: bool,
 }
 
-/// Keeps the layers of one run for each cell: of the first that has times, else of the first.
+/// Keeps the layers of one run for each cell: the first run that has times, else the first run.
 fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
     if layers.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The jumps, kinks and periods that a run has stored, brought to its cells.
+//! Assigns the jumps, kinks and periods that a run has stored to its cells.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ struct Document {
     series: Vec<Found>,
 }
 
-/// What was found in one series of the run; of `jumps.json`, what the cells keep.
+/// The findings in one series of the run: the part of `jumps.json` that the cells keep.
 #[derive(Deserialize)]
 struct Found {
     group: Map<String, Value>,
@@ -50,7 +50,7 @@ struct Period {
 pub(super) struct Findings(Vec<Found>);
 
 impl Findings {
-    /// Those stored in the run directory; none where it has no `jumps.json`.
+    /// The findings stored in the run directory; none if it has no `jumps.json`.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where that file cannot be understood.
@@ -65,7 +65,7 @@ impl Findings {
         Ok(Self(document.series.into_iter().filter(|found| found.unit == "s").collect()))
     }
 
-    /// Sets what was found at this cell.
+    /// Sets the findings at this cell.
     pub fn mark(&self, cell: &mut CollectedCell) {
         let Some(found) = self.0.iter().find(|found| found.group.iter().all(|(name, value)| agrees(cell, name, value)))
         else {
@@ -85,12 +85,13 @@ impl Findings {
     }
 }
 
-/// Whether a cell has this value of the column that a series was split by. Columns that a cell does not keep say nothing.
+/// Whether a cell has this value of the column by which a series was split. Columns that a cell does not keep always
+/// agree.
 fn agrees(cell: &CollectedCell, column: &str, value: &Value) -> bool {
     let asked = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match column {
         "model" => asked == cell.model,
-        // Version 1 of the tables called the engine `cpu` so.
+        // Version 1 of the tables used `candle` for the engine `cpu`.
         "engine" => asked == cell.engine || (asked == "candle" && cell.engine == "cpu"),
         _ => AXES.iter().position(|axis| axis.column == column).is_none_or(|place| match cell.axes.get(place) {
             Some(value) => value.to_string() == asked,

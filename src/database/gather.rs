@@ -18,7 +18,7 @@ use crate::store::{
     AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, files,
 };
 
-/// What one run holds of one network on one device.
+/// The part of one run for one network on one device.
 pub(super) struct Part {
     pub device: String,
     pub network: String,
@@ -26,19 +26,19 @@ pub(super) struct Part {
     pub layers: Vec<CollectedLayer>,
 }
 
-/// A run as one of its devices has it.
+/// The part of a run for one of its devices.
 pub(super) struct OfDevice {
     pub device: String,
     pub run: CollectedRun,
 }
 
-/// All that is kept of a run.
+/// Everything that is kept of a run.
 pub(super) struct Gathered {
     pub runs: Vec<OfDevice>,
     pub parts: Vec<Part>,
 }
 
-/// Of `environment.json`, what the database keeps in columns.
+/// The part of `environment.json` that the database keeps in columns.
 #[derive(Deserialize)]
 struct Environment {
     run_id: String,
@@ -80,7 +80,7 @@ struct Driver {
     version: Option<String>,
 }
 
-/// A run directory, of which the small files were read.
+/// A run directory whose small files were read.
 pub(super) struct Candidate<'a> {
     path: &'a Path,
     environment: Environment,
@@ -93,7 +93,7 @@ impl<'a> Candidate<'a> {
     /// Looks at the run directory `path`.
     ///
     /// # Errors
-    /// [`Kind::Data`] with the reason where it is no run that can be collected.
+    /// [`Kind::Data`] with the reason, if it is not a run that can be collected.
     pub fn open(path: &'a Path) -> Result<Self> {
         let here = |error: Error| error.at(path.display().to_string());
         let cells = path.join(files::CELLS);
@@ -121,7 +121,7 @@ impl<'a> Candidate<'a> {
         &self.environment.run_id
     }
 
-    /// Everything that is kept of it.
+    /// Reads everything that is kept of it.
     ///
     /// # Errors
     /// [`Kind::Data`] where its tables are of a newer schema or disagree with its spec, or where it is an A/A run.
@@ -209,7 +209,7 @@ impl<'a> Candidate<'a> {
         Ok(Device { key, name })
     }
 
-    /// Those that the run may use: a processor with another number of them is another device.
+    /// The cores that the run may use: a processor with another number of cores is another device.
     fn cores(&self) -> Option<i64> {
         let allowance = &self.environment.machine.allowance;
         let allowed = Some(allowance.cpus.len() as i64).filter(|count| *count > 0);
@@ -253,7 +253,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// A device: what its folder is called, and what it calls itself.
+/// A device: the name of its folder, and its own name.
 struct Device {
     key: String,
     name: String,
@@ -314,12 +314,12 @@ fn axes(planned: &Cell, engine: &str) -> AxisValues {
     AxisValues::new(engine, &planned.workload.settings)
 }
 
-/// Where a run has no layers, as one of the synthetic engine, none.
+/// The layers of a run; none if it has none, like a run of the synthetic engine.
 fn layers(path: &Path) -> Result<Vec<LayerRow>> {
     if look::is_file(&path.join(files::LAYERS))? { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
 }
 
-/// Those of the synthetic engine's layers, which are in no network, are 1.
+/// The sides are 1 for layers of the synthetic engine, which are in no network.
 fn sides(planned: &Cell, layer: &str) -> Sides {
     let network = &planned.workload.network;
     let place = network.layers.iter().position(|each| each.name == layer);
@@ -351,7 +351,7 @@ fn layer(row: LayerRow, planned: &Cell, network_id: String, sides: Sides) -> Col
     }
 }
 
-/// The networks of a run: hashed once each.
+/// The networks of a run, each hashed once.
 #[derive(Default)]
 struct Networks(BTreeMap<String, Identity>);
 

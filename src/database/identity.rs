@@ -1,17 +1,18 @@
-//! What makes two networks, or two runs, the same.
+//! When two networks, or two runs, count as the same.
 
 use std::fmt::Write;
 
 use crate::network::{Direction, Network};
 
-/// FNV-1a with 64 bits, by the description of Fowler, Noll and Vo (www.isthe.com/chongo/tech/comp/fnv); of several pieces in a row.
+/// FNV-1a with 64 bits, by the description of Fowler, Noll and Vo (www.isthe.com/chongo/tech/comp/fnv); over several
+/// pieces in a row.
 pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let step = |state: u64, byte: &u8| (state ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let state = pieces.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, step);
     format!("{state:016x}")
 }
 
-/// A hash of the layers: what each does, to which shapes, with how much work. Names do not matter.
+/// A hash of the layers: their operations, shapes and amounts of work. Names do not matter.
 pub fn network_id(network: &Network) -> String {
     let mut text = String::new();
     for (index, layer) in network.layers.iter().enumerate() {
@@ -25,7 +26,7 @@ pub fn network_id(network: &Network) -> String {
     hash([text.as_bytes()])
 }
 
-/// What a person calls the network: its name, with the input and the outputs where they are not those it was published with.
+/// The network's name for people: its name, with the input and the outputs if they differ from the published ones.
 pub fn describe(network: &Network) -> String {
     let (input, output) = (network.input(), network.output());
     match Network::default_input(&network.name) {

@@ -25,11 +25,11 @@ const WHOLE: [&str; 13] = [
 ];
 const RATES: [&str; 2] = ["flops_per_s", "bytes_per_s"];
 
-/// Brings the table that `scripts/fetch-published` writes into the database, in place of what came from the same source before; says
-/// how many kernels it has.
+/// Brings the table that `scripts/fetch-published` writes into the database, and replaces earlier rows from the same
+/// source; returns the number of kernels.
 ///
 /// # Errors
-/// [`crate::error::Kind::Data`] where it is another table, or says neither source nor licence.
+/// [`crate::error::Kind::Data`] if it is another table, or names no source or no licence.
 pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
     let here = |error: Error| error.at(path.display().to_string());
     let metadata = dataset::metadata(path)?;

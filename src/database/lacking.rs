@@ -1,4 +1,5 @@
-//! The settings that an engine lacked in a run: it refuses them, and the run has no cells of it with them, although its spec names them.
+//! Settings that an engine did not support in a run: it refused them, so the run has no cells with them for this
+//! engine, although its spec names them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +9,8 @@ use crate::settings::{AXES, Axis, Domain, Value};
 use crate::spec::Experiment;
 use crate::store::Table;
 
-/// Leaves out of the cells of each engine the settings that none of its steps has, where some of its steps have another one.
+/// Removes settings from the cells of each engine if none of its steps has them but some of its steps have another
+/// value.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the steps cannot be read.

@@ -1,11 +1,11 @@
-//! Where the tables of a database lie.
+//! Where the tables of a database are.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::look;
 
-/// What the tables are called; each is a folder of the database.
+/// The names of the tables; each is a folder of the database.
 pub(super) mod tables {
     pub const RUNS: &str = "runs";
     pub const CELLS: &str = "cells";
@@ -14,7 +14,7 @@ pub(super) mod tables {
     pub const STEPS: &str = "steps";
 }
 
-/// The file that says what the folder is.
+/// The file that marks the folder as a database.
 pub(super) const MARK: &str = "database.json";
 
 /// `DIR/<table>/device=<device>/<table>.parquet`.

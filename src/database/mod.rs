@@ -1,4 +1,5 @@
-//! A database of measured steps: many runs gathered into one Parquet data set, in folders that polars and DuckDB read as they are.
+//! A database of measured steps: many runs gathered into one Parquet data set, in folders that polars and DuckDB can
+//! read directly.
 //!
 //! ```text
 //! DIR/database.json                                      the version
@@ -9,11 +10,12 @@
 //! DIR/steps/device=D/steps.parquet                       training steps on GPUs that others measured, likewise
 //! ```
 //!
-//! A run is there once its row in `runs` is; the other tables are written before. Collecting it again changes nothing, and collecting
-//! a run that has gone on since replaces its rows. Every file is replaced whole or not at all.
+//! A run is in the database once its row is in `runs`; the other tables are written before. Collecting it again changes
+//! nothing, and collecting a run that has continued since then replaces its rows. Every file is replaced entirely or
+//! not at all.
 //!
-//! What does not belong here is refused: a run that has not ended, an A/A run (its cells do not do what their names say), a training, a
-//! run of a newer schema, and numbers of others without source and licence.
+//! The database refuses: a run that has not ended, an A/A run (whose cells do not do what their names say), a training,
+//! a run of a newer schema, and others' numbers without source and licence.
 
 mod beside;
 mod collect;

@@ -32,10 +32,11 @@ impl Database {
         &self.root
     }
 
-    /// The measured device that `asked` names: by its whole name, or by a part of it that only one has, in any case.
+    /// The measured device that `asked` names, by its full name or by a part that is unique; upper and lower case are
+    /// the same.
     ///
     /// # Errors
-    /// [`Kind::Spec`] where none or several have it, with those that there are.
+    /// [`Kind::Spec`] if none or several match, with the existing devices.
     pub fn device(&self, asked: &str) -> Result<&str> {
         let wanted = asked.to_lowercase();
         if let Some(device) = self.devices.iter().find(|device| device.to_lowercase() == wanted) {
@@ -67,7 +68,7 @@ impl Database {
         values(&device_folder(&self.root, tables::CELLS, device), "network")
     }
 
-    /// The cells of a network on a device, of runs that were collected whole.
+    /// The cells of a network on a device, from runs that were collected completely.
     ///
     /// # Errors
     /// [`Kind::Data`] where a table is damaged or of another version.

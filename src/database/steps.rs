@@ -10,7 +10,7 @@ use crate::store::{CollectedStep, Table, dataset};
 
 const TEXTS: [&str; 6] = ["device_name", "model", "framework", "precision", "source", "licence"];
 const NUMBERS: [&str; 4] = ["flops_per_s", "bytes_per_s", "batch_size", EXAMPLES];
-/// The column that tells such a table from others.
+/// The column that distinguishes such a table from others.
 const EXAMPLES: &str = "examples_per_s";
 
 /// Whether a file is such a table.
@@ -18,16 +18,17 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
     Ok(Table::names(path)?.iter().any(|name| name == EXAMPLES))
 }
 
-/// Brings a table into the database, in place of what came from the same sources before; says how many steps it has.
+/// Brings a table into the database and replaces earlier rows from the same sources; returns the number of steps.
 ///
 /// # Errors
-/// [`crate::error::Kind::Data`] where a column is missing, or a row has no source, no licence, or no number that a step can have.
+/// [`crate::error::Kind::Data`] where a column is missing, or a row has no source, no licence, or a number that a step
+/// cannot have.
 pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
     let rows = rows(path)
         .map_err(|error| error.hint("experiments/published_steps.csv is such a table, with all its columns"))?;
     let count = rows.len();
     let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
-    // A GPU that the sources no longer name loses its rows as well.
+    // If the sources no longer name a GPU, its rows are removed as well.
     let known = values(&root.join(tables::STEPS), "device")?;
     let mut devices: BTreeMap<String, Vec<CollectedStep>> =
         known.into_iter().map(|device| (device, Vec::new())).collect();

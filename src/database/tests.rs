@@ -1,4 +1,4 @@
-//! The stored runs of the repository go through the door, twice; what does not belong is refused.
+//! Collects the stored runs of the repository, twice; what does not belong is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     let first = taken(&all, folder.path());
     let added = |outcome: &&Outcome| matches!(outcome, Outcome::Added { .. });
     assert!(first.iter().filter(added).count() >= 10, "{first:?}");
-    // A pipeline, a fit and a training have no steps of a sweep.
+    // A pipeline, a fit and a training are not sweeps.
     for other in first.iter().filter(|outcome| !added(outcome)) {
         assert!(
             matches!(other, Outcome::Refused(error) if ["the steps of sweeps", "is a training"].iter().any(|why| error.to_string().contains(why))),
@@ -67,7 +67,9 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     assert!(before == contents(folder.path()));
 
     let database = Database::open(folder.path()).expect("a database");
-    let epyc = database.device("epyc").expect("one");
+    let several = database.device("epyc").expect_err("of one core and of two").to_string();
+    assert!(several.contains("AMD EPYC (1 core), AMD EPYC (2 cores)"), "{several}");
+    let epyc = database.device("AMD EPYC (2").expect("one");
     assert_eq!(epyc, "AMD EPYC (2 cores)");
     let network = "three_dense at 3x8x8 to 512";
     assert!(database.networks(epyc).expect("listed").iter().any(|name| name == network));
@@ -118,7 +120,7 @@ fn what_does_not_belong_is_refused_with_the_reason() {
     std::fs::write(control.join("spec.toml"), spec.replace("1..=70", "1..=69")).expect("written");
     assert!(refused(control).to_string().contains("not in the plan of the run's own spec"));
 
-    // A table that anyone could have written: nobody says who measured it.
+    // A table without a statement of who measured it.
     let table = stored("2026-11-23-epyc-2-cores-quickstart").join("cells.parquet");
     assert!(refused(table).to_string().contains("neither who measured"));
 }

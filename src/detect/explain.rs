@@ -1,4 +1,4 @@
-//! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
+//! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
 use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
 use super::input::Settings;
@@ -22,11 +22,11 @@ use super::verify::examination::{Examination, straightened, without_alternation}
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 
-/// Roughness beyond this many times what the repetitions explain is worth a note.
+/// A roughness of more than this multiple of what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
 
-/// Errors with a roughness of the curve added, as a share of the level, so that the residuals of `model` are as large as they
-/// say; `None` where the repetitions explain them.
+/// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
+/// `model`; `None` if the repetitions explain the residuals.
 fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     let freedom = model.freedom();
     if model.rss <= 1.2 * freedom {
@@ -52,7 +52,7 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let scaled = Scaled::new(reduced);
     let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let (first, settled) = search::search(&initial, &scaled.y);
-    // The error of single values is their own scatter: what exceeds it is in the dispersion.
+    // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &to_refine(&first));
     let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
@@ -88,7 +88,7 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     findings
 }
 
-/// The terms of `model` that are offered with other parameters, and the clear steps, after which something may settle.
+/// The terms of `model` that are offered with other parameters, and the clear steps, after which the curve may settle.
 fn to_refine(model: &Model) -> Vec<usize> {
     let clear = CLEAR * model.dispersion().sqrt();
     let refined = |place: &usize| match model.problem.candidates.term(model.terms[*place]) {
@@ -99,12 +99,13 @@ fn to_refine(model: &Model) -> Vec<usize> {
     (0..model.terms.len()).filter(refined).map(|place| model.terms[place]).collect()
 }
 
-/// Standard errors from which on a step is clear.
+/// From this many standard errors on, a step is clear.
 const CLEAR: f64 = 12.0;
 
-/// The least dispersion of single values that is believed, once the patterns of `model` are removed that make neighbours differ.
+/// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
+/// differ.
 ///
-/// Otherwise a search would describe every wiggle of a short series and take what is left for its noise.
+/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
 fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
     let candidates = model.problem.candidates;
     let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
@@ -113,10 +114,10 @@ fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
     (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
 }
 
-/// Share of the variance between neighbours that is sure to be noise.
+/// The share of the variance between neighbours that is certainly noise.
 const SURE: f64 = 0.35;
 
-/// A fitted model and all that its findings follow from.
+/// A fitted model, and everything else from which its findings follow.
 struct Report<'a, 'b, 'c> {
     series: &'a Prepared,
     reduced: &'a Reduced,
@@ -125,7 +126,8 @@ struct Report<'a, 'b, 'c> {
     model: &'a Model<'b, 'c>,
     /// The smallest size in standard errors that counts.
     limit: f64,
-    /// What a p-value is corrected for, so that the limit has the false-positive rate for its p-value.
+    /// The number of looks for which a p-value is corrected, so that the p-value at the limit is the false-positive
+    /// rate.
     looks: usize,
     blocks: Option<Blocks>,
 }
@@ -161,7 +163,7 @@ impl Report<'_, '_, '_> {
         (0..self.series.x.len()).map(point).collect()
     }
 
-    /// Points that stand off by themselves or with their neighbours, clearly.
+    /// Points that clearly deviate, alone or with their neighbours.
     fn off(&self) -> Vec<bool> {
         let candidates = self.model.problem.candidates;
         let mut off = vec![false; candidates.n];
@@ -219,7 +221,7 @@ impl Report<'_, '_, '_> {
             .collect();
     }
 
-    /// What every boundary is examined by; `fit` is the curve.
+    /// The data by which every boundary is examined; `fit` is the curve.
     fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
         Examination {
             model: self.model,

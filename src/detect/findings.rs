@@ -1,4 +1,4 @@
-//! What a detection answers.
+//! The result of a detection.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use super::machines::{Difference, NodeEffect};
 use crate::stats::disturbance::Summary;
 use crate::stats::slow_times::SlowTimes;
 
-/// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
-/// the boundaries of a usual series at the worst of them being looked at.
+/// Standard errors by which a jump must stand out in its own neighbourhood. By chance this happens about once in two
+/// thousand, and in 1 % of usual series at the boundary that stands out most.
 pub(crate) const LOCAL_Z: f64 = 3.5;
 
-/// All that was found in one series.
+/// All findings in one series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// One entry for each distinct x, ascending.
@@ -22,41 +22,43 @@ pub struct Findings {
     pub kinks: Vec<Kink>,
     /// The common distance of the jumps, where one is proven.
     pub period: Option<Period>,
-    /// Boundaries that looked like jumps and failed a test, each with the reason.
+    /// Boundaries that looked like jumps but failed a test, each with the reason.
     pub rejected: Vec<Candidate>,
-    /// What a reader must know to judge the rest.
+    /// Remarks that a reader needs to judge the rest.
     pub notes: Vec<Note>,
-    /// The false-positive rate per series that the threshold was set for; `NaN` where the method states none.
+    /// The false-positive rate per series for which the threshold was set; `NaN` if the method states none.
     pub false_positive_rate: f64,
-    /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` where it was not
-    /// asked for.
+    /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` if it was
+    /// not requested.
     pub p_value: Option<f64>,
     /// The smallest jump, as a share of the level, that would have been found with probability 0.9 in the middle third of
     /// the points; `None` where nothing was searched.
     pub detectable: Option<f64>,
-    /// What all x have in common over the run, visit by visit in its order; empty where no such factor was found.
+    /// The factor that all x share over the run, visit by visit in the order of the run; empty if no such factor was
+    /// found.
     pub factor: Vec<FactorPoint>,
-    /// The machines that measured the series, by what each adds to all x, which was subtracted; empty where it was one.
+    /// The machines that measured the series, with what each adds to all x, which was subtracted; empty if there was
+    /// one machine.
     pub nodes: Vec<NodeEffect>,
-    /// Why nothing was searched, where too little is measured yet.
+    /// Why nothing was searched, if too little has been measured yet.
     pub early: Option<Early>,
-    /// The smallest jump, as a share of the level, that the measurement was to show; `None` where nobody asked.
+    /// The smallest jump, as a share of the level, that the measurement should show; `None` if none was requested.
     pub asked: Option<f64>,
 }
 
 impl Findings {
-    /// Whether anything can be said about jumps: enough blocks, and enough points.
+    /// Whether anything can be said about jumps: there must be enough blocks and enough points.
     pub fn is_judged(&self) -> bool {
         self.early.is_none() && self.points.len() >= FEWEST_POINTS
     }
 
-    /// The smallest jump that would have been seen, where the measurement was to show smaller ones: those are open.
+    /// The smallest jump that would have been seen, if the measurement should show smaller ones: those remain open.
     pub fn open_below(&self) -> Option<f64> {
         self.detectable.zip(self.asked).filter(|(seen, asked)| seen > asked).map(|(seen, _)| seen)
     }
 }
 
-/// Fewer complete passes over all x than the measurement was to have at least.
+/// There are fewer complete passes over all x than the measurement requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Early {
     pub blocks: usize,
@@ -74,7 +76,7 @@ impl fmt::Display for Early {
 pub struct FactorPoint {
     /// The position in the run at which the visit began.
     pub order: f64,
-    /// Slower than the mean of the run by this share.
+    /// The share by which it is slower than the mean of the run.
     pub relative: f64,
     /// Standard error of `relative`.
     pub sd: f64,
@@ -84,36 +86,38 @@ pub struct FactorPoint {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     pub x: f64,
-    /// Repetitions that were used.
+    /// The number of repetitions that were used.
     pub count: usize,
-    /// Robust location of the repetitions, the common factor subtracted.
+    /// Robust location of the repetitions, after subtracting the common factor.
     pub center: f64,
-    /// Interval of the center at the asked confidence.
+    /// Interval of the center at the requested confidence.
     pub low: f64,
     pub high: f64,
     /// The fitted model at this x, without the terms of bad points.
     pub fit: f64,
-    /// This x, alone or with up to three neighbours, stands off the curve, which returns after it: a bad point, not a jump.
+    /// Whether this x, alone or with up to three neighbours, deviates from the curve, which returns after it: a bad
+    /// point, not a jump.
     pub off: bool,
 }
 
-/// A jump after `after`: the next x departs from the trend that held up to here.
+/// A jump after `after`: at the next x the curve leaves the trend that held up to `after`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jump {
     /// The most likely place.
     pub after: f64,
-    /// The jump is after one of the x from `after_low` to `after_high`; both are `after` where the data name the place to the point.
+    /// The jump is after one of the x from `after_low` to `after_high`; both are `after` if the data determine the
+    /// place exactly.
     pub after_low: f64,
     pub after_high: f64,
     /// Signed departure at the next x from the trend up to `after`, in the unit of y.
     pub size: f64,
     pub low: f64,
     pub high: f64,
-    /// `size` over the fit at `after`.
+    /// `size` divided by the fit at `after`.
     pub relative: f64,
-    /// Corrected for looking at every boundary of the series.
+    /// The p-value, corrected for looking at every boundary of the series.
     pub p_value: f64,
-    /// `None` where no clock was read beside the steps, so that nothing could tell.
+    /// `None` if no clock was read with the steps, so that nothing can be said.
     pub verdict: Option<Verdict>,
 }
 
@@ -123,7 +127,7 @@ impl Jump {
         if self.size < 0.0 { "down" } else { "up" }
     }
 
-    /// At a place and of a size that are certain; what a test does not ask about.
+    /// A jump with a certain place and size, for tests of other things.
     #[cfg(test)]
     pub(crate) fn planted(after: f64, size: f64, relative: f64) -> Self {
         let (low, high, verdict) = (size, size, Some(Verdict::Work));
@@ -131,8 +135,8 @@ impl Jump {
     }
 }
 
-/// A change of slope at `at` without a gap. The slopes, in units of y per unit of x, are those of the fitted curve with all its terms but steps
-/// and bad points, over up to sixteen points on each side.
+/// A change of slope at `at` without a gap. The slopes, in units of y per unit of x, are those of the fitted curve with
+/// all its terms except steps and bad points, over up to sixteen points on each side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kink {
     pub at: f64,
@@ -141,14 +145,15 @@ pub struct Kink {
     pub p_value: f64,
 }
 
-/// Jumps stand at multiples of `value`, more of them than would be expected by chance.
+/// More jumps are at multiples of `value` than expected by chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Period {
     pub value: f64,
     pub p_value: f64,
     /// The `after` of the jumps that the period explains.
     pub explains: Vec<f64>,
-    /// Its other places, where the neighbouring points do not show a jump: missing there, or too small to be seen.
+    /// Its other places, where the neighbouring points do not show a jump: it is missing there, or too small to be
+    /// seen.
     pub unconfirmed: Vec<f64>,
 }
 
@@ -164,11 +169,11 @@ pub struct Candidate {
 /// Why a boundary is not a jump. Sizes are in standard errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rejection {
-    /// Relative to the step time.
+    /// The size relative to the step time is too small.
     BelowSmallestJump {
         relative: f64,
     },
-    /// In units that the times are rounded to.
+    /// In units to which the times are rounded.
     Rounded {
         units: f64,
     },
@@ -176,31 +181,33 @@ pub enum Rejection {
         size: f64,
         needed: f64,
     },
-    /// The staircase that the other jumps belong to has no step here.
+    /// The staircase to which the other jumps belong has no step here.
     NoStepOfTheStaircase,
-    /// The staircase has a step here that the lines through its neighbours do not confirm.
+    /// The staircase has a step here, but the lines through its neighbours do not confirm it.
     OfThePeriodAlone {
         local: f64,
     },
-    /// There are too few good points on one side; if the step is one of a staircase, too few of the others are confirmed.
+    /// There are too few good points on one side; if the step belongs to a staircase, too few of its other steps are
+    /// confirmed.
     NearTheEnd,
-    /// An autoregressive process explains it as well.
+    /// An autoregressive process explains it equally well.
     CorrelatedErrors,
-    /// The curve returns after so many points: they were disturbed.
+    /// The curve returns after `points` points: they were disturbed.
     Returns {
         points: usize,
     },
-    /// A larger step so many points before it settles.
+    /// A larger step, `points` points before it, settles.
     Settles {
         points: usize,
     },
-    /// So many other changes nearby are about as large and no jumps either.
+    /// Several other changes nearby are about as large, and are not jumps either.
     Rough {
         count: usize,
     },
-    /// The curve changes as much from point to point as the step is large, so that its size rests on the shape of the curve.
+    /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
+    /// the curve.
     TooSteep,
-    /// The lines through its neighbours show less of it.
+    /// The lines through its neighbours show a smaller step.
     NotAmongNeighbours {
         local: f64,
     },
@@ -240,20 +247,20 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Whether the device did more work, or the same at a slower clock.
+/// Whether the device did more work, or the same work at a slower clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// There in seconds and in cycles.
+    /// The jump is there in seconds and in cycles.
     Work,
-    /// There in seconds, clearly absent in cycles.
+    /// The jump is there in seconds, but clearly absent in cycles.
     Clock,
-    /// Neither can be shown; the default.
+    /// Neither of the two can be shown; the default.
     #[default]
     Ambiguous,
 }
 
 impl Verdict {
-    /// The value in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
@@ -262,7 +269,7 @@ impl Verdict {
         }
     }
 
-    /// For people: whether the device did more.
+    /// Whether the device did more, in words for people.
     pub fn more_work(self) -> &'static str {
         match self {
             Self::Work => "yes",
@@ -272,31 +279,33 @@ impl Verdict {
     }
 }
 
-/// A remark on the data or the method that touches the result.
+/// A remark on the data or the method that affects the result.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
-    /// Values that were not finite and above zero.
+    /// Values that were not finite or not above zero.
     Dropped { count: usize },
-    /// Fewer distinct x than a jump can be judged on.
+    /// Too few distinct x to judge a jump.
     TooFewPoints { count: usize },
-    /// More distinct x than the method can take.
+    /// More distinct x than the method can handle.
     TooManyPoints { count: usize, most: usize },
     /// Values span too many orders of magnitude to be one curve.
     TooWide,
-    /// One value for each x: the noise is taken from neighbours.
+    /// There is one value for each x, so the noise is estimated from neighbours.
     NoRepetitions,
-    /// Visits in times in which the machine was slow were left out.
+    /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
-    /// Steps are disturbed upward, so the fastest step stands for a visit, or for several.
+    /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
     Disturbed(Summary),
-    /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
-    /// A step of a fixed reference beside each visit would pay if it cost less than the share `reference` of a visit.
+    /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run. A
+    /// step of a fixed reference with each visit would be worthwhile if it cost less than the share `reference` of a
+    /// visit.
     CommonFactor { low: f64, high: f64, reference: f64 },
-    /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was subtracted; `apart` are
-    /// those that stand out.
+    /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was
+    /// subtracted; `apart` has those that stand out.
     Nodes { count: usize, low: f64, high: f64, apart: Vec<Difference> },
-    /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
+    /// x and the order of measurement cannot be separated (the order follows x, or each x had one visit), so drift
+    /// looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
     OrderUnknown,

@@ -1,4 +1,4 @@
-//! What a detection is given: observations and settings.
+//! The input of a detection: observations and settings.
 
 /// Fewest distinct x on which a jump is judged.
 pub const FEWEST_POINTS: usize = 8;
@@ -10,36 +10,36 @@ pub struct Observation {
     pub y: f64,
     /// Position in the run.
     pub order: Option<f64>,
-    /// Pass over all x in which it was measured.
+    /// The pass over all x in which it was measured.
     pub block: Option<u32>,
-    /// Clock while it was measured.
+    /// The clock while it was measured.
     pub clock_hz: Option<f64>,
     /// The machine that measured it: its place among [`Settings::nodes`].
     pub node: Option<u32>,
 }
 
 impl Observation {
-    /// A value of which nothing more is known.
+    /// A value without further facts.
     pub fn new(x: f64, y: f64) -> Self {
         Self { x, y, order: None, block: None, clock_hz: None, node: None }
     }
 }
 
-/// How a detection is run.
+/// The settings of a detection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Probability that a jump is reported in a series without one.
     pub false_positive_rate: f64,
-    /// Of all intervals.
+    /// The confidence of all intervals.
     pub confidence: f64,
-    /// Bootstrap resamples for intervals, and most draws for the series' p-value.
+    /// The number of bootstrap resamples for intervals, and the most draws for the series' p-value.
     pub resamples: usize,
     pub seed: u64,
     /// Jumps smaller than this share of the level are not reported.
     pub smallest_jump: f64,
     /// The names of the machines, where several measured a series.
     pub nodes: Vec<String>,
-    /// What the machine counts in: numbers that a period may have to do with.
+    /// Numbers of the hardware that a period may be related to.
     pub hardware: HardwareNumbers,
 }
 
@@ -57,7 +57,7 @@ impl Default for Settings {
     }
 }
 
-/// What a machine counts in. `None` where it is not known.
+/// Numbers of a machine's hardware. `None` where one is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HardwareNumbers {
     /// Streaming multiprocessors of the GPU.

@@ -1,4 +1,4 @@
-//! What the machines add that measured a series together, and which of them is worth a name.
+//! What each of the machines that measured a series adds to it, and which machines should be named.
 
 use std::fmt;
 
@@ -8,30 +8,31 @@ pub struct NodeEffect {
     pub name: String,
     /// Its visits, or steps where visits are not known.
     pub visits: usize,
-    /// Slower than the middle of all machines by this share; negative where it is faster.
+    /// The share by which it is slower than the middle of all machines; negative if it is faster.
     pub relative: f64,
     /// Two standard errors below and above.
     pub low: f64,
     pub high: f64,
 }
 
-/// A machine that is slower or faster than the others by more than machines of one kind usually are, and surely so.
+/// A machine that is significantly slower or faster than the others, by more than machines of one kind usually differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     pub name: String,
-    /// The machine that it is compared with; `None` for the middle of all of them.
+    /// The machine with which it is compared; `None` for the middle of all machines.
     pub than: Option<String>,
-    /// Slower by this share; negative where it is faster.
+    /// The share by which it is slower; negative if it is faster.
     pub relative: f64,
     /// Two standard errors below and above.
     pub low: f64,
     pub high: f64,
 }
 
-/// Least difference that is worth a name: machines of one kind differ by a percent or two.
+/// The least difference for which a machine is named: machines of one kind differ by a percent or two.
 const WORTH: f64 = 0.02;
 
-/// The machines that stand out, by how far. Of two the slower one is compared with the other: neither of them is the middle.
+/// The machines that stand out, with their differences. If there are two, the slower one is compared with the other,
+/// since neither is the middle.
 pub fn differences(machines: &[NodeEffect]) -> Vec<Difference> {
     let mut found: Vec<Difference> = match machines {
         [one, two] => vec![if one.relative < two.relative { between(two, one) } else { between(one, two) }],

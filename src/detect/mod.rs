@@ -1,15 +1,15 @@
 //! Finds the x after which a measured curve jumps, and distinguishes jumps from bends, single bad points and drift.
 //!
-//! [`detect`] takes single measured steps (batch size, seconds, and where known the order, block and clock) and answers with
-//! jumps, their sizes, intervals and p-values, kinks, a period, bad points, and notes on what it could not exclude. It knows
-//! nothing of files or devices.
+//! [`detect`] takes single measured steps (batch size, seconds, and if known the order, block and clock) and returns
+//! jumps, their sizes, intervals and p-values, kinks, a period, bad points, and notes on what it could not exclude. It
+//! uses no files and no devices.
 //!
 //! A **jump after k** means: the value at the next x leaves the trend that held up to k. Its size is the signed departure at
 //! the next x from that trend.
 //!
 //! ```
 //! use batchstep::detect::{Observation, Settings, detect};
-//! // Four repetitions at each batch size; half a millisecond more after 16.
+//! // Four repetitions at each batch size; steps take half a millisecond more after 16.
 //! let wobble = [1.001, 0.999, 1.0005, 0.9995];
 //! let steps: Vec<Observation> = (1..=40)
 //!     .flat_map(|b| wobble.map(|w| (f64::from(b), w * (5e-3 + 1e-4 * f64::from(b) + if b > 16 { 5e-4 } else { 0.0 }))))
@@ -23,15 +23,20 @@
 //!
 //! # Rooms
 //!
-//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). Formulas, references and calibration: `docs/method.md`.
+//! The rooms in the order in which they run; each uses only the rooms above it (`tests/detect_order.rs`). For formulas,
+//! references and calibration see `docs/method.md`.
 //!
-//! - `prepare`: observations grouped by x and visit, less what all x share over the run, reduced to one value and one error for each x.
-//! - `model`: the terms that a curve may consist of, their weighted fit, what every change of one term would bring, and what the points
-//!   around a boundary show by themselves.
-//! - `search`: the terms of least description length, by single changes from exact segmentations and whole staircases.
+//! - `prepare`: observations are grouped by x and visit, freed of the factor that all x share over the run, and reduced
+//!   to one value and one error for each x.
+//! - `model`: the terms that a curve may consist of, their weighted fit, the gain of every change of one term, and what
+//!   the points around a boundary show by themselves.
+//! - `search`: finds the terms of least description length by single changes, starting from exact segmentations and
+//!   whole staircases.
 //! - `verify`: the conditions that a jump has to meet (`examination`), p-values, and the smallest jump that would have been found.
-//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: methods of others.
-//! - `explain`: all of the above in order. `windows`: the same above 200 points, in time proportional to their number.
+//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: other
+//!   methods, for comparison.
+//! - `explain`: all of the above in order. `windows`: the same for more than 200 points, in time proportional to their
+//!   number.
 
 pub mod baseline;
 mod explain;
@@ -53,9 +58,10 @@ pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
 use prepare::prepared::Prepared;
+pub(crate) use prepare::visits::{by_visit, every_visit};
 use prepare::{factor, nodes, unfitted};
 
-/// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.
+/// Finds the jumps, kinks and the period of one series. Never panics; the notes say what could not be used.
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
@@ -81,7 +87,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut undisturbed = factor::without(&prepared);
     if let Some(nodes) = &nodes {
         nodes.reduce(&prepared, &undisturbed.log, &mut undisturbed.reduced);
-        // What is drawn with replacement, for the intervals of sizes, is what is independent: machines.
+        // For the intervals of sizes, the independent units are drawn with replacement: the machines.
         prepared.block = prepared.node.take();
     }
     findings.notes.extend(undisturbed.note.clone());
@@ -105,7 +111,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
 }
 
-/// The points of a series that is too early for more: nothing is searched in it.
+/// The points of a series with too little data for a search: nothing is searched in it.
 pub fn unsearched(observations: &[Observation], settings: &Settings, early: Early) -> Findings {
     let prepared = Prepared::new(observations);
     Findings {

@@ -1,17 +1,17 @@
-//! How well jumps were found, against a known truth.
+//! How well jumps were found, compared with a known truth.
 
 /// Counts over one or more series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Jumps found where there is one.
+    /// True jumps that were found.
     pub found: usize,
-    /// Jumps claimed where there is none.
+    /// Jumps that were claimed where there is none.
     pub invented: usize,
     /// Jumps that were missed.
     pub missed: usize,
 }
 
-/// The values of "after" that are right for one jump, both included.
+/// The range of values of "after" that are right for one jump, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     pub first: f64,
@@ -19,7 +19,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// How far a claim is from it; 0 within.
+    /// The distance of a claim from the range; 0 within it.
     pub fn distance(&self, claim: f64) -> f64 {
         (self.first - claim).max(claim - self.last).max(0.0)
     }
@@ -38,8 +38,8 @@ impl Score {
         Self::of_places(claimed, &places, tolerance)
     }
 
-    /// The same for jumps of which several places are equally right. What else is claimed within the places of a jump that
-    /// was found counts as that jump.
+    /// [`Score::of`] for jumps for which several places are equally right. Further claims within the places of a found
+    /// jump count as that jump.
     pub fn of_places(claimed: &[f64], places: &[Place], tolerance: f64) -> Self {
         let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
         for (i, claim) in claimed.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Score {
         Self { found, invented, missed: places.len() - found }
     }
 
-    /// Both counts together.
+    /// The sum of both counts.
     pub fn plus(self, other: Self) -> Self {
         Self {
             found: self.found + other.found,
@@ -116,7 +116,7 @@ mod tests {
     fn any_place_of_a_jump_is_right_once() {
         let places = [Place { first: 9.0, last: 11.0 }, Place { first: 20.0, last: 20.0 }];
         assert_eq!(Score::of_places(&[10.0, 20.0], &places, 0.0), Score { found: 2, invented: 0, missed: 0 });
-        // The second claim within 9 to 11 is the same jump; 12 is none at tolerance 0.
+        // The second claim within 9 to 11 is the same jump; 12 is wrong at tolerance 0.
         assert_eq!(Score::of_places(&[9.0, 11.0, 12.0], &places, 0.0), Score { found: 1, invented: 1, missed: 1 });
         assert_eq!(Score::of_places(&[12.0, 21.0], &places, 1.0), Score { found: 2, invented: 0, missed: 0 });
     }

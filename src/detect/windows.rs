@@ -1,7 +1,9 @@
-//! Long series, in windows that overlap: what happens at one x depends on its neighbours, not on points hundreds away.
+//! Explains long series in overlapping windows: the result at one x depends on its neighbours, not on points hundreds
+//! away.
 //!
-//! Each window is explained by itself ([`super::explain`]), at its share of the false-positive rate. Of two windows, each answers for the
-//! points on its side of a place in the overlap where both find the same. Cost: proportional to the number of windows.
+//! Each window is explained separately ([`super::explain`]), at its share of the false-positive rate. Two neighbouring
+//! windows are divided at a place in their overlap where both find the same; each supplies the results on its side.
+//! Cost: proportional to the number of windows.
 
 use std::ops::Range;
 
@@ -13,23 +15,23 @@ use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 
-/// Points of the longest series that is explained as a whole.
+/// The most points of a series that is explained as a whole.
 const LONGEST: usize = 200;
-/// Points of a window, and from the start of one to that of the next: then half of a window has 32 points more on each side.
+/// Window length and stride, in points: with these, each half window has 32 further points on each side.
 const WINDOW: usize = 128;
 const STRIDE: usize = 64;
-/// Points at the ends of an overlap in which only one of the windows is believed.
+/// Points at the ends of an overlap where only one of the windows is used.
 const MARGIN: usize = 16;
-/// Points on each side of the place between two windows over which they should agree.
+/// Points on each side of the division between two windows over which they should agree.
 const AROUND: usize = 6;
 
-/// A window and what was found in it.
+/// A window and its findings.
 struct Window {
     range: Range<usize>,
     findings: Findings,
 }
 
-/// A series, and what its windows are cut from.
+/// A series, and the data from which its windows are cut.
 struct Source<'a> {
     series: &'a Prepared,
     undisturbed: &'a Undisturbed,
@@ -37,7 +39,7 @@ struct Source<'a> {
     settings: &'a Settings,
 }
 
-/// Points, jumps, kinks, period, rejected candidates and the notes of the fit.
+/// Finds points, jumps, kinks, period, rejected candidates and the notes of the fit.
 pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
     let n = series.x.len();
@@ -45,7 +47,7 @@ pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: 
 }
 
 impl Source<'_> {
-    /// What is found among some of the distinct x.
+    /// The findings among some of the distinct x.
     fn explained(&self, range: Range<usize>, settings: &Settings) -> Findings {
         let part = self.series.part(&range);
         let mut findings = explain::explain(&part, &self.undisturbed.part(self.series, &range), settings);
@@ -55,7 +57,7 @@ impl Source<'_> {
         findings
     }
 
-    /// What is found among all x, of which there are more than a window holds.
+    /// The findings among all x, if there are more than one window holds.
     fn in_windows(&self) -> Findings {
         let last = self.series.x.len() - WINDOW;
         let count = last.div_ceil(STRIDE) + 1;
@@ -72,7 +74,7 @@ impl Source<'_> {
     }
 }
 
-/// What each window found among those of `x` that it answers for.
+/// The findings of each window among those of `x` for which it is responsible.
 fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
     let mut findings = Findings::default();
     let count = windows.len() as f64;
@@ -108,8 +110,8 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
     findings
 }
 
-/// The first position that `second` answers for: where the two agree on the jumps around, with none of them close, nearest to the middle of
-/// what they share.
+/// The first position for which `second` is responsible: where both agree on the jumps around it, with none close by,
+/// and as near as possible to the middle of their overlap.
 fn split(x: &[f64], first: &Window, second: &Window) -> usize {
     let (from, to) = (second.range.start, first.range.end);
     let places = |window: &Window| -> Vec<usize> {
@@ -173,7 +175,8 @@ mod tests {
         assert!(jumps > 150 && unlike.len() <= 2, "{jumps} jumps, {unlike:?}");
     }
 
-    /// The error of single values is their scatter over the whole series; in a window that is thirty times as rough it must not count twice.
+    /// The error of single values is their scatter over the whole series; in a window that is thirty times rougher it
+    /// must not count twice.
     #[test]
     fn a_rough_stretch_of_single_values_does_not_hide_its_own_jumps() {
         let mut found = 0;

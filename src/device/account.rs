@@ -3,12 +3,13 @@
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
-/// Names of a person.
+/// A person's account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// `ada`.
     pub user: String,
-    /// `Ada Lovelace`; empty where the database has none. By custom the field goes on with a room and telephones, after commas.
+    /// `Ada Lovelace`; empty where the database has none. By custom a room and telephone numbers follow in this field,
+    /// after commas.
     pub full_name: String,
     /// `/home/ada`.
     pub home: String,
@@ -18,9 +19,9 @@ pub struct Account {
 pub fn account() -> Option<Account> {
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
     let mut found = std::ptr::null_mut();
-    // Larger than any entry; where one does not fit, it is not known.
+    // Larger than any usual entry; an entry that does not fit counts as unknown.
     let mut buffer = vec![0; 1 << 16];
-    // SAFETY: the entry and the buffer live as long as the call, and the buffer has the length that is said.
+    // SAFETY: the entry and the buffer live as long as the call, and the buffer has the given length.
     let answer = unsafe {
         libc::getpwuid_r(libc::geteuid(), entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found)
     };

@@ -1,8 +1,8 @@
 //! How much of the machine the process may use: CPUs by affinity, processor time and memory by control group.
 //!
 //! Sources: `/proc/self/status` (`Cpus_allowed_list`); `/proc/self/cgroup`, then `cpu.max`, `memory.max` and `cpu.stat` of
-//! control groups 2, or `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `memory.limit_in_bytes` and `cpu.stat` of version 1. The
-//! tightest limit on the way up to the root holds.
+//! control groups 2, or `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `memory.limit_in_bytes` and `cpu.stat` of version 1.
+//! The tightest limit on the way up to the root applies.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ pub struct ResourceLimits {
     pub cpus: Vec<usize>,
     /// Processor seconds per second; `None`: no quota.
     pub quota_cores: Option<f64>,
-    /// Bytes; `None`: no limit but the machine's.
+    /// Bytes; `None`: only the machine's own limit.
     pub memory_limit_bytes: Option<u64>,
 }
 
 impl ResourceLimits {
-    /// What holds for this process now.
+    /// The limits of this process now.
     pub fn read(root: &FilesystemRoot) -> Self {
         let groups = Groups::of_process(root);
         Self {
@@ -45,7 +45,7 @@ fn allowed_cpus(root: &FilesystemRoot) -> Vec<usize> {
     field(&status, "Cpus_allowed_list").map(list).unwrap_or_default()
 }
 
-/// The numbers of a kernel list: `0-2,8` is 0, 1, 2, 8. Parts that are no numbers are left out.
+/// The numbers of a kernel list: `0-2,8` is 0, 1, 2, 8. Parts that are not numbers are left out.
 pub(crate) fn list(text: &str) -> Vec<usize> {
     // No machine has more CPUs than this; a range beyond it is damage, not a fact.
     const MOST: usize = 1 << 16;

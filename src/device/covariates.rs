@@ -1,8 +1,8 @@
-//! What the hardware said beside one visit.
+//! The hardware's readings at one visit.
 
 use serde::{Deserialize, Serialize};
 
-/// One reading, in SI units. `None`: could not be read, which is never written as 0.
+/// One reading, in SI units. `None`: could not be read; this is never written as 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Covariates {
     /// PCIe lanes in use now. Unlike the generation, it stays when the link idles.
@@ -20,13 +20,13 @@ pub struct Covariates {
     pub sm_clock_hz: Option<f64>,
     /// Clock of the GPU's memory.
     pub memory_clock_hz: Option<f64>,
-    /// Mean clock of the processor cores that the process may use; `None` beside a GPU.
+    /// Mean clock of the processor cores that the process may use; `None` for a GPU.
     pub cpu_clock_hz: Option<f64>,
     /// Why the clock is below its maximum: names joined by `|`, or `none`; see [`super::throttle`].
     pub throttle_reasons: Option<String>,
     pub temperature_c: Option<f64>,
     pub power_w: Option<f64>,
-    /// A counter that only grows, with a zero of its own: differences between two readings mean something.
+    /// A counter that only grows, from an arbitrary zero: only differences between two readings are meaningful.
     pub energy_j: Option<f64>,
     /// GPU: memory in use on the device, by all processes. CPU: resident memory of this process.
     pub memory_used_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! What the processor is: model, cores, caches, instructions, and the settings that move its clock.
+//! The facts about the processor: model, cores, caches, instructions, and the settings that change its clock.
 //!
 //! Sources: `/proc/cpuinfo`; `/sys/devices/system/cpu/cpu*/{topology,cache,cpufreq}`; turbo from
 //! `intel_pstate/no_turbo` or `cpufreq/boost` beside them.
@@ -12,7 +12,7 @@ use super::cgroup::list;
 use super::root::{FilesystemRoot, field, name_of};
 use super::sysfs;
 
-/// Where the kernel keeps what it knows of the processors.
+/// Where the kernel describes the processors.
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu";
 
 /// The processor's facts.
@@ -29,7 +29,7 @@ pub struct CpuFacts {
     /// The range of the clock, from cpufreq.
     pub clock_min_hz: Option<f64>,
     pub clock_max_hz: Option<f64>,
-    /// `performance`, `powersave`, `schedutil`; of the first core.
+    /// `performance`, `powersave`, `schedutil`; for the first core.
     pub governor: Option<String>,
     /// `intel_pstate`, `acpi-cpufreq`, `amd-pstate-epp`.
     pub frequency_driver: Option<String>,
@@ -39,7 +39,7 @@ pub struct CpuFacts {
     pub avx512f: bool,
     /// True inside a virtual machine: the host controls the clocks and often does not report them.
     pub hypervisor: bool,
-    /// Of the first core.
+    /// The caches of the first core.
     pub caches: Vec<Cache>,
 }
 
@@ -55,7 +55,7 @@ pub struct Cache {
 }
 
 impl CpuFacts {
-    /// What this machine says of its processor.
+    /// Reads what this machine reports about its processor.
     pub fn read(root: &FilesystemRoot) -> Self {
         let info = root.text("/proc/cpuinfo").unwrap_or_default();
         let flags: BTreeSet<&str> =

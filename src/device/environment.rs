@@ -1,7 +1,7 @@
-//! What a run happened on: the content of `environment.json`.
+//! The environment of a run: the content of `environment.json`.
 //!
-//! Enough to judge a result years later, and nothing that names a person or a place: no host name, no user, no serial
-//! numbers, and `~` in place of the home folder.
+//! Enough to judge a result years later, but nothing that identifies a person or a place: no host name, no user, no
+//! serial numbers, and `~` instead of the home folder.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ pub struct Environment {
     pub os: Option<String>,
     /// `/proc/sys/kernel/osrelease`.
     pub kernel: Option<String>,
-    /// `docker`, `podman`, `kubernetes`, ...; `None`: no container that shows itself.
+    /// `docker`, `podman`, `kubernetes`, ...; `None`: no recognisable container.
     pub container: Option<String>,
     pub cpu: CpuFacts,
     /// The mean clock of the allowed cores at the start.
@@ -46,7 +46,7 @@ pub struct Environment {
     pub counters: Counters,
     pub driver: DriverFacts,
     pub gpus: Vec<GpuFacts>,
-    /// The CUDA libraries; empty on a machine without an NVIDIA GPU or driver, where nobody searched for them.
+    /// The CUDA libraries; empty on a machine without an NVIDIA GPU or driver, where they are not searched for.
     pub libraries: Vec<LibraryReport>,
     pub drives: Vec<PciDevice>,
 }
@@ -68,7 +68,7 @@ pub fn environment() -> Environment {
 }
 
 impl Environment {
-    /// What the files under `root` say; neither NVML, nor the counters, nor the libraries are asked.
+    /// Reads only the files under `root`; NVML, the counters and the libraries are not queried.
     pub fn read(root: &FilesystemRoot) -> Self {
         let limits = ResourceLimits::read(root);
         Self {
@@ -93,7 +93,7 @@ impl Environment {
     }
 }
 
-/// What distinguishes this machine from others without naming it: a number from its host name, `node-3f2a91c0`.
+/// An identifier of this machine that does not reveal its name: a number from its host name, `node-3f2a91c0`.
 pub fn node() -> String {
     let name = FilesystemRoot::system().text("/proc/sys/kernel/hostname").unwrap_or_default();
     // Fowler, Noll & Vo's hash, FNV-1a of 32 bits.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::device::root::tests::planted;
 
-    // Seconds from GNU date: `date -u -d 2024-02-29T23:59:59 +%s`, and so on.
+    // Seconds since 1970 from GNU date: `date -u -d 2024-02-29T23:59:59 +%s`, and so on.
     #[test]
     fn a_time_is_written_as_rfc_3339() {
         let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));

@@ -54,13 +54,13 @@ impl Fake {
         self
     }
 
-    /// Then is as before, but slower and for a reason.
+    /// Then gives the same reading, but slower and with a reason.
     pub fn then_throttled(self, sm_clock_hz: f64, reasons: &str) -> Self {
         let before = self.script.back().map(|entry| entry.0.clone()).unwrap_or_default();
         self.then(Covariates { sm_clock_hz: Some(sm_clock_hz), throttle_reasons: Some(reasons.into()), ..before })
     }
 
-    /// Then can no longer be read, and says why of each of its quantities.
+    /// Then can no longer be read, and gives the reason for each of its quantities.
     pub fn then_vanished(mut self, why: &str) -> Self {
         self.script.push_back((Covariates::default(), Some(why.into())));
         self
@@ -72,7 +72,7 @@ impl Fake {
     }
 }
 
-/// What a GPU's readings are called.
+/// The names of a GPU's readings.
 const QUANTITIES: [&str; 6] = [
     "the PCIe link",
     "the SM clock",

@@ -1,10 +1,11 @@
-//! How much memory a process may still take, so that what does not fit is refused and never killed.
+//! How much memory a process may still take, so that a workload that does not fit is refused before the system kills
+//! the process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The bytes that this process may still take: what the machine has left, or its control groups, whichever is less. `None` where
-/// the system does not say.
+/// The bytes that this process may still take: the free memory of the machine or the room in its control groups,
+/// whichever is less. `None` if the system does not report it.
 pub fn bytes() -> Option<u64> {
     at(Path::new("/"))
 }
@@ -17,14 +18,15 @@ fn at(root: &Path) -> Option<u64> {
     Some(rooms.fold(machine, u64::min))
 }
 
-/// `MemAvailable`, in bytes: what can be had without swapping.
+/// `MemAvailable`, in bytes: memory available without swapping.
 fn meminfo(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The least room in a control group and those above it; `line` is one of `/proc/self/cgroup`, `0::/a/b` in version 2 and
-/// `4:memory:/a/b` in version 1. A group's own path may not be visible in a container, so those above count as well.
+/// The least room in a control group and its ancestors. `line` is a line of `/proc/self/cgroup`: `0::/a/b` in version 2
+/// and `4:memory:/a/b` in version 1. A group's own path may not be visible in a container, so its ancestors count as
+/// well.
 fn group_room(root: &Path, line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
@@ -40,7 +42,8 @@ fn group_room(root: &Path, line: &str) -> Option<u64> {
     upwards.filter_map(|folder| folder_room(&folder, names)).min()
 }
 
-/// The limit less what is used, but for file pages that nobody has used for a while: those go when memory gets short.
+/// The limit minus the memory in use. File pages that have not been used for a while do not count: the system frees
+/// them when memory gets short.
 fn folder_room(folder: &Path, [limit, usage, inactive]: [&str; 3]) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let (limit, usage) = (number(limit)?, number(usage)?);

@@ -1,4 +1,4 @@
-//! The processor as a device: clock, temperature, energy and throttling beside each visit of a CPU engine.
+//! The processor as a device: clock, temperature, energy and throttling at each visit of a CPU engine.
 //!
 //! Sources: clock from `cpufreq/scaling_cur_freq` (kHz), else `cpu MHz` of `/proc/cpuinfo`; temperature from
 //! `/sys/class/hwmon` (coretemp, k10temp, zenpower), else `/sys/class/thermal`; energy from RAPL,
@@ -15,7 +15,7 @@ use super::throttle;
 use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
 
-/// Asking one core for its clock can cost the kernel an interrupt to it; a sample of the cores gives the same mean.
+/// Reading a core's clock can make the kernel interrupt that core; a sample of the cores gives the same mean.
 const CORES_ASKED: usize = 16;
 
 /// Sensors of the processor by the names of their drivers: Intel, AMD, AMD (out of root), ARM boards.
@@ -29,7 +29,7 @@ pub struct Host {
     facts: CpuFacts,
     cores: Vec<usize>,
     rapl: Rapl,
-    /// Counts at the reading before: of the package's thermal throttling, of the quota's stops.
+    /// The counts of the previous reading: the package's thermal throttling, and the stops by the quota.
     throttled: (Option<u64>, Option<u64>),
     warnings: Warnings,
 }
@@ -142,7 +142,7 @@ mod tests {
             ("proc/self/status", "VmRSS:\t 2048 kB\nCpus_allowed_list:\t0-1\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n"),
             ("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n"),
-            // Not ours: the process may not run there.
+            // Not counted: the process may not run on this core.
             ("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "9000000\n"),
             ("sys/class/hwmon/hwmon0/name", "nvme\n"),
             ("sys/class/hwmon/hwmon0/temp1_input", "90000\n"),

@@ -1,30 +1,32 @@
-//! Which Python runs PyTorch, and how it is started: it imports nothing from the working folder, which may be a stranger's.
+//! Which Python runs PyTorch, and how it is started: it imports nothing from the working folder, which may belong to
+//! someone else.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names the Python in place of the one on the `PATH`.
+/// Names a Python to use instead of the one on the `PATH`.
 pub const VARIABLE: &str = "BATCHSTEP_PYTHON";
 
-/// Runs before the first import that reads a file: `python -c` puts the working folder first, where anything may be called json.py.
+/// Runs before the first import that reads a file: `python -c` searches the working folder first, which may hold a file
+/// named json.py.
 const PRELUDE: &str = "import sys\nsys.path[:] = [path for path in sys.path if path[:1] == '/']\n";
-/// Lists of folders that Python, and what it starts, take code from.
+/// Environment variables with lists of folders from which Python and its child processes load code.
 const LISTS: [&str; 6] =
     ["PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PATH", "LD_LIBRARY_PATH"];
 
-/// The command that runs `program`, a text, with that Python. The working folder, and folders that are relative to it, are left out of all that
-/// it takes code from.
+/// The command that runs `program`, a text, with that Python. It loads no code from the working folder or from relative
+/// folders.
 pub fn command(interpreter: &Path, program: &str) -> Command {
     let mut command = Command::new(interpreter);
     command.arg("-c").arg(format!("{PRELUDE}{program}"));
-    // From 3.11 on the same as the prelude does, and for the processes that it starts too.
+    // From 3.11 on this does the same as the prelude, also for child processes.
     command.env("PYTHONSAFEPATH", "1");
     let here = env::current_dir().ok();
     for name in LISTS {
         let Some(list) = env::var_os(name) else { continue };
-        // A program or a library that lies here was installed here; a module can be any file.
+        // A program or a library in the working folder was installed there; a module can be any file.
         let unwanted = here.as_deref().filter(|_| name == "PYTHONPATH");
         let kept = without_relative(&list, unwanted);
         match kept.is_empty() {
@@ -36,16 +38,16 @@ pub fn command(interpreter: &Path, program: &str) -> Command {
     command
 }
 
-/// The absolute folders of a list, but for `unwanted`. An empty one means the working folder.
+/// The absolute folders of a list, except `unwanted`. An empty entry means the working folder.
 fn without_relative(list: &OsStr, unwanted: Option<&Path>) -> OsString {
     let is_unwanted = |folder: &Path| unwanted.is_some_and(|here| folder.canonicalize().is_ok_and(|it| it == here));
     let kept = env::split_paths(list).filter(|folder| folder.is_absolute() && !is_unwanted(folder));
-    // They come from such a list.
+    // They come from such a list, so joining them cannot fail.
     env::join_paths(kept).unwrap_or_default()
 }
 
-/// The Python that is asked for packages and runs PyTorch: the one that `BATCHSTEP_PYTHON` names, else `python3` on the
-/// `PATH`, else that of the active virtual environment. It need not exist; starting it then fails with a message.
+/// The Python that lists packages and runs PyTorch: the one that `BATCHSTEP_PYTHON` names, else `python3` on the
+/// `PATH`, else the one of the active virtual environment. It need not exist; starting it then fails with a message.
 pub fn interpreter() -> PathBuf {
     choose(env::var_os(VARIABLE).as_deref(), env::var_os("PATH").as_deref(), env::var_os("VIRTUAL_ENV").as_deref())
 }
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(without_relative(here.as_os_str(), None), here, "of programs and libraries an absolute one stays");
     }
 
-    /// This test, started again in a folder of strangers' modules, starts Python.
+    /// This test starts itself again in a folder with foreign modules and starts Python there.
     #[test]
     fn nothing_is_imported_from_the_working_folder() {
         const NAME: &str = "device::interpreter::tests::nothing_is_imported_from_the_working_folder";

@@ -10,7 +10,7 @@ use super::root::{FilesystemRoot, field, kilobytes};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub total_bytes: Option<u64>,
-    /// What a new process could have without pushing others to the swap.
+    /// The memory that a new process could take without swapping others out.
     pub available_bytes: Option<u64>,
     pub swap_bytes: Option<u64>,
 }

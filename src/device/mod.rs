@@ -1,4 +1,4 @@
-//! What the hardware says: the covariates beside each visit, the facts of the environment, and `batchstep doctor`.
+//! What the hardware reports: the covariates of each visit, the facts of the environment, and `batchstep doctor`.
 //!
 //! A reading never fails. What cannot be read is `None`, the first failure of each kind becomes a warning, and the
 //! measurement goes on: a run on a machine without sensors is worth less, not nothing. All values are SI.
@@ -40,20 +40,20 @@ pub use environment::{Environment, environment};
 use root::FilesystemRoot;
 use selector::Selector;
 
-/// What is read beside each visit.
+/// The device whose readings accompany each visit.
 pub trait Device: Send {
     /// One reading; to be taken outside the timed region (0.08 ms on a two-core virtual machine, debug build).
     fn read(&mut self) -> Covariates;
 
-    /// What the device is.
+    /// The facts about the device.
     fn facts(&self) -> Facts;
 
-    /// The warnings since the last call: the first failure of each kind of reading. On a machine without some sensor
-    /// that is the normal state, and no reason to doubt the step times.
+    /// The warnings since the last call: the first failure of each kind of reading. A machine without some sensor is
+    /// normal, and no reason to doubt the step times.
     fn warnings(&mut self) -> Vec<String>;
 }
 
-/// What a device is.
+/// The facts about a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// `cpu`, or a GPU's address on the bus.
@@ -63,7 +63,7 @@ pub struct Facts {
     pub gpu: Option<nvml::GpuFacts>,
 }
 
-/// Opens a device of this machine. That never fails: a GPU that cannot be found gives readings of `None` and a warning.
+/// Opens a device of this machine. This never fails: a GPU that cannot be found gives readings of `None` and a warning.
 pub fn open(selector: &Selector) -> Box<dyn Device> {
     match selector {
         Selector::Cpu => Box::new(host::Host::open(FilesystemRoot::system())),

@@ -1,7 +1,7 @@
-//! What the nearest Python knows: where its packages lie, and which PyTorch it has.
+//! The nearest Python: where its packages are, and which PyTorch it has.
 //!
 //! Python itself is asked, since environments hide behind links, shims and path files that only it resolves. PyTorch is
-//! not imported, which takes seconds; its own `version.py` is run alone.
+//! not imported, which would take seconds; only its `version.py` is run.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::child::{self, Failure};
 use crate::device::interpreter::{command, interpreter};
 
-/// Longer than a first start from a cold disk or a network's takes: an answer that comes too late is a PyTorch, and CUDA libraries,
-/// that are not found. A Python that is there and hangs is rare. (A warm start behind a shim took 0.4 s.)
+/// Longer than a first start from a cold disk or a network drive: if the answer came too late, an existing PyTorch and
+/// CUDA libraries would not be found. A Python that hangs is rare. (A warm start behind a shim took 0.4 s.)
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer, of which a list of folders is the most.
+/// The most bytes of an answer, which is mostly a list of folders.
 const LONGEST_ANSWER: usize = 1 << 20;
 
 /// Prints one line of JSON. `find_spec` of a top-level package finds it without importing it.
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A program of that shell text, in a folder that vanishes with the guard.
+    /// A program with that shell text, in a folder that is removed with the guard.
     fn program(text: &str) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("python3");
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// As on a cold disk, where a first start took longer than the 1.5 s that were once waited.
+    /// As on a cold disk, where a first start took longer than an earlier limit of 1.5 s.
     #[test]
     fn a_python_that_is_slow_is_waited_for() {
         let (_guard, slow) = program(

@@ -1,4 +1,4 @@
-//! The energy that the processor packages took, from Intel's and AMD's running average power limit (RAPL) counters.
+//! The energy that the processor packages consumed, from Intel's and AMD's running average power limit (RAPL) counters.
 //!
 //! Source: `/sys/class/powercap/intel-rapl:<n>/energy_uj` in microjoules, which wraps at `max_energy_range_uj`
 //! (Documentation/power/powercap/powercap.rst of Linux). Since CVE-2020-8694 only root may read it on most machines.
@@ -23,7 +23,7 @@ struct Package {
     last_uj: u64,
 }
 
-/// The packages' energy since they were opened, and their mean power since the reading before.
+/// The packages' energy since they were opened, and their mean power since the previous reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Energy {
     pub total_j: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Energy {
 }
 
 impl Rapl {
-    /// Finds the packages; nothing where there are none, or none may be read.
+    /// Finds the packages; empty if there are none or none is readable.
     pub(crate) fn open(root: &FilesystemRoot) -> Self {
         // `intel-rapl:0` is a package; `intel-rapl:0:0` is a part of it and would be counted twice.
         let is_package = |name: &str| name.strip_prefix("intel-rapl:").is_some_and(|rest| rest.parse::<u32>().is_ok());
@@ -77,7 +77,7 @@ impl Rapl {
     }
 }
 
-/// How far a counter rose that goes back to 0 after `range`.
+/// The increase of a counter that returns to 0 after `range`.
 fn risen(before: u64, now: u64, range: u64) -> u64 {
     if now >= before { now - before } else { range.saturating_sub(before) + now }
 }
@@ -108,7 +108,8 @@ mod tests {
         let energy = rapl.read(&root).unwrap();
         assert!((energy.total_j - 7.0).abs() < 1e-12);
         assert!(energy.power_w.is_some_and(|watts| watts > 0.0));
-        // An unreadable package makes no sum, and the energy meanwhile is counted once it is back.
+        // With an unreadable package there is no sum; the energy of that time is counted when the package is readable
+        // again.
         fs::remove_file(guard.path().join(counter)).unwrap();
         assert_eq!(rapl.read(&root), None);
         fs::write(guard.path().join(counter), "2500000\n").unwrap();

@@ -81,7 +81,7 @@ pub(crate) fn kilobytes(value: &str) -> Option<u64> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A root of the given files in a folder that vanishes with the returned guard.
+    /// A root with the given files, in a folder that is removed with the returned guard.
     pub(crate) fn planted(files: &[(&str, &str)]) -> (tempfile::TempDir, FilesystemRoot) {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {

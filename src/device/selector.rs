@@ -1,4 +1,4 @@
-//! Which device readings are taken beside.
+//! The device of which readings are taken.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Selector {
 
 /// A GPU's address on the PCI bus, as sysfs writes it: `0000:3b:00.0`.
 ///
-/// It is the only name by which CUDA, NVML and the kernel mean the same GPU: CUDA's ordinals follow speed (unless
+/// It is the only name that means the same GPU to CUDA, NVML and the kernel: CUDA's ordinals follow speed (unless
 /// `CUDA_DEVICE_ORDER=PCI_BUS_ID`) and `CUDA_VISIBLE_DEVICES`, NVML's indices follow the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusAddress(String);

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::root::{FilesystemRoot, name_of};
 use super::sysfs::{self, Link};
 
-/// A storage device, or what takes its place. `None`: the kernel does not say.
+/// A storage device, or what replaces it. `None`: the kernel does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// `nvme0n1`, `sda`, `vda`; of a file system without a device its type, such as `tmpfs` or `nfs4`.
+    /// `nvme0n1`, `sda`, `vda`; for a file system without a device, its type, such as `tmpfs` or `nfs4`.
     pub name: String,
     pub kind: Kind,
     pub model: Option<String>,
@@ -25,9 +25,10 @@ pub struct Storage {
     pub queue_requests: Option<u32>,
     /// Requests that the device itself takes at a time, where it says so (SCSI and SATA).
     pub queue_depth: Option<u32>,
-    /// The one in force.
+    /// The scheduler in force.
     pub scheduler: Option<String>,
-    /// Of the PCI device that it is, or hangs on; of a drive with several controllers where theirs are alike.
+    /// The link of the PCI device that it is or is attached to. For a drive with several controllers, their common
+    /// value, if they agree.
     pub link: Link,
     pub numa_node: Option<u32>,
     /// The addresses of the controllers of an NVMe drive that the kernel reaches through several of them; else empty.
@@ -48,7 +49,7 @@ pub enum Kind {
     Mmc,
     /// A virtual machine's disk.
     Virtual,
-    /// Another computer's, by a network file system.
+    /// Another computer's storage, through a network file system.
     Network,
     /// Memory: tmpfs.
     Memory,
@@ -73,7 +74,7 @@ impl Kind {
 }
 
 impl Storage {
-    /// Under `folder`, which exists.
+    /// The storage under `folder`, which must exist.
     pub fn under(root: &FilesystemRoot, folder: &Path) -> Self {
         let Ok(metadata) = folder.metadata() else { return Self::default() };
         let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
@@ -88,7 +89,7 @@ impl Storage {
             true => found.parent()?.to_path_buf(),
             false => found,
         };
-        // What a mapper or a software RAID lies on: the first of its devices.
+        // For a device mapper or a software RAID: the first of the devices below it.
         let below = root.entries(whole.join("slaves")).into_iter().next();
         let below = below.and_then(|slave| slave.canonicalize().ok());
         match below {
@@ -126,7 +127,7 @@ impl Storage {
         }
     }
 
-    /// Of a file system without a block device of its own: by its entry in the table of mounts.
+    /// For a file system without its own block device: from its entry in the table of mounts.
     fn mounted(root: &FilesystemRoot, folder: &Path) -> Self {
         let Some(text) = root.text("/proc/self/mountinfo") else { return Self::default() };
         let mounts = text.lines().filter_map(Mount::read).filter(|mount| folder.starts_with(&mount.point));
@@ -163,7 +164,7 @@ impl Storage {
     }
 }
 
-/// By the name, else by the buses that the path leads through.
+/// The kind, by the name, else by the buses in the path.
 fn kind(name: &str, device: &Path) -> Kind {
     let through = |prefix: &str| device.iter().any(|part| part.to_string_lossy().starts_with(prefix));
     let digits = |prefix: &str| {
@@ -184,8 +185,9 @@ fn kind(name: &str, device: &Path) -> Kind {
     }
 }
 
-/// A drive's folders behind its controllers, where it has several: its own is then below `/sys/devices/virtual/nvme-subsystem`, as
-/// `nvme-subsys1/nvme1n1`, beside links to the controllers `nvme1` and `nvme2`, which hold `nvme1c1n1` and `nvme1c2n1`.
+/// A drive's folders behind its controllers, if it has several: its own folder is then below
+/// `/sys/devices/virtual/nvme-subsystem`, as `nvme-subsys1/nvme1n1`, beside links to the controllers `nvme1` and
+/// `nvme2`, which hold `nvme1c1n1` and `nvme1c2n1`.
 fn ways(root: &FilesystemRoot, device: &Path) -> Vec<PathBuf> {
     let subsystem = device.parent().filter(|folder| name_of(folder).starts_with("nvme-subsys"));
     let (Some(subsystem), Some((drive, namespace))) = (subsystem, name_of(device).rsplit_once('n')) else {
@@ -201,13 +203,13 @@ fn ways(root: &FilesystemRoot, device: &Path) -> Vec<PathBuf> {
     controllers.flat_map(|controller| root.entries(controller).into_iter().filter(is_own)).collect()
 }
 
-/// What all of them say, where they say the same.
+/// The common value, if all are equal.
 fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }
 
-/// The NUMA node of the PCI device above, or as the NVMe driver says it of the controller.
+/// The NUMA node of the PCI device above, or the one that the NVMe driver reports for the controller.
 fn node(root: &FilesystemRoot, device: &Path) -> Option<u32> {
     let says = |folder: &Path| root.number::<i64>(folder.join("numa_node")).and_then(|node| u32::try_from(node).ok());
     pci_device(device).and_then(|pci| says(&pci)).or_else(|| says(device.parent()?))
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_nvme_drive_is_found_from_its_partition_with_its_link() {
-        // The layout of sysfs on an ordinary machine: the paths are those of Linux 6, the values the test's own.
+        // The layout of sysfs on an ordinary machine: the paths are those of Linux 6, the values are made up.
         let drive = "sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0/nvme0n1";
         let at = |file: &str| format!("{drive}/{file}");
         let files = [
@@ -297,7 +299,7 @@ mod tests {
         assert_eq!(several.numa_node, None);
         let one = Storage::numbered(&root, "259:3").expect("found");
         assert_eq!((one.numa_node, one.controllers.len(), one.queue_requests), (Some(1), 0, Some(1023)));
-        // With links, which the archive lacks: alike they are the drive's.
+        // With links, which the archive lacks: if they are alike, they are the drive's.
         let port = |address: &str, width: &str| {
             let folder = guard.path().join(format!("sys/devices/pci{}/{address}", &address[..7]));
             std::fs::write(folder.join("current_link_width"), width).expect("written");

@@ -49,7 +49,7 @@ pub struct PciDevice {
     /// `0000:3b:00.0`: domain, bus, device, function.
     pub address: String,
     pub link: Link,
-    /// The NUMA node it is attached to; `None` on a machine with one node, for which the kernel says -1.
+    /// The NUMA node to which it is attached; `None` on a machine with one node, where the kernel reports -1.
     pub numa_node: Option<u32>,
 }
 
@@ -123,8 +123,8 @@ pub(super) fn is_address(name: &str) -> bool {
 
 /// The link of the device in the folder `path`.
 pub(super) fn read_link(root: &FilesystemRoot, path: &Path) -> Link {
-    // 0 and 255 lanes are the kernel's way of saying that the register makes no sense (PCI_EXP_LNKSTA of a device that is
-    // off the bus, or not a PCIe device).
+    // With 0 and 255 lanes the kernel says that the register is meaningless (PCI_EXP_LNKSTA of a device that is off the
+    // bus, or not a PCIe device).
     let width = |file: &str| root.number::<u32>(path.join(file)).filter(|lanes| (1..=32).contains(lanes));
     let speed = |file: &str| root.text(path.join(file)).and_then(|text| generation(&text));
     Link {

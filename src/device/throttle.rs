@@ -1,18 +1,18 @@
 //! Why a clock is below its maximum, as stable names.
 //!
 //! A GPU's names follow the bits of `nvmlDeviceGetCurrentClocksEventReasons` (nvml.h, `nvmlClocksEventReason*`). A CPU
-//! has two of its own: [`CPU_THERMAL`] and [`CPU_QUOTA`].
+//! has two further names: [`CPU_THERMAL`] and [`CPU_QUOTA`].
 
 /// No reason at all.
 pub const NONE: &str = "none";
-/// The processor package throttled for heat since the reading before
+/// The processor package was throttled because of heat since the previous reading
 /// (`/sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count`).
 pub const CPU_THERMAL: &str = "cpu_thermal";
-/// The control group's processor quota stopped the process since the reading before (`nr_throttled` in `cpu.stat`).
+/// The control group's processor quota stopped the process since the previous reading (`nr_throttled` in `cpu.stat`).
 pub const CPU_QUOTA: &str = "cpu_quota";
 
-/// Bit, name, and whether the reason takes speed away from a step that would otherwise have had it. An idle GPU and
-/// clocks that a person set are states, not disturbances.
+/// Bit, name, and whether the reason slows a step down. An idle GPU and clocks set by a person are states, not
+/// disturbances.
 const REASONS: [(u64, &str, bool); 9] = [
     (0x001, "gpu_idle", false),
     (0x002, "applications_clocks_setting", false),

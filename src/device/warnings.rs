@@ -1,13 +1,13 @@
-//! Failures of readings. Each quantity is reported once, and quantities that fail for the same reason share a line: a driver
-//! that goes away takes all of its readings with it.
+//! Failures of readings. Each quantity is reported once, and quantities that fail for the same reason share a line: if
+//! a driver disappears, all of its readings fail together.
 
 use std::collections::BTreeSet;
 
-/// Warnings that wait to be reported, and the quantities reported already.
+/// Warnings to be reported, and the quantities that were reported already.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warnings {
     seen: BTreeSet<&'static str>,
-    /// Each reason, with what it keeps from being read.
+    /// Each reason, with the quantities that cannot be read because of it.
     fresh: Vec<(String, Vec<&'static str>)>,
 }
 

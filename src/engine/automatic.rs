@@ -7,19 +7,19 @@ use crate::device::cuda::driver;
 use crate::error::{Error, Result};
 use crate::settings::EngineName;
 
-/// The engine that it is.
+/// The engine that `auto` means.
 pub enum Fastest<C = CudnnEngine, T = TorchEngine> {
-    /// Opened at once.
+    /// The engine `cudnn`, already opened.
     Cudnn(C),
-    /// On the same GPU, where the engine `cudnn` cannot be opened.
+    /// PyTorch on the same GPU, if the engine `cudnn` cannot be opened.
     Torch(T),
     Cpu,
 }
 
-/// What `auto` means; the CPU where it is not asked for.
+/// The engine that `auto` means; the CPU if `names` does not contain `auto`.
 ///
 /// # Errors
-/// Why a GPU that is there cannot be used, by the engine or by PyTorch in its place.
+/// Why an existing GPU cannot be used, by the engine or by PyTorch instead.
 pub fn fastest(device: DeviceChoice, names: &[EngineName], notices: &mut Vec<String>) -> Result<Fastest> {
     if !names.contains(&EngineName::Auto) {
         return Ok(Fastest::Cpu);
@@ -27,10 +27,11 @@ pub fn fastest(device: DeviceChoice, names: &[EngineName], notices: &mut Vec<Str
     match device {
         DeviceChoice::Cpu => Ok(Fastest::Cpu),
         DeviceChoice::Cuda(index) => CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX)).map(Fastest::Cudnn),
-        // Without a GPU there is nothing to say in every run. A driver that is there and refuses ends the run.
+        // A machine without a GPU needs no notice in every run. An installed driver that refuses ends the run.
         DeviceChoice::Auto if !driver::has_gpu()? => Ok(Fastest::Cpu),
         DeviceChoice::Auto => {
-            // Named beside the engine `cpu`, PyTorch runs on the CPU, and one run has one process of it.
+            // If PyTorch is named together with the engine `cpu`, it runs on the CPU, and a run has only one PyTorch
+            // process.
             let is_taken = [EngineName::Torch, EngineName::Cpu].iter().all(|name| names.contains(name));
             let torch = || match is_taken {
                 true => Err(Error::device("in this run it is on the CPU, beside the engine `cpu`")),
@@ -41,11 +42,11 @@ pub fn fastest(device: DeviceChoice, names: &[EngineName], notices: &mut Vec<Str
     }
 }
 
-/// What was meant for the GPU runs on the GPU, or not at all: one that has a driver, and that the engine `cudnn` cannot be opened for (an old GPU, a library
-/// that is missing), is PyTorch's.
+/// Work for the GPU runs on the GPU or not at all. If the GPU has a driver but the engine `cudnn` cannot be opened (an
+/// old GPU, a missing library), PyTorch uses it.
 ///
 /// # Errors
-/// Why the engine does not open, where PyTorch cannot take its place.
+/// Why the engine does not open, if PyTorch cannot replace it.
 fn on_gpu<C, T>(
     cudnn: Result<C>,
     torch: impl FnOnce() -> Result<T>,

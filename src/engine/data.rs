@@ -1,7 +1,8 @@
 //! The numbers of a batch, from a seed: the same for every engine.
 //!
-//! With `examples = "peaks"` they are no random numbers but points of a surface to fit, MATLAB's `peaks`
-//! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the heights there.
+//! With `examples = "peaks"` they are points of a surface to fit instead of random numbers: MATLAB's `peaks`
+//! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the
+//! heights there.
 
 use rayon::prelude::*;
 
@@ -19,8 +20,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// The point of an example: row by row of the smallest square grid that has room for the batch, whose last rows stay empty where the
-    /// batch is no square number.
+    /// The point of an example, row by row on the smallest square grid that has room for the batch. If the batch size
+    /// is not a square number, the last rows stay partly empty.
     ///
     /// ```
     /// use batchstep::engine::data::{Point, side};

@@ -1,8 +1,8 @@
-//! The mask of dropout: a function of the seed and the position alone, the same for every engine.
+//! The mask of dropout, which depends only on the seed and the position and is the same for every engine.
 
 use crate::random::{GOLDEN, mix};
 
-/// Which elements stay, and by how much they grow.
+/// Which elements stay, and the factor by which they are scaled.
 #[derive(Clone, Copy, Debug)]
 pub struct Mask {
     /// An element stays where its random 53-bit number is not below this.

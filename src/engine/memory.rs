@@ -1,4 +1,4 @@
-//! How much memory there is, so that a cell that does not fit is refused and never killed.
+//! How much memory is free, so that a cell that does not fit is refused before the system kills the process.
 
 use super::Workload;
 use crate::device::free_memory;
@@ -9,8 +9,8 @@ use crate::settings::DataPath;
 /// A reserve for thread stacks, scratch buffers and the allocator's overhead.
 const SLACK: u64 = 64 << 20;
 
-/// Refuses what needs so many bytes more than this process has, where they are not free. Where the system does not say
-/// what is free, nothing is refused. `what` begins the sentence: `the step needs`.
+/// Refuses a request for `needed` further bytes if they are not free. If the system does not report free memory,
+/// nothing is refused. `what` begins the message: `the step needs`.
 ///
 /// # Errors
 /// [`Kind::OutOfMemory`], with both numbers.
@@ -21,8 +21,7 @@ pub fn check(what: &str, needed: u64) -> Result<()> {
     }
 }
 
-/// Refuses a workload whose step does not fit in memory, when `held` bytes of what it takes are in this process's hands
-/// already.
+/// Refuses a workload whose step does not fit in memory, when this process already holds `held` bytes of what it needs.
 ///
 /// # Errors
 /// As [`check`].
@@ -30,10 +29,11 @@ pub fn check_step(workload: &Workload, bytes_per_scalar: u64, held: u64) -> Resu
     check("the step needs", step_bytes(workload, bytes_per_scalar).saturating_sub(held))
 }
 
-/// The peak of a step: the network's own estimate, which counts outputs of rectifiers that the CPU engine keeps in the place of
-/// their sources, and room for a copy of one gradient in another order. A sixth on top covers slots that are
-/// larger than the gradients in them and what the allocator keeps. On the CPU engine VGG16 with SGD and batch size 1 took 0.32 GiB at 3x32x32,
-/// of which 0.25 are parameters and their gradients, and 1.17 GiB at 3x224x224, of which 1.03 are.
+/// The peak memory of a step: the network's own estimate, and room for a copy of one gradient in another order. The
+/// estimate also counts outputs of rectifiers, which the CPU engine stores in place of their sources. An extra sixth
+/// covers slots that are larger than their gradients, and memory that the allocator keeps. On the CPU engine VGG16 with
+/// SGD and batch size 1 took 0.32 GiB at 3x32x32, of which 0.25 are parameters and their gradients, and 1.17 GiB at
+/// 3x224x224, of which 1.03 are.
 pub fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let Workload { network, batch_size, settings } = workload;
     let copies = settings.optimizer.state_copies();

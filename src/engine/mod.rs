@@ -1,5 +1,5 @@
-//! What executes a training step. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself, and
-//! says what it did.
+//! Engines execute training steps. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself,
+//! and reports what was executed.
 
 mod automatic;
 pub mod candle;
@@ -34,7 +34,7 @@ pub use crate::settings::Settings;
 use crate::stats::quantile::median;
 pub use cudnn::replacement::Replacement;
 
-/// What one cell of an experiment executes.
+/// The work of one cell of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     pub network: Arc<Network>,
@@ -42,7 +42,7 @@ pub struct Workload {
     pub settings: Settings,
 }
 
-/// The device an engine runs on, as it names itself.
+/// The device on which an engine runs, as it names itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceName {
     /// `cpu`, `cuda:0`.
@@ -53,7 +53,7 @@ pub struct DeviceName {
     pub multiprocessors: Option<u32>,
 }
 
-/// The times of one step, in seconds. `None`: not measured by this engine, never 0 in its place.
+/// The times of one step, in seconds. `None`: not measured by this engine; it is never given as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepTimes {
     /// Host clock, from a synchronised start to a synchronised end.
@@ -66,15 +66,15 @@ pub struct StepTimes {
     pub forward_s: Option<f64>,
     pub backward_s: Option<f64>,
     pub optimizer_s: Option<f64>,
-    /// While gradients of several processes were being averaged, of which a part lies beside the backward pass.
+    /// The time in which gradients of several processes were averaged; a part of it overlaps the backward pass.
     pub allreduce_s: Option<f64>,
     /// The loss of this step, read outside the timed region.
     pub loss: Option<f64>,
-    /// What the process that ran it counted, where that is another one.
+    /// The counts of the process that ran it, if that is another process.
     pub worker: Option<WorkerCounts>,
 }
 
-/// What a process counted of a step that it ran for this one.
+/// Counts of a process that ran a step for this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerCounts {
     /// Processor time of all its threads, in seconds.
@@ -85,11 +85,12 @@ pub struct WorkerCounts {
     pub peak_memory_bytes: Option<u64>,
     /// Graphs and functions that its frameworks compiled meanwhile.
     pub compilations: Option<u64>,
-    /// How often the step ran between two waits; its times are those of one.
+    /// How often the step ran between two waits; the times are for one run.
     pub repeats: Option<u64>,
 }
 
-/// What preparing a step was spent on, in seconds. `None`: there is no such part, or it was not measured apart.
+/// How the time of preparing a step was spent, in seconds. `None`: there is no such part, or it was not measured
+/// separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SetupTimes {
     /// Compiling the network, as `torch.compile` does.
@@ -116,7 +117,7 @@ pub struct LayerExecution {
     pub device_s: Option<f64>,
     /// `None` off a GPU, and where the layer has no calls of its own.
     pub kernel: Option<KernelLaunch>,
-    /// The operator of our own whose kernels a library's call takes the place of here, and why.
+    /// The operator whose own kernels a library's call replaces here, and why.
     pub replaced: Option<String>,
 }
 
@@ -130,13 +131,14 @@ pub struct KernelLaunch {
     pub threads_per_block: u32,
     /// Blocks that a multiprocessor holds at a time (CUDA's occupancy).
     pub blocks_per_multiprocessor: Option<u32>,
-    /// Tiles of the result over the blocks that work on them at a time. A kernel whose blocks stay for several tiles has more
-    /// tiles than blocks; any other one has a block for each, of which the GPU holds so many. `None` where it is not sure.
+    /// Tiles of the result over the blocks that work on them at a time. A kernel whose blocks stay for several tiles
+    /// has more tiles than blocks; any other kernel has one block for each tile, and the GPU holds a limited number of
+    /// blocks. `None` where this is not certain.
     pub waves: Option<f64>,
 }
 
-/// What a step computed, for checking one engine against another: each tensor's numbers in the order of the network's
-/// definition, whatever the layout and the element type on the device.
+/// The results of a step, for checking one engine against another. Each tensor's numbers are in the order of the
+/// network's definition, whatever the layout and the element type on the device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Computed {
     /// N x the network's output, before the loss.
@@ -147,7 +149,7 @@ pub struct Computed {
     pub gradients: Vec<Vec<f64>>,
 }
 
-/// Limits of memory that a layer may pass from one batch size to the next.
+/// Memory limits that a layer may exceed from one batch size to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// The second-level cache of a GPU.
@@ -156,7 +158,7 @@ pub struct MemoryLimits {
     pub workspace_limit_bytes: Option<u64>,
 }
 
-/// What a device reaches at best, with a large matrix product and with a plain copy.
+/// The best rates of a device, with a large matrix product and with a plain copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peaks {
     pub flops_per_s: f64,
@@ -166,15 +168,15 @@ pub struct Peaks {
 
 /// Prepares steps on one device.
 pub trait Engine {
-    /// The device it runs on.
+    /// The device on which it runs.
     fn device(&self) -> &DeviceName;
 
-    /// What executes the steps, where that is no part of this program: `PyTorch 2.11.0+cu130`.
+    /// The software that executes the steps, if it is not part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
     }
 
-    /// The files that its steps came from, where they are no part of this program.
+    /// The files from which its steps came, if they are not part of this program.
     fn files(&self) -> &[own::SourceFile] {
         &[]
     }
@@ -187,13 +189,13 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// The limits of memory that its layers meet; nothing where it does not say.
+    /// The memory limits of its layers; nothing where the engine does not report them.
     fn memory_limits(&self) -> MemoryLimits {
         MemoryLimits::default()
     }
 
-    /// Measures what the device reaches at best in the arithmetic of settings that are in force. `None`: the engine does not
-    /// measure it.
+    /// Measures the best rates of the device, in the arithmetic of settings that are in force. `None`: the engine does
+    /// not measure it.
     ///
     /// # Errors
     /// As [`Engine::prepare`].
@@ -201,7 +203,7 @@ pub trait Engine {
         Ok(None)
     }
 
-    /// The settings that will be in force when `asked` is asked for, for instance fp32 where the device has no tf32.
+    /// The settings that will be in force if `asked` is requested, for instance fp32 where the device has no tf32.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a setting has no meaning on this engine; asked before a run begins.
@@ -219,14 +221,15 @@ pub trait Engine {
     fn replace(&mut self, _replacements: &[Replacement]) {}
 
     /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
-    /// optimizer state, data, buffers. All that happens before the first timed step happens here.
+    /// optimizer state, data, buffers. Everything that precedes the first timed step happens here.
     ///
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
 
-    /// What computes the layers of a workload's step, where that may be another algorithm at another batch size: by the layer's place in the network, in the
-    /// engine's own words. Takes none of the step's memory. An engine that always computes in the same way, or does not say, gives nothing.
+    /// The algorithms of those layers of a workload's step that may use another algorithm at another batch size: each
+    /// with the layer's place in the network, in the engine's own words. Takes none of the step's memory. An engine
+    /// that always computes in the same way, or does not report it, gives nothing.
     ///
     /// # Errors
     /// As [`Engine::prepare`].
@@ -234,22 +237,23 @@ pub trait Engine {
         Ok(Vec::new())
     }
 
-    /// The algorithms that a library refused when they ran, in words; others took their places.
+    /// The algorithms that a library refused when they ran, in words; others replaced them.
     fn refusals(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Runs a step of a workload part by part, in memory where something that no call may touch lies around everything that a call writes, and
-    /// shows `see` each part with what it was given and what it computed. An engine that is not taken apart shows nothing.
+    /// Runs a step of a workload part by part, and shows `see` each part with its inputs and results. Around all memory
+    /// that a call writes lies memory that no call may touch. An engine that cannot be taken apart shows nothing.
     ///
     /// # Errors
-    /// What a part, `see`, or the memory around it fails with, and which operators of our own had computed it.
+    /// The failure of a part, of `see`, or of the memory around it, and which of our own operators had computed the
+    /// part.
     fn take_apart(&mut self, _workload: &Workload, _see: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
         Ok(())
     }
 
-    /// Prepares a network that is trained on batches of a loader, each of up to `workload.batch_size` examples. Parameters are
-    /// those of the seed, as in [`Engine::prepare`].
+    /// Prepares a network for training on batches of a loader, each of up to `workload.batch_size` examples. Parameters
+    /// follow from the seed, as in [`Engine::prepare`].
     ///
     /// # Errors
     /// As [`Engine::prepare`]; [`crate::error::Kind::Spec`] where the engine takes no batches from outside.
@@ -258,22 +262,22 @@ pub trait Engine {
         Err(train::refusal(&self.device().id))
     }
 
-    /// Whether it trains by [`Engine::train`], and evaluates.
+    /// Whether it supports [`Engine::train`] and evaluation.
     fn trains(&self) -> bool {
         false
     }
 
-    /// Whether all batches that it trains on must have the workload's batch size.
+    /// Whether all its training batches must have the workload's batch size.
     fn needs_whole_batches(&self) -> bool {
         false
     }
 
-    /// Whether it trains by [`Engine::train_alone`], with a loader of its own.
+    /// Whether it supports [`Engine::train_alone`], with its own loader.
     fn feeds_itself(&self) -> bool {
         false
     }
 
-    /// The same for an engine that feeds itself, as PyTorch does with its DataLoader.
+    /// [`Engine::train`] for an engine that feeds itself, as PyTorch does with its DataLoader.
     ///
     /// # Errors
     /// As [`Engine::train`].
@@ -281,19 +285,19 @@ pub trait Engine {
         Err(train::refusal(&self.device().id))
     }
 
-    /// Asked after a step has failed: does anything run at all? After a kernel's fault CUDA refuses every call of its process,
-    /// and a GPU can fall off its bus; what came next would fail for no reason of its own. One step of the smallest network
-    /// is tried.
+    /// Checks, after a step has failed, whether anything still runs. After a kernel's fault CUDA refuses every call of
+    /// its process, and a GPU can fall off its bus; later steps would then fail without being at fault. One step of the
+    /// smallest network is tried.
     ///
     /// # Errors
-    /// What that step says.
+    /// The error of that step.
     fn still_works(&mut self) -> Result<()> {
         self.prepare(&probe::smallest()?)?.run().map(drop)
     }
 
-    /// The time of a step with next to nothing in it, in seconds: one example of two numbers through the smallest network. It
-    /// is what starting, synchronising and timing a step costs on this engine. The median of 21 steps, after three that
-    /// warm up.
+    /// The time of a step with next to nothing in it, in seconds: one example of two numbers through the smallest
+    /// network. It is the cost of starting, synchronising and timing a step on this engine. The median of 21 steps,
+    /// after three that warm up.
     ///
     /// # Errors
     /// As [`Engine::prepare`].
@@ -306,7 +310,7 @@ pub trait Engine {
 
 /// One prepared training step: batch to device, forward, loss, backward, optimizer update.
 pub trait Step {
-    /// Says that it will be run at least so many times from now on.
+    /// Announces that it will be run at least `_steps` times from now on.
     fn expect(&mut self, _steps: usize) {}
 
     /// Runs one step, synchronised before its start and after its end, and times it.
@@ -315,7 +319,7 @@ pub trait Step {
     /// As [`Engine::prepare`].
     fn run(&mut self) -> Result<StepTimes>;
 
-    /// What preparing it was spent on.
+    /// How the time of preparing it was spent.
     fn setup(&self) -> SetupTimes {
         SetupTimes::default()
     }
@@ -332,7 +336,8 @@ pub trait Step {
         Ok(())
     }
 
-    /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not report it.
+    /// The results of the last step; before the first step, the initial parameters. `None`: the engine does not report
+    /// it.
     ///
     /// # Errors
     /// As [`Engine::prepare`].
@@ -341,7 +346,7 @@ pub trait Step {
     }
 }
 
-/// Refuses what cannot be trained whatever the engine.
+/// Refuses workloads that no engine can train.
 fn check_shapes(workload: &Workload) -> Result<()> {
     if workload.batch_size == 0 {
         return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));

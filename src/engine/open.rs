@@ -8,7 +8,7 @@ use super::candle::CandleEngine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
-use super::own::OwnEngine;
+use super::own::OpenedEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
@@ -19,7 +19,7 @@ use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::settings::EngineName;
 
-/// Where the step shall run, as the user says it.
+/// Where the step should run, as the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// A GPU where there is one, else the CPU.
@@ -57,7 +57,7 @@ pub struct Engines {
     fastest: EngineName,
     /// The GPU that an opened engine drives, by its address on the bus.
     gpu: Option<String>,
-    /// What stands beside the steps of a known truth.
+    /// The device whose readings accompany the steps of a known truth.
     synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Engines {
     fallback: Option<String>,
 }
 
-/// Said where steps of our own kernels are about to be timed.
+/// A notice, given when steps of our own kernels are about to be timed.
 const DEBUG_BUILD: &str = "this is a debug build: its steps on the CPU take several times as long as those of a release build, and may jump at \
 other batch sizes; to measure, build with `cargo build --release`";
 
@@ -78,10 +78,11 @@ impl Engines {
         Self::open_available(names, &[], device, truth)
     }
 
-    /// The same, where those of `optional` may be missing: each that can't run here is left out with a notice.
+    /// [`Engines::open`], where the engines in `optional` may be missing: each that cannot run here is left out with a
+    /// notice.
     ///
     /// # Errors
-    /// As [`Engines::open`], of the others.
+    /// As [`Engines::open`], for the other engines.
     pub fn open_available(
         names: &[EngineName],
         optional: &[EngineName],
@@ -127,20 +128,20 @@ impl Engines {
         Ok(engines)
     }
 
-    /// The engine of a person's own steps, which chooses its device itself. See [`OwnEngine::open`].
+    /// The engine of a person's own steps, which chooses its device itself. See [`super::own::open`].
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a device is asked for; what the engine answers.
-    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OwnEngine>) -> Result<Self> {
+    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OpenedEngine>) -> Result<Self> {
         if device != DeviceChoice::Auto {
             return Err(Error::spec("a step of one's own chooses its device itself")
                 .at("--device")
                 .hint("leave `--device` out; CUDA_VISIBLE_DEVICES says which GPUs the step sees"));
         }
-        let engine = engine()?;
+        let OpenedEngine { engine, pci_bus_id } = engine()?;
         Ok(Self {
-            gpu: engine.pci_bus_id().map(str::to_owned),
-            open: BTreeMap::from([(EngineName::Python, Box::new(engine) as Box<dyn Engine>)]),
+            gpu: pci_bus_id,
+            open: BTreeMap::from([(EngineName::Python, engine)]),
             device,
             fastest: EngineName::Python,
             synthetic: None,
@@ -149,12 +150,12 @@ impl Engines {
         })
     }
 
-    /// Tells every engine that a block begins.
+    /// Notifies every engine that a block begins.
     pub fn begin_block(&mut self) {
         self.open.values_mut().for_each(|engine| engine.begin_block());
     }
 
-    /// What the engines have to say at the end of a run.
+    /// The engines' notices at the end of a run.
     pub fn last_words(&mut self) -> Vec<String> {
         self.open.values_mut().flat_map(|engine| engine.last_words()).collect()
     }
@@ -197,7 +198,7 @@ impl Engines {
         self.open.insert(EngineName::Cudnn, Box::new(engine));
     }
 
-    /// The GPU that an engine of GPUs shall take.
+    /// The GPU that a GPU engine should use.
     fn ordinal(&self) -> Result<u32> {
         match self.device {
             DeviceChoice::Auto => Ok(0),
@@ -221,7 +222,7 @@ impl Engines {
         }
     }
 
-    /// candle runs where the engines beside it do, and on a GPU only where it was built for one.
+    /// candle runs on the same device as the other engines of the run, and on a GPU only if it was built for one.
     fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
         let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
         let takes_gpu = may_take_gpu && driver::has_gpu()?;
@@ -242,14 +243,14 @@ impl Engines {
         Ok(engine)
     }
 
-    /// PyTorch runs where the engines beside it do: the engine `cpu` is bound to it.
+    /// PyTorch runs on the same device as the other engines of the run: with the engine `cpu`, on the CPU.
     fn torch(&mut self, names: &[EngineName]) -> Result<TorchEngine> {
         let place = match self.device {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
             DeviceChoice::Auto if names.contains(&EngineName::Cpu) => "cpu".to_owned(),
             DeviceChoice::Auto => {
-                // PyTorch would take the CPU without a word where the driver refuses.
+                // PyTorch would silently use the CPU where the driver refuses.
                 driver::has_gpu()?;
                 "auto".to_owned()
             }
@@ -275,12 +276,12 @@ impl Engines {
         }
     }
 
-    /// What every other engine is compared with.
+    /// The engine with which every other engine is compared.
     pub fn reference() -> Box<dyn Engine> {
         Box::new(ReferenceEngine::default())
     }
 
-    /// The CPU's engine, for what is too large for [`Engines::reference`].
+    /// The CPU engine, for workloads that are too large for [`Engines::reference`].
     pub fn cpu_reference() -> Box<dyn Engine> {
         Box::new(CpuEngine::cpu(None))
     }
@@ -328,7 +329,7 @@ impl Engines {
         }
     }
 
-    /// The device whose covariates stand beside the steps.
+    /// The device whose covariates are recorded with the steps.
     pub fn selector(&self) -> Selector {
         match &self.gpu {
             Some(address) => Selector::gpu(address),
@@ -341,7 +342,7 @@ impl Engines {
         self.open.values_mut().for_each(|engine| engine.fix(algorithms));
     }
 
-    /// Opens that device; a known truth alone brings its own.
+    /// Opens that device; if only a known truth runs, it brings its own.
     pub fn open_device(&mut self) -> Box<dyn Device> {
         match self.synthetic.take() {
             Some(device) if self.open.len() == 1 => Box::new(device),

@@ -1,7 +1,8 @@
-//! What an engine made of one part of a step: a layer's operation with what is computed together with it, on exactly what it was given.
+//! The results of one part of an engine's step, together with the part's exact inputs. A part is a layer's operation
+//! with everything that is computed together with it.
 //!
-//! A step that differs from another engine's does not say where it went wrong: an error is carried on, and grows. So each part comes with its
-//! own operands, as they lay in the engine's memory, and a reference computes from those.
+//! If a step differs from another engine's, it does not show where it went wrong: an error propagates and grows. So
+//! each part comes with its own operands, as they lay in the engine's memory, and a reference computes from those.
 
 use std::fmt;
 
@@ -16,7 +17,7 @@ pub struct Numbers {
     pub values: Vec<f32>,
 }
 
-/// One part of a step, and what it was found to compute.
+/// One part of a step, and the results that were found.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     pub workload: &'a Workload,
@@ -24,11 +25,12 @@ pub struct Part<'a> {
     pub found: Vec<(Quantity, Numbers)>,
 }
 
-/// What is computed.
+/// The computation of a part.
 #[derive(Clone, Debug)]
 pub enum Task {
     Forward(Fused),
-    /// The gradients, from that of the output. Rectifiers pass it where the engine's own `output` says so.
+    /// The gradients, computed from the output's gradient. The engine's own `output` decides where rectifiers let it
+    /// pass.
     Backward {
         fused: Fused,
         output: Numbers,
@@ -43,7 +45,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The feature maps that it is given, and the gradient of them.
+    /// The feature maps that are its inputs, and their gradient.
     pub fn operands(&self) -> impl Iterator<Item = &Numbers> {
         let operands = match self {
             Self::Forward(fused) => [Some(&fused.input), fused.summand.as_ref()],
@@ -54,7 +56,7 @@ impl Task {
     }
 }
 
-/// `rectifier(operation(input) + bias + summand)`; the operation is without a bias of its own, and without the summand where it is a sum.
+/// `rectifier(operation(input) + bias + summand)`; the operation itself has no bias and, if it is a sum, no summand.
 #[derive(Clone, Debug)]
 pub struct Fused {
     /// The layer whose operation it is.
@@ -67,7 +69,7 @@ pub struct Fused {
     pub summand: Option<Numbers>,
     /// A ReLU or a ReLU6.
     pub rectifier: Option<Operation>,
-    /// The step's number, which dropout's mask is a function of.
+    /// The step's number, on which dropout's mask depends.
     pub step: u64,
 }
 
@@ -79,7 +81,7 @@ pub enum Quantity {
     LossGradient,
     InputGradient,
     SummandGradient,
-    /// Of the parameter of that name.
+    /// The gradient of the parameter of that name.
     ParameterGradient(&'static str),
 }
 
@@ -95,9 +97,10 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Is shown the parts of a step that is taken apart.
+/// Receives the parts of a step that is taken apart.
 pub trait See {
-    /// Whether those of a layer are wanted; `None`: that of the loss. What is not wanted is not read from the device.
+    /// Whether the parts of a layer are wanted; `None`: the part of the loss. Parts that are not wanted are not read
+    /// from the device.
     fn wants(&self, _layer: Option<usize>) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Where buffers lie in one stretch of memory, when each is used for a part of a step alone.
+//! Places buffers in one stretch of memory, where each buffer is used only during a part of a step.
 //!
 //! Buffers are placed by size, the largest first, each at the lowest offset that is free while it is used: "greedy by size" of Pisarchyk and Lee,
 //! "Efficient memory management for deep neural net inference", 2020, <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the lower bound on
@@ -19,8 +19,8 @@ impl Span {
     }
 }
 
-/// The offset of each buffer, and the bytes of all together. A buffer is given as its bytes, rounded up to what offsets are to be multiples of, and as
-/// its span; one that is never used gets offset 0.
+/// The offset of each buffer, and the bytes of all together. A buffer is given by its bytes, rounded up to the
+/// alignment of offsets, and by its span; a buffer that is never used gets offset 0.
 pub fn place(buffers: &[(usize, Option<Span>)]) -> (Vec<usize>, usize) {
     let (mut offsets, mut bytes) = (vec![0; buffers.len()], 0);
     let used = |id: usize| buffers[id].1.map(|span| (id, span));
@@ -54,7 +54,8 @@ fn first_gap(in_use: &[Range<usize>], size: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// By hand: the two of 30 bytes are used at the same time; that of 20 lies where the first was, and that of 10 behind it.
+    /// By hand: the two of 30 bytes are used at the same time; the one of 20 lies where the first was, and the one of
+    /// 10 after it.
     #[test]
     fn buffers_share_memory_when_they_are_used_at_different_times() {
         let span = |first, last| Some(Span { first, last });

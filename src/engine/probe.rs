@@ -1,4 +1,4 @@
-//! The least that an engine can be asked for.
+//! The smallest step that an engine can run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::settings::{Optimizer, Precision, Settings};
 /// One example of two numbers through the smallest network, in the arithmetic that every device has.
 ///
 /// # Errors
-/// None that a correct build of batchstep meets.
+/// None in a correct build of batchstep.
 pub(super) fn smallest() -> Result<Workload> {
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 2)?);
     let settings = Settings {

@@ -1,15 +1,15 @@
-//! The CPU's engine as one whose library refuses an algorithm in the middle of a run, for tests.
+//! The CPU engine, posing as one whose library refuses an algorithm in the middle of a run, for tests.
 
 use super::cpu::CpuEngine;
 use super::train::Trainer;
 use super::{DeviceName, Engine, Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
 
-/// Refuses an algorithm when a step of so many examples is first prepared; another takes its place.
+/// Refuses an algorithm when a step of `batch_size` examples is first prepared; another algorithm replaces it.
 pub struct Refusing {
     engine: CpuEngine,
     batch_size: usize,
-    /// Whether that first step does not fit in memory then.
+    /// Whether that first step then does not fit in memory.
     is_full: bool,
     has_refused: bool,
 }

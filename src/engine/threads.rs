@@ -1,8 +1,8 @@
 //! Thread pools, one for each number of threads ever asked for.
 //!
-//! The threads of a pool that takes every processor have one each, and stay there. A step wakes them several times a millisecond, and Linux may put
-//! both of two on one processor until it balances the load milliseconds later; in a virtual machine with two of them a third of the visits
-//! took 1.5 to 1.9 times as long for that.
+//! If a pool uses every processor, each of its threads is bound to one. A step wakes them several times a millisecond,
+//! and Linux may put two threads on one processor until it balances the load milliseconds later. In a virtual machine
+//! with two processors, a third of the visits took 1.5 to 1.9 times as long because of that.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub struct Pools(Vec<Arc<ThreadPool>>);
 
 impl Pools {
-    /// The pool of so many threads; `None`: of all cores that the process may use.
+    /// The pool of `threads` threads; `None`: one for each core that the process may use.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the system does not give the threads.
@@ -48,7 +48,7 @@ pub(super) fn allowed_processors() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
 }
 
-/// Binds this thread to a processor. Where the system refuses, it may run on any, as before.
+/// Binds this thread to a processor. If the system refuses, it may run on any, as before.
 pub(super) fn keep_on(processor: usize) {
     let mut only = CpuSet::new();
     only.set(processor);

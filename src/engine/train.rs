@@ -1,4 +1,4 @@
-//! Training on batches that change: what a loader gives, and what an engine makes of it.
+//! Training on changing batches: what a loader supplies, and what an engine computes from it.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl Score {
         for (row, &label) in output.chunks_exact(classes.max(1)).zip(labels) {
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let own = row.get(label as usize).copied().unwrap_or(f64::NAN);
-            // Of equal outputs the first counts, as with argmax.
+            // If outputs are equal, the first counts, as with argmax.
             let first = row.iter().position(|value| *value == largest);
             score.correct += usize::from(first == Some(label as usize));
             score.loss += row.iter().map(|value| (value - largest).exp()).sum::<f64>().ln() + largest - own;
@@ -43,7 +43,7 @@ impl Score {
         score
     }
 
-    /// Both together.
+    /// The scores of both sets of examples together.
     pub fn and(self, other: Self) -> Self {
         Self {
             examples: self.examples + other.examples,
@@ -63,7 +63,7 @@ impl Score {
     }
 }
 
-/// What a network has learnt, in the order of its definition.
+/// The trained parameters and statistics of a network, in the order of its definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learnt {
     /// Each trainable parameter.
@@ -76,7 +76,7 @@ pub struct Learnt {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Running {
     pub mean: Vec<f64>,
-    /// Unbiased.
+    /// The unbiased variance.
     pub variance: Vec<f64>,
 }
 
@@ -109,13 +109,13 @@ pub struct RawExamples {
     pub count: usize,
 }
 
-/// What an engine that feeds itself is to read, and how.
+/// What an engine that feeds itself should read, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feed {
     pub train: RawExamples,
     pub test: Option<RawExamples>,
     pub shape: Shape,
-    /// For each channel, in the unit in which a byte of 255 is 1.
+    /// The mean of each channel, in the unit in which a byte of 255 is 1.
     pub mean: Vec<f32>,
     pub sd: Vec<f32>,
     pub workers: usize,
@@ -129,11 +129,12 @@ pub struct Feed {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnEpoch {
     pub epoch_s: f64,
-    /// The time in which the loop waited for its loader.
+    /// The time that the loop waited for its loader.
     pub wait_s: f64,
-    /// The time in training steps, copies of the batch included; `None` where they run behind the loop, as on a GPU.
+    /// The time in training steps, including copies of the batch; `None` where the steps run asynchronously, as on a
+    /// GPU.
     pub compute_s: Option<f64>,
-    /// Of its processes, workers included, during the epoch.
+    /// Processor time of its processes during the epoch, including workers.
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,
     pub examples: usize,
@@ -162,7 +163,7 @@ pub trait EpochTrainer {
     fn reset(&mut self) -> Result<()>;
 }
 
-/// Refuses what cannot be trained on labelled examples, whatever the engine.
+/// Refuses workloads that no engine can train on labelled examples.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`].
@@ -186,11 +187,12 @@ fn no_copy(data: DataPath) -> Error {
         .hint("leave `data` out of [train]; [loader] says how batches are made")
 }
 
-/// The settings with which `engine`, which is not `auto`, takes the batches of a loader. To a GPU each is copied in every step, from page-locked
-/// memory where the spec does not say how; the others read it where the loader has put it, or bring their own loader.
+/// The settings with which `engine`, which is not `auto`, takes the batches of a loader. For a GPU each batch is copied
+/// in every step, from page-locked memory unless the spec says otherwise; the other engines read it where the loader
+/// has put it, or bring their own loader.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] for a way of the data that the engine has none of.
+/// [`crate::error::Kind::Spec`] for a data path that the engine does not have.
 pub fn fed(settings: Settings, engine: EngineName) -> Result<Settings> {
     match (engine, settings.data) {
         (EngineName::Cudnn, DataPath::Resident) => Ok(Settings { data: DataPath::Pinned, ..settings }),

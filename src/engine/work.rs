@@ -1,4 +1,4 @@
-//! The work of each layer, for engines whose libraries do not say with which algorithm they do it.
+//! The work of each layer, for engines whose libraries do not report their algorithms.
 
 use super::{LayerExecution, Workload};
 use crate::network::Direction;

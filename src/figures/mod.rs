@@ -12,11 +12,13 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
+use crate::settings::EngineName;
 use crate::stats::quantile::median;
 pub use copying::copying;
 pub use crossover::crossover;
@@ -78,6 +80,15 @@ impl Figures {
         Self { step_time: step_time(source, found), honesty: honesty(source, found) }
     }
 
+    /// The same, with the sizes to avoid shaded: of each series, in their order.
+    pub fn shaded(mut self, advices: &[std::result::Result<Advice, Silence>]) -> Self {
+        for (series, advice) in self.step_time.series.iter_mut().zip(advices) {
+            series.avoid =
+                advice.iter().flat_map(|advice| &advice.avoid).flat_map(|avoided| avoided.sizes.clone()).collect();
+        }
+        self
+    }
+
     /// Draws the charts. Returns the files written.
     ///
     /// # Errors
@@ -107,7 +118,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
         findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));
         let (name, smallest) = (series.label(), findings.detectable);
-        chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text) }
+        chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text), avoid: Vec::new() }
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     let provenance = provenance(source, found);
@@ -204,16 +215,19 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         _ => Link::NotOurs,
     };
     let counted = found.iter().flat_map(|found| &found.series.measurements).filter(|m| !m.warmup);
+    let reported = found.iter().all(|found| found.findings.early.is_none());
     let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
     Provenance {
         device: shared(found, "device_name"),
-        engine: shared(found, "engine").map(|engine| format!("{engine} engine")),
+        engine: shared(found, "engine")
+            .filter(|name| name != EngineName::Python.name())
+            .map(|engine| format!("{engine} engine")),
         precision: shared(found, "precision"),
         link,
         forecast: found.first().is_some_and(|found| found.series.is_forecast()),
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
-        false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
+        false_positive_rate: reported.then(|| found.first().map_or(0.0, |found| found.findings.false_positive_rate)),
         aa_rate: aa_rate(source, found),
         machines: report::machines(found),
         command: again("plot", &[source], found),

@@ -17,13 +17,13 @@ pub enum Mechanism {
     DenseTiles,
     /// One more round of blocks over the multiprocessors.
     Rounds,
-    /// Another algorithm or kernel of a library.
+    /// A library switches to another algorithm or kernel.
     OtherAlgorithm,
-    /// The algorithm no longer gets the scratch memory that it needs, and another takes its place.
+    /// The algorithm no longer gets the scratch memory that it needs, and another replaces it.
     WorkspaceLimit,
-    /// What a layer reads and writes no longer fits into a cache.
+    /// The data that a layer reads and writes no longer fits into a cache.
     CacheOverflow,
-    /// This program itself takes another kernel.
+    /// This program itself switches to another kernel.
     OwnKernel,
     /// The CPU engine's dense layers compute whole vectors of examples.
     CpuVectors,
@@ -71,7 +71,7 @@ impl Mechanism {
         }
     }
 
-    /// What it says, in a few words.
+    /// Its meaning, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::WinogradPadding => "non-fused Winograd pads the batch to 16",
@@ -113,7 +113,7 @@ impl Mechanism {
         }
     }
 
-    /// The grade of its evidence, where the formula comes from, and how it was checked.
+    /// The grade of its evidence, the origin of the formula, and how it was checked.
     pub fn source(self) -> &'static str {
         match self {
             Self::WinogradPadding => "measured by others: the grids of 9,848 launches, all exact (forward)",
@@ -138,12 +138,12 @@ impl Mechanism {
         }
     }
 
-    /// Whether its size is the most that it can make, in place of what is expected.
+    /// Whether its size is an upper bound instead of an expected value.
     pub fn is_bound(self) -> bool {
         matches!(self, Self::CacheOverflow | Self::CpuReadings)
     }
 
-    /// Whether it may as well make the step faster: another kernel may be the better one; more work is not.
+    /// Whether it may also make the step faster: another kernel may be better; more work never is.
     pub fn may_be_faster(self) -> bool {
         matches!(self, Self::OtherAlgorithm | Self::WorkspaceLimit | Self::OwnKernel)
     }
@@ -170,7 +170,8 @@ pub fn kernel_work(kernel: Kernel, layer: &LayerSizes, batch: usize) -> f64 {
     work as f64
 }
 
-/// The work of a layer on the CPU engine in one direction, where a mechanism knows it; `winograd`: whether a convolution is computed so.
+/// The work of a layer on the CPU engine in one direction, where a mechanism covers it; `winograd`: whether a
+/// convolution is computed by Winograd's algorithm.
 pub fn cpu_work(
     layer: &LayerSizes,
     direction: Direction,

@@ -14,7 +14,7 @@ const FUSED_CHANNELS: usize = 32;
 /// Outputs of a tile of the fused Winograd, in height and in width.
 const FUSED: usize = 2;
 
-/// The part of a product's result that one block of threads makes.
+/// The part of a product's result that one block of threads computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tile {
     /// Along the pixels, or a dense layer's outputs: the first number in the kernel's name.
@@ -50,7 +50,7 @@ pub enum Family {
 impl Family {
     pub const ALL: [Self; 4] = [Self::NonFusedWinograd, Self::FusedWinograd, Self::ImplicitProduct, Self::Dense];
 
-    /// As tables name it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::NonFusedWinograd => "non-fused Winograd",
@@ -89,12 +89,13 @@ impl Kernel {
         }
     }
 
-    /// Blocks of the launch along x, y and z; of a dense layer whose sum is split, of one of its parts.
+    /// Blocks of the launch along x, y and z; for a dense layer whose sum is split, those of one part.
     pub fn grid(self, layer: &LayerSizes, batch: usize) -> [usize; 3] {
         self.grid_padded(layer, batch, WINOGRAD_BATCH)
     }
 
-    /// The same if non-fused Winograd padded the batch to a multiple of `padding`: to compare the formula with others.
+    /// The grid if non-fused Winograd padded the batch to a multiple of `padding`, to compare the formula with
+    /// alternatives.
     pub fn grid_padded(self, layer: &LayerSizes, batch: usize, padding: usize) -> [usize; 3] {
         let LayerSizes { outputs, height, width, .. } = *layer;
         match self {
@@ -121,7 +122,7 @@ impl Kernel {
     }
 }
 
-/// The two sizes after `word`, as in `volta_sgemm_128x64_nn`; words of letters between are passed over, as in
+/// The two sizes after `word`, as in `volta_sgemm_128x64_nn`; words of letters in between are skipped, as in
 /// `sgemm_largek_lds64_128x64`.
 fn tile(name: &str, word: &str) -> Option<Tile> {
     let sizes = |part: &str| {

@@ -1,4 +1,5 @@
-//! Limits of memory that a layer may pass from one batch size to the next: the workspace that its algorithm may take, and the caches.
+//! Memory limits that a layer may exceed from one batch size to the next: the workspace that its algorithm may use, and
+//! the caches.
 
 use super::WINOGRAD_BATCH;
 
@@ -9,9 +10,10 @@ pub struct Workspace {
     pub bytes: f64,
 }
 
-/// The bytes of scratch memory that an algorithm would need at `batch`, from those that it took at smaller sizes, `taken`, ascending: on
-/// the line through the last two of them, or in proportion to the batch where there is one. Non-fused Winograd keeps the transformed
-/// tiles of the padded batch: in proportion to that. `None` where `taken` is empty.
+/// The bytes of scratch memory that an algorithm would need at `batch`, extrapolated from those that it took at smaller
+/// sizes, `taken`, ascending: along the line through the last two, or in proportion to the batch if there is only one.
+/// Non-fused Winograd keeps the transformed tiles of the padded batch, so its memory is proportional to the padded
+/// batch. `None` where `taken` is empty.
 ///
 /// ```
 /// use batchstep::mechanism::limit::{Workspace, workspace};
@@ -41,13 +43,14 @@ pub struct Cache {
     pub bytes: u64,
 }
 
-/// The largest cache that holds `before` bytes and not `behind`: what a layer reads and writes, at two batch sizes.
+/// The largest cache that holds `before` bytes but not `behind`: the bytes that a layer reads and writes at two batch
+/// sizes.
 pub fn overflowed(caches: &[Cache], before: f64, behind: f64) -> Option<Cache> {
     let passed = |cache: &&Cache| before <= cache.bytes as f64 && behind > cache.bytes as f64;
     caches.iter().filter(passed).max_by_key(|cache| cache.bytes).copied()
 }
 
-/// The most seconds by which that makes a layer slower: all that it reads and writes, at the rate of the memory.
+/// The most seconds by which that can slow a layer down: all its reads and writes at the rate of the memory.
 pub fn slower_at_most(bytes: f64, bytes_per_s: f64) -> f64 {
     bytes / bytes_per_s
 }

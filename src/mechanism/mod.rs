@@ -1,8 +1,8 @@
-//! What makes the work of a layer grow in steps of the batch size.
+//! The mechanisms that make the work of a layer grow in steps with the batch size.
 //!
 //! A mechanism is a formula: from a layer's sizes, the batch size, and a fact of the device or of the program (a tile, a number of
-//! multiprocessors) it gives an amount of work, such as blocks of threads, or examples after padding. It says where a step of the time
-//! has to be if the time follows the work. Whether it does is for measurements to say.
+//! multiprocessors) it gives an amount of work, such as blocks of threads, or examples after padding. It says where the
+//! time must step if it follows the work. Only measurements can show whether it does.
 //!
 //! | mechanism | formula | source |
 //! |---|---|---|
@@ -49,16 +49,17 @@ pub struct LayerSizes {
     pub inputs: usize,
     /// Channels or features out.
     pub outputs: usize,
-    /// Of the images; 1 for a dense layer.
+    /// The height of the images; 1 for a dense layer.
     pub height: usize,
     pub width: usize,
 }
 
 impl LayerSizes {
-    /// Layer `index` of a network; `None` where no mechanism knows its operation, as a convolution of 1 x 1 taps, or with a stride.
+    /// Layer `index` of a network; `None` where no mechanism covers its operation, for example a convolution of 1 x 1
+    /// taps or with a stride.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn of(network: &Network, index: usize) -> Option<Self> {
         let source = network.sources(index).next()?;
         match (network.layers[index].operation, source) {
@@ -101,8 +102,8 @@ pub fn rounds(blocks: usize, multiprocessors: usize) -> usize {
     blocks.div_ceil(multiprocessors.max(1))
 }
 
-/// By how much `work` grows from `batch` to the next size beyond its share for one example: 0 where it is proportional to the batch,
-/// 1 where it doubles.
+/// How much `work` grows from `batch` to `next` beyond growth in proportion to the batch: 0 where it is proportional, 1
+/// where it doubles.
 ///
 /// ```
 /// // Padding to 16: at 17 the work is that of 32, where 17/16 of it would be proportional.

@@ -5,9 +5,10 @@ use crate::engine::cudnn::op::batch_norm;
 use crate::network::{Network, Operation};
 use crate::settings::{EngineName, Settings};
 
-/// The kernel of a layer at a batch size where this program itself chooses among several: on the CPU engine the algorithm of a
-/// convolution, as `layers.parquet` names it, and whether a dense layer is one product or many; on the GPU engine whether a batch norm takes one launch, whose blocks hold a channel in
-/// registers, or several. `None` for all others.
+/// The kernel of a layer at a batch size, where this program itself chooses among several. On the CPU engine this is
+/// the algorithm of a convolution, as `layers.parquet` names it, and whether a dense layer is one product or many. On
+/// the GPU engine it is whether a batch norm takes one launch, whose blocks hold a channel in registers, or several.
+/// `None` for all others.
 pub fn kernel(
     engine: EngineName,
     network: &Network,
@@ -27,7 +28,7 @@ pub fn kernel(
     }
 }
 
-/// Why a kernel is the faster one from some batch size on; `None` where nothing general can be said.
+/// Why a kernel is faster from some batch size on; `None` where nothing general can be said.
 pub fn why(kernel: &str) -> Option<&'static str> {
     match kernel {
         "winograd_4x4_3x3" => Some("it multiplies a quarter as often, and transforms its filters once for the batch"),
@@ -50,8 +51,9 @@ mod tests {
         (1..100).filter(|&batch| at(batch).is_some() && at(batch) != at(batch + 1)).collect()
     }
 
-    // 14 x 14 images of 512 channels: cd(14, 4)^2 = 16 tiles of 36 products for 14 * 14 * 9 multiplications. Saved is 1764 / 576 = 3.06
-    // times, and the filters' transforms, 36 * 512^2 numbers, pay off from 16 B (3.06 - 1) >= 40 on: after B = 1.
+    // 14 x 14 images of 512 channels: cd(14, 4)^2 = 16 tiles of 36 products for 14 * 14 * 9 multiplications. That saves
+    // a factor of 1764 / 576 = 3.06, and the filters' transforms, 36 * 512^2 numbers, pay off from 16 B (3.06 - 1) >=
+    // 40 on: after B = 1.
     #[test]
     fn the_cpu_engine_changes_from_unfolding_to_winograd() {
         let network = Network::by_name("vgg16", Shape::Maps { channels: 3, height: 224, width: 224 }, 1000).unwrap();
@@ -62,7 +64,7 @@ mod tests {
         assert!(changes(EngineName::Cpu, &network, "block5_conv1", &never).is_empty());
     }
 
-    // Layers of up to 64 features and outputs go by in blocks of 256 examples from two blocks on.
+    // Layers of up to 64 features and outputs are processed in blocks of 256 examples, from two blocks on.
     #[test]
     fn the_cpu_engine_changes_the_product_of_narrow_dense_layers() {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();

@@ -1,4 +1,4 @@
-//! Grids by hand, in the forms that names take. The published launches themselves: `tests/published_kernels.rs`.
+//! Grids by hand, for the forms that names take. `tests/published_kernels.rs` tests the published launches themselves.
 
 use super::*;
 

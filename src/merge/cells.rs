@@ -1,4 +1,4 @@
-//! What is known of each cell from all runs.
+//! The knowledge about each cell from all runs.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::settings::AXES;
 use crate::stats::quantile::median;
 use crate::store::{CellRow, RunDirectory, Status, StepRow, StopReason, files};
 
-/// The cells of all runs, by the device that executed them: runs on other kinds of devices are series of their own.
+/// The cells of all runs, by the device that executed them: runs on different kinds of devices are separate series.
 #[derive(Default)]
 pub(super) struct Cells {
     cells: BTreeMap<(String, i64), Cell>,
-    /// The names of machines, by number.
+    /// The machines' numbers, by name.
     nodes: BTreeMap<String, usize>,
     seed: u64,
 }
@@ -65,7 +65,7 @@ impl Cells {
         }
     }
 
-    /// Why a finished run left its cells; of others the reason is that their part is not finished.
+    /// Notes why a finished run left its cells; for other runs the reason is that their part is not finished.
     pub fn stopped(&mut self, source: &Source, numbers: &Numbers) -> Result<()> {
         let is_sealed = look::is_file(&source.path.join(files::CELLS))?;
         let rows = if is_sealed { RunDirectory::cells_of(&source.path)? } else { Vec::new() };
@@ -102,8 +102,8 @@ fn precision(row: &StepRow) -> Option<String> {
 }
 
 impl Cell {
-    /// Where several machines measured it, each counts once, by the median of its visits: the interval is that of a machine of this
-    /// kind, whichever it is.
+    /// If several machines measured it, each counts once, with the median of its visits: the interval is for any
+    /// machine of this kind.
     fn known(self, seed: u64) -> CellRow {
         let mut by_node: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         self.visits.iter().for_each(|visit| by_node.entry(visit.node).or_default().push(visit.median_s));

@@ -1,4 +1,4 @@
-//! The layers of all runs: of each cell those of the first run that has them.
+//! The layers of all runs. For each cell they come from the first run that has them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::source::{Numbers, Source};
 use crate::error::Result;
 use crate::store::{self, LayerRow};
 
-/// By cell, the run that they are from and its rows.
+/// For each cell, the run that its rows come from, and the rows.
 #[derive(Default)]
 pub(super) struct Layers(BTreeMap<i64, Kept>);
 

@@ -1,8 +1,9 @@
-//! Several runs of one spec into one run directory: the shards of an experiment, or repetitions on other machines.
+//! Merges several runs of one spec into one run directory: the shards of an experiment, or repetitions on other
+//! machines.
 //!
-//! Nothing is measured or judged here. Rows go from the runs to the merged tables one run after the other, batch by batch, with the
-//! numbers that blocks and cells have in the whole plan; each keeps the machine that measured it, and the analysis accounts for the
-//! machines. The runs are only read, so they may be unfinished, or under way.
+//! Nothing is measured or judged here. Rows are copied from the runs to the merged tables, one run after the other,
+//! batch by batch. They get the numbers of blocks and cells in the whole plan and keep the machine that measured them;
+//! the analysis accounts for the machines. The runs are only read, so they may be unfinished or still running.
 
 mod cells;
 mod layers;
@@ -19,7 +20,7 @@ use layers::Layers;
 use source::Source;
 pub use statement::{MergedRun, Node, Statement};
 
-/// What was merged.
+/// The result of a merge.
 #[derive(Debug)]
 pub struct Merged {
     pub statement: Statement,
@@ -61,7 +62,7 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     Ok(Merged { statement, rows: merging.rows, cells: cells.len(), notices: merging.notices })
 }
 
-/// How far the merged rows have come.
+/// The progress of the merged rows.
 #[derive(Default)]
 struct Merging {
     cells: Cells,
@@ -73,7 +74,8 @@ struct Merging {
 }
 
 impl Merging {
-    /// The steps of one run, with the numbers of the whole plan; visits and steps are counted on from the run before.
+    /// The steps of one run, with the numbers of the whole plan; the numbers of visits and steps continue from the run
+    /// before.
     fn steps(
         &mut self,
         source: &Source,

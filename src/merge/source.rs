@@ -1,4 +1,4 @@
-//! The runs that are merged: what they are of, and whether they belong together.
+//! The runs to be merged: their experiment, and whether they belong together.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::store::{Beginning, Extent, RunDirectory, StepRow, files};
 /// One run.
 pub(super) struct Source {
     pub path: PathBuf,
-    /// Its place among the sources, and how many they are.
+    /// Its place among the sources, and their number.
     pub place: usize,
     of: usize,
     pub experiment: Experiment,
@@ -21,8 +21,8 @@ pub(super) struct Source {
     pub extent: Extent,
 }
 
-/// Reads what all runs are, in the order of their shards, and refuses what does not belong together. A run that has not stored anything
-/// yet is left out, with a notice.
+/// Reads all runs in the order of their shards, and refuses runs that do not belong together. A run that has not stored
+/// anything yet is left out, with a notice.
 pub(super) fn read_all(paths: &[PathBuf], notices: &mut Vec<String>) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
@@ -55,7 +55,7 @@ pub(super) fn read_all(paths: &[PathBuf], notices: &mut Vec<String>) -> Result<V
     Ok(sources)
 }
 
-/// The spec without what may differ between runs that belong together: the part, and how long it may take.
+/// The spec without the values that may differ between runs that belong together: the shard and the time limit.
 fn comparable(experiment: &Experiment) -> String {
     let text = experiment.whole().to_toml();
     text.lines().filter(|line| !line.starts_with("time_limit = ")).map(|line| format!("{line}\n")).collect()
@@ -129,7 +129,7 @@ impl Source {
             Some(Shard { by: ShardBy::Blocks, number, count }) => {
                 Blocks { first: number as i64 - 1, stride: count as i64 }
             }
-            // Cells of others have the same blocks.
+            // The cells of other shards have the same blocks.
             Some(Shard { by: ShardBy::Cells, .. }) => Blocks { first: 0, stride: 1 },
             None => Blocks { first: self.place as i64, stride: self.of as i64 },
         };
@@ -146,11 +146,11 @@ struct Blocks {
     stride: i64,
 }
 
-/// From the numbers of a run's own plan to those of the whole.
+/// Converts the numbers of a run's own plan to those of the whole plan.
 pub(super) struct Numbers {
     path: PathBuf,
     blocks: Blocks,
-    /// The run's own plan, where it has not all cells.
+    /// The run's own plan, if it does not have all cells.
     cells: Option<Plan>,
 }
 

@@ -15,12 +15,12 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize)]
 pub struct Statement {
     version: u32,
-    /// How many shards the experiment is divided into; `None` where it is not.
+    /// The number of shards of the experiment; `None` if it is not divided.
     pub shards: Option<usize>,
-    /// The numbers of those that are missing.
+    /// The numbers of the missing shards.
     pub missing: Vec<usize>,
     pub runs: Vec<MergedRun>,
-    /// In what the runs differ although their spec is the same: versions of batchstep, of a library, of the driver.
+    /// Differences between runs of the same spec: versions of batchstep, of a library, of the driver.
     pub differences: Vec<String>,
     #[serde(skip)]
     devices: BTreeSet<String>,
@@ -33,12 +33,12 @@ pub struct MergedRun {
     pub path: String,
     /// `3/8`.
     pub shard: Option<String>,
-    /// The machines that measured it: several, where it was continued elsewhere.
+    /// The machines that measured it: several if it was continued elsewhere.
     pub nodes: Vec<Node>,
     pub visits: i64,
-    /// Visits that its numbering has and its tables have not.
+    /// Visits that are in its numbering but not in its tables.
     pub lost: i64,
-    /// Whether nothing of it is left to measure.
+    /// Whether it is completely measured.
     pub complete: bool,
     #[serde(skip)]
     last: i64,
@@ -78,7 +78,7 @@ impl Statement {
         }
     }
 
-    /// Takes note of a visit of the run in that place.
+    /// Records a visit of the run at that place.
     pub(super) fn saw(&mut self, place: usize, visit: &[StepRow]) {
         let (Some(run), Some(row)) = (self.runs.get_mut(place), visit.first()) else { return };
         run.visits += 1;
@@ -108,7 +108,7 @@ impl Statement {
         self.runs.iter().flat_map(|run| &run.nodes).map(|node| node.name.as_str()).collect()
     }
 
-    /// The kinds of devices, as they name themselves.
+    /// The kinds of devices, by their own names.
     pub fn devices(&self) -> &BTreeSet<String> {
         &self.devices
     }
@@ -118,7 +118,7 @@ impl Statement {
     }
 }
 
-/// What differs between the machines that could make them slower or faster, with the number of runs of each value.
+/// Differences between the machines that could make them slower or faster, with the number of runs for each value.
 fn differences(sources: &[Source]) -> Vec<String> {
     let mut values: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for source in sources {

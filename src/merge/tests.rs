@@ -1,4 +1,4 @@
-//! Merging of runs that are simulated into folders.
+//! Merges runs that are simulated into folders.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -119,12 +119,12 @@ fn the_shards_of_a_plan_together_are_the_plan() {
     let orders: Vec<i64> = rows(&out, &["order"]).concat();
     assert_eq!(orders, (0..orders.len() as i64).collect::<Vec<_>>());
 
-    // An ordinary run directory, whose cells know what all machines measured.
+    // An ordinary run directory, whose cells combine the measurements of all machines.
     let cells = RunDirectory::cells_of(&out).expect("cells");
     assert!(cells.iter().all(|cell| cell.blocks == 9 && cell.steps == 18 && cell.low_s.is_some()), "{cells:?}");
     let spec = std::fs::read_to_string(out.join("spec.toml")).expect("a spec");
     assert!(!spec.contains("shard"), "{spec}");
-    // It can be made again, and is no folder to measure into.
+    // It can be made again, and it is refused as a folder for measurements.
     assert_eq!(merge(&out, &runs).expect("merged").rows, merged.rows);
     assert!(RunDirectory::open(&out, &spec, Begin::Resume).is_err());
 }
@@ -179,7 +179,7 @@ fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
     assert!(refusal(folder, &[first]).contains("something else than an earlier merge"));
 }
 
-/// As long as they are not divided, runs of one spec repeat each other: their blocks are different ones.
+/// Runs of one spec that are not divided repeat each other, so their blocks are different blocks.
 #[test]
 fn the_same_experiment_from_several_machines_is_merged_block_by_block() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -193,7 +193,7 @@ fn the_same_experiment_from_several_machines_is_merged_block_by_block() {
     let statuses = Table::read(&out, &["status"]).expect("read").distinct("status").expect("texts").distinct;
     assert_eq!(statuses, [Status::Ok.name()]);
     std::fs::remove_dir_all(folder.join("refused")).unwrap_or_default();
-    // A shard whose process has made its folder and nothing else.
+    // A shard whose process has only made its folder.
     std::fs::create_dir(folder.join("late")).expect("made");
     let merged = merge(&folder.join("without"), &[runs[0].clone(), folder.join("late")]).expect("merges");
     assert!(merged.notices[0].contains("late has not begun"), "{:?}", merged.notices);

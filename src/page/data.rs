@@ -90,6 +90,7 @@ fn series(drawn: &ChartSeries, found: &Analysed, y: &Quantity, every: usize) -> 
         "fit": column(|point| point.fit),
         "steps": counts,
         "off": points.iter().map(|point| point.off).collect::<Vec<_>>(),
+        "avoid": drawn.avoid.iter().copied().map(number).collect::<Vec<_>>(),
         "jumps": findings.jumps.iter().map(|found| jump(found, y)).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(|found| kink(found, y)).collect::<Vec<_>>(),
         "rejected": findings.rejected.iter().map(|found| json!({
@@ -290,7 +291,7 @@ mod tests {
             forecast: false,
             steps: 0,
             blocks: 0,
-            false_positive_rate: 0.01,
+            false_positive_rate: Some(0.01),
             aa_rate: None,
             machines: None,
             command: String::new(),

@@ -37,6 +37,8 @@ pub struct Run<'a> {
     pub charts: Charts<'a>,
     /// For each series.
     pub answers: Vec<Answer>,
+    /// Which size to use, of each series that shows it.
+    pub advice: Vec<Document>,
     pub warnings: Vec<Warning>,
     /// The jump tables, or the table of a training.
     pub tables: Vec<Document>,

@@ -24,6 +24,10 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     header(html, runs);
     html.literal("<main>\n");
     answers(html, runs);
+    for run in runs {
+        let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
+        documents(html, &format!("{several}Which size to use"), &run.advice);
+    }
     warnings(html, runs);
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {

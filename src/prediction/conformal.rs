@@ -1,18 +1,19 @@
-//! Intervals from errors that were made on data left out.
+//! Intervals from errors on left-out data.
 //!
 //! Conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005; Lei et al., JASA 113, 2018): if the
 //! next error is exchangeable with `n` earlier ones, it is at most the `ceil((n + 1) c)`-th smallest of them with a probability of at least `c`.
-//! With errors of leave-one-out fits this is the jackknife+ of Barber et al. (Annals of Statistics 49, 2021) without the last of its
-//! safety: its guarantee is then `2c - 1`, what is observed is near `c`, and `docs/prediction.md` shows what was observed here.
+//! With errors of leave-one-out fits this is a simpler form of the jackknife+ of Barber et al. (Annals of Statistics
+//! 49, 2021). The jackknife+ guarantees `2c - 1`; the observed coverage is near `c`, and `docs/prediction.md` shows
+//! what was observed here.
 
-/// The share of measurements that an interval is to hold.
+/// The share of measurements that an interval should hold.
 pub const COVERAGE: f64 = 0.9;
 
 /// Normal quantile of that share, two-sided.
 pub const Z: f64 = 1.644_853_626_951_472_6;
 
-/// How far from a prediction the truth is, in `|ln(truth / prediction)|`, with probability [`COVERAGE`]; the largest error where there are
-/// too few, infinite where there are none.
+/// The distance of the truth from a prediction that is not exceeded with probability [`COVERAGE`], as `|ln(truth /
+/// prediction)|`. The largest error if there are too few errors, infinite if there are none.
 pub fn radius(errors: &mut [f64]) -> f64 {
     if errors.is_empty() {
         return f64::INFINITY;

@@ -1,10 +1,10 @@
-//! What a step time means for a training: epochs, hours, energy, money; and the batch size to take.
+//! What a step time means for a training: epochs, hours, energy, money; and the batch size to choose.
 
 use super::Estimate;
 use super::conformal::Z;
 use crate::stats::distribution::normal_upper;
 
-/// A training as its owner counts it.
+/// The size of a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
     pub examples: f64,
@@ -12,7 +12,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Steps of one epoch; a last one that is not full counts whole.
+    /// Steps of one epoch; a last, partial batch counts as a step.
     pub fn steps(&self, batch: f64) -> f64 {
         (self.examples / batch).ceil()
     }
@@ -28,8 +28,8 @@ impl Job {
     }
 }
 
-/// The probability that an estimated amount is at most `limit`, if its logarithm is normal with the estimate's interval; `None` where nobody knows how far
-/// off the estimate is.
+/// The probability that an estimated amount is at most `limit`, if its logarithm is normal with the estimate's
+/// interval; `None` if the error of the estimate is unknown.
 pub fn certainty(estimate: Estimate, limit: f64) -> Option<f64> {
     let sd = estimate.radius() / Z;
     if sd == 0.0 {
@@ -38,7 +38,7 @@ pub fn certainty(estimate: Estimate, limit: f64) -> Option<f64> {
     sd.is_finite().then(|| normal_upper((estimate.seconds / limit).ln() / sd))
 }
 
-/// One way to do the job.
+/// One option for the job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
     /// Seconds.
@@ -47,15 +47,15 @@ pub struct Way {
     pub usd: Option<f64>,
 }
 
-/// What its owner can spend.
+/// The limits of time and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     pub usd: Option<f64>,
     pub seconds: Option<f64>,
 }
 
-/// The way to take: of those within both limits the cheapest where there is a deadline, else the fastest; with the probability that it
-/// keeps both. `None` where none is.
+/// The option to choose among those within both limits: the cheapest if there is a deadline, else the fastest; with the
+/// probability that it keeps both limits. `None` if no option is within them.
 pub fn choice(options: &[Way], limits: Limits) -> Option<Choice> {
     let affordable = |option: &Way| match limits.usd {
         None => true,
@@ -68,13 +68,13 @@ pub fn choice(options: &[Way], limits: Limits) -> Option<Choice> {
         _ => option.total.seconds,
     };
     let (place, best) = within.min_by(|a, b| amount(a.1).total_cmp(&amount(b.1)))?;
-    // Money is time at a known price, so that both limits are limits of time: the tighter one counts.
+    // At a known price, money is time, so both limits are limits of time: the tighter one counts.
     let by_money = limits.usd.zip(best.usd).map(|(limit, usd)| best.total.seconds * limit / usd);
     let limit = by_money.into_iter().chain(limits.seconds).reduce(f64::min);
     Some(Choice { place, certainty: limit.map_or(Some(1.0), |limit| certainty(best.total, limit)) })
 }
 
-/// The place of an option, and how sure it keeps the limits.
+/// The index of an option, and the probability that it keeps the limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     pub place: usize,

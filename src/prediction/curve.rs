@@ -1,5 +1,6 @@
-//! The step time of a measured network at batch sizes that were not measured: from the levels at those that were, broken where the
-//! detector found jumps, bent where it found kinks, and carried on beyond the last with the period that it proved.
+//! The step time of a measured network at batch sizes that were not measured: from the levels at the measured ones,
+//! broken where the detector found jumps, bent where it found kinks, and continued beyond the last level with the
+//! period that it proved.
 
 use std::ops::Range;
 
@@ -15,7 +16,7 @@ pub struct Level {
     pub seconds: f64,
 }
 
-/// What the detector found.
+/// The findings of the detector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Breaks {
     /// The batch sizes after which the time jumps.
@@ -24,18 +25,18 @@ pub struct Breaks {
     pub period: Option<f64>,
 }
 
-/// A curve through levels, with what is known of its errors.
+/// A curve through levels, with the known size of its errors.
 #[derive(Clone, Debug)]
 pub struct Curve {
     pieces: Pieces,
     breaks: Breaks,
-    /// Measured neighbours on each side that a value is taken from.
+    /// The number of measured neighbours on each side from which a value is computed.
     neighbours: usize,
     inside_radius: f64,
     beyond: Way,
-    /// Of `|ln(truth / prediction)| / (distance + NEAR)`.
+    /// The radius of `|ln(truth / prediction)| / (distance + NEAR)`.
     beyond_radius: f64,
-    /// Standard deviation of whole runs around each other, relative.
+    /// Relative standard deviation between whole runs.
     between_runs: f64,
 }
 
@@ -46,10 +47,10 @@ struct Pieces {
     ranges: Vec<Range<usize>>,
 }
 
-/// How the curve goes on beyond its last level.
+/// How the curve continues beyond its last level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// The line through this share of the levels, the last.
+    /// The line through this share of the levels, counted from the last.
     Line(f64),
     /// A line with equal steps after the multiples of the period.
     Staircase(f64),
@@ -59,18 +60,20 @@ enum Way {
 const NEIGHBOURS: [usize; 4] = [1, 2, 3, 5];
 /// Shares of the levels, for lines beyond the last.
 const SHARES: [f64; 3] = [0.25, 0.5, 1.0];
-/// Where the curve is cut off to see how well it goes on, as shares of the levels.
+/// Where the curve is cut off to test how well it continues, as shares of the levels.
 const CUTS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 /// Fewest levels before such a cut.
 const FEWEST: usize = 5;
-/// A proven period is carried on unless a line has been better by more than this factor: of steps that are small beside the noise the errors say little.
+/// A proven period is continued unless a line was better by more than this factor: errors say little about steps that
+/// are small compared with the noise.
 const PATIENCE: f64 = 1.25;
-/// An error that does not vanish at the last level, in units of the distance from it over its batch size.
+/// The part of the error that does not vanish at the last level, in units of the distance from it divided by its batch
+/// size.
 const NEAR: f64 = 0.1;
 
 impl Curve {
-    /// Through `levels`, of distinct batch sizes in ascending order; `between_runs` is the relative standard deviation of repeated runs.
-    /// `None` with fewer than three levels.
+    /// The curve through `levels`, which have distinct batch sizes in ascending order; `between_runs` is the relative
+    /// standard deviation of repeated runs. `None` with fewer than three levels.
     pub fn new(levels: Vec<Level>, breaks: Breaks, between_runs: f64) -> Option<Self> {
         if levels.len() < 3 {
             return None;
@@ -90,13 +93,14 @@ impl Curve {
         (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)
     }
 
-    /// Whether a jump is expected after a batch size beyond the measured ones: one of the steps by which the curve is carried on.
+    /// Whether a jump is expected after a batch size beyond the measured ones: one of the steps with which the curve is
+    /// continued.
     pub fn goes_on_with_a_jump_after(&self, batch: f64) -> bool {
         let levels = &self.pieces.levels;
         matches!(self.beyond, Way::Staircase(period) if batch >= levels[levels.len() - 1].batch && batch % period == 0.0)
     }
 
-    /// The step time at a batch size, with the interval of one more measurement in one more run.
+    /// The step time at a batch size, with the interval for one more measurement in one more run.
     pub fn at(&self, batch: f64) -> Estimate {
         let levels = &self.pieces.levels;
         let (first, last) = (levels[0].batch, levels[levels.len() - 1].batch);
@@ -116,7 +120,7 @@ impl Curve {
     }
 }
 
-/// A value between levels, and how far the place of a jump that is not known to the point can move it (`|ln|`).
+/// A value between levels, and how far it may move (`|ln|`) because the exact place of a jump is unknown.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     seconds: f64,
@@ -137,7 +141,7 @@ impl Pieces {
             let mut from = start;
             for &kink in &breaks.kinks {
                 let at = levels.partition_point(|level| level.batch < kink);
-                // Two levels at least on each side, or the kink cannot be drawn.
+                // A kink needs at least two levels on each side.
                 if at > from && at + 1 < end {
                     ranges.push(from..at + 1);
                     from = at;
@@ -168,7 +172,7 @@ impl Pieces {
         if let Some(at) = multiple {
             return Value { seconds: if batch <= at { left } else { right }, spread: 0.0 };
         }
-        // The jump is after one of the batch sizes from `from` to the one before `to`: which, nobody measured.
+        // The jump is after one of the batch sizes from `from` to the one before `to`; which one was not measured.
         let jumped = (batch - from) / (to - from);
         Value { seconds: if jumped >= 0.5 { right } else { left }, spread: (right / left).ln().abs() }
     }
@@ -190,7 +194,7 @@ impl Pieces {
             .iter()
             .map(|level| level.seconds)
             .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), y| (low.min(y), high.max(y)));
-        // A line of few noisy levels may fall to nothing outside of them.
+        // A line through few noisy levels may fall to zero outside them.
         value.clamp(0.5 * bounds.0, 2.0 * bounds.1)
     }
 }
@@ -203,8 +207,8 @@ fn weighted_line(levels: &[Level], weight: impl Fn(&Level) -> f64, at: f64) -> f
     line.intercept + line.slope * at
 }
 
-/// `|ln(truth / prediction)|` of each level but the first and the last, from the others. A jump after a level that is left out has an
-/// unknown place.
+/// `|ln(truth / prediction)|` of each level except the first and the last, predicted from the others. If a level is
+/// left out, the place of a jump after it is unknown.
 fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
     let error = |out: usize| {
         let near = out.saturating_sub(12)..(out + 13).min(levels.len());
@@ -215,8 +219,10 @@ fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
     (1..levels.len() - 1).map(error).collect()
 }
 
-/// The way on that would have been best from earlier places of the same curve, the steps of a proven period before a line where they are about as good, and the radius of its errors there. The errors behind one place go
-/// together: a line that leaves the curve is wrong at every level from there on. So each place counts once, by the radius of its own.
+/// The continuation that would have been best from earlier places of the same curve, and the radius of its errors
+/// there. The steps of a proven period are preferred to a line if they are about as good. The errors beyond one place
+/// are not independent: a line that leaves the curve is wrong at every level from there on. So each place counts once,
+/// with the radius of its errors.
 fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
     let lines = SHARES.map(Way::Line).into_iter();
     let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();

@@ -1,8 +1,9 @@
-//! The step time of a network that was not measured, on a device where others were: a sum over its layers.
+//! The step time of an unmeasured network, on a device where other networks were measured: a sum over its layers.
 //!
 //! Each layer's time comes from the measured layers of the same kind: a start, its arithmetic and its traffic with factors >= 0, then
-//! corrected by boosted trees ([`super::trees`]) of its batch size, sides, FLOPs and bytes. A step is those sums, what each layer and each step cost besides, and the update of
-//! the parameters, with factors >= 0 fitted to whole measured steps. The interval comes from steps of networks left out one by one.
+//! corrected by boosted trees ([`super::trees`]) of its batch size, sides, FLOPs and bytes. A step is these sums, a
+//! fixed cost for each layer and each step, and the update of the parameters, with factors >= 0 fitted to whole
+//! measured steps. The interval comes from steps of networks left out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +17,21 @@ use crate::stats::nonnegative::least_squares;
 /// One layer in one direction at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerWork {
-    /// What it does, in which direction and by which algorithm: a number for each kind, the same in all steps of a question.
+    /// Its operation, direction and algorithm: a number for each kind, the same in all steps that are compared.
     pub kind: usize,
-    /// The same without the algorithm, for where no layer was measured with it.
+    /// The same without the algorithm, for cases in which no layer was measured with it.
     pub wider: usize,
     /// Whether it is a convolution or a dense layer.
     pub multiplies: bool,
     pub flops: f64,
     pub bytes: f64,
-    /// Terms of each of its sums, channels, places of a channel.
+    /// The terms of each of its sums, its channels, and the places of a channel.
     pub sides: [f64; 3],
-    /// Where it was measured.
+    /// The measured time, if there is one.
     pub seconds: Option<f64>,
 }
 
-/// One step: its layers, and its time where that was measured.
+/// One step: its layers, and its time if that was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepWork {
     /// A number for each network.
@@ -39,7 +40,7 @@ pub struct StepWork {
     pub layers: Vec<LayerWork>,
     /// Bytes that the update of the parameters reads and writes.
     pub update_bytes: f64,
-    /// `NaN` where it is asked for.
+    /// `NaN` for a step that is to be predicted.
     pub seconds: f64,
 }
 
@@ -49,35 +50,35 @@ impl StepWork {
     }
 }
 
-/// Networks below which nothing is fitted: an interval of 90 % needs nine that were left out.
+/// With fewer networks nothing is fitted: an interval of 90 % needs nine left-out networks.
 pub const FEWEST_NETWORKS: usize = 9;
 
-/// Measured layers of a kind that are kept, at most.
+/// The most measured layers of a kind that are kept.
 const MOST_SAMPLES: usize = 1500;
-/// Those that the trees are fitted to, at most.
+/// The most of these to which trees are fitted.
 const MOST_FITTED: usize = 500;
-/// Nearest layers that correct a prediction further.
+/// The number of nearest layers that further correct a prediction.
 const NEAREST: usize = 8;
-/// Squared distance, in logarithms of sizes, below which neighbours count alike.
+/// The squared distance, in logarithms of sizes, below which neighbours count equally.
 const CLOSE: f64 = 0.05;
-/// Weight of no correction.
+/// The weight of no correction at all.
 const NONE: f64 = 0.3;
-/// Parts that the networks are dealt into: each one's layers are predicted from those of the others.
+/// The parts into which the networks are divided: the layers of each part are predicted from those of the others.
 const FOLDS: usize = 5;
-/// No layer is computed in less than that: the clock's resolution.
+/// No layer takes less than this: the clock's resolution.
 const SHORTEST_S: f64 = 1e-9;
 
-/// One; layers; the times of those that multiply, and of the others; the update; of kinds without times the FLOPs and bytes of those that multiply, and the
-/// bytes of the others.
+/// The terms: a constant; the number of layers; the times of layers that multiply, and of the others; the update; and
+/// for kinds without times, the FLOPs and bytes of layers that multiply, and the bytes of the others.
 const TERMS: usize = 8;
 
-/// Steps of a device, as a function of their layers.
+/// The step times of a device as a function of the layers.
 #[derive(Clone, Debug)]
 pub struct StepModel {
     kinds: BTreeMap<usize, KindModel>,
     factors: [f64; TERMS],
     radius: f64,
-    /// Of how many networks it was fitted to steps.
+    /// The number of networks to whose steps it was fitted.
     pub networks: usize,
     /// The largest of those steps.
     most_flops: f64,
@@ -88,11 +89,12 @@ pub struct StepModel {
 /// The time of a layer of one kind.
 #[derive(Clone, Debug)]
 struct KindModel {
-    /// Of a layer's start, its FLOPs and its bytes.
+    /// The factors of a layer's start, its FLOPs and its bytes.
     factors: [f64; 3],
     /// `ln(measured / by the factors)`.
     correction: Trees,
-    /// What those leave over: trees are coarse, and a layer that was measured in another network has its time.
+    /// The remaining errors of measured layers: trees are coarse, and a layer that was measured in another network has
+    /// a known time.
     samples: Vec<Sample>,
 }
 
@@ -109,7 +111,7 @@ impl StepModel {
         if networks.len() < FEWEST_NETWORKS {
             return None;
         }
-        // As for a network that was not measured: without its own layers.
+        // As for an unmeasured network: without its own layers.
         let part: BTreeMap<usize, usize> =
             networks.iter().enumerate().map(|(i, network)| (*network, i % FOLDS)).collect();
         let of_parts: Vec<_> = (0..FOLDS).map(|out| kinds(steps, |step| part[&step.network] != out)).collect();
@@ -127,13 +129,13 @@ impl StepModel {
         Some(Self { kinds, factors, radius: radius(&mut errors), networks: networks.len(), most_flops, seen })
     }
 
-    /// Whether the step is of the sizes and kinds of layers that it was fitted to. Outside, its interval promises too much: the networks
-    /// left out were of those.
+    /// Whether the step has the sizes and kinds of layers to which the model was fitted. Outside of them the interval
+    /// is too narrow, because the left-out networks were of these sizes and kinds.
     pub fn covers(&self, step: &StepWork) -> bool {
         step.flops() <= self.most_flops && step.layers.iter().all(|layer| self.seen.contains(&layer.kind))
     }
 
-    /// The time of a step of a network that is not among those that it was fitted to.
+    /// The time of a step of a network to which the model was not fitted.
     pub fn at(&self, step: &StepWork) -> Estimate {
         Estimate::around(sum(&terms(&self.kinds, step), &self.factors), self.radius)
     }
@@ -200,7 +202,7 @@ impl KindModel {
         by_factors(layer, &self.factors) * (self.correction.at(&here) + self.left_nearby(&here)).exp()
     }
 
-    /// What the trees leave over of the nearest measured layers, the less the farther they are.
+    /// The remaining error of the nearest measured layers, weighted less the farther they are.
     fn left_nearby(&self, here: &Features) -> f64 {
         let mut nearest = [(f64::INFINITY, 0.0); NEAREST];
         for sample in &self.samples {
@@ -239,7 +241,7 @@ fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork) -> [f64; TERMS] {
 
 fn factors(steps: &[StepWork], rows: &[[f64; TERMS]], used: impl Fn(&StepWork) -> bool) -> [f64; TERMS] {
     let used = steps.iter().zip(rows).filter(|(step, _)| used(step));
-    // Relative to the time: each term's share of it, with a target of 1.
+    // Relative to the time: each term as a share of it, with a target of 1.
     let shares: Vec<[f64; TERMS]> = used.map(|(step, row)| row.map(|term| term / step.seconds)).collect();
     least_squares(&shares, &vec![1.0; shares.len()])
 }

@@ -1,8 +1,8 @@
-//! Step times that nobody measured, from those that somebody did, each with the interval that it earned on data left out.
+//! Predicted step times, computed from measured ones. Each has an interval that comes from its errors on left-out data.
 //!
 //! - [`curve`]: other batch sizes of a network that was measured on the device.
 //! - [`layers`]: another network on a measured device, from the layers of those that were measured there.
-//! - [`trees`]: how the layers' times depart from their work.
+//! - [`trees`]: how the layers' times deviate from their work.
 //! - [`rates`]: a device without measured steps, from the rates of the devices and kernels that others measured. Rough.
 //! - [`cost`]: epochs, hours, energy and money; the batch size to take.
 //! - [`conformal`]: the intervals.
@@ -26,7 +26,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// As far up as down in the logarithm; `radius` may be infinite, where nothing is known.
+    /// An interval that is symmetric in the logarithm; `radius` may be infinite if nothing is known.
     pub fn around(seconds: f64, radius: f64) -> Self {
         Self { seconds, low: seconds * (-radius).exp(), high: seconds * radius.exp() }
     }
@@ -36,12 +36,12 @@ impl Estimate {
         (self.low..=self.high).contains(&seconds)
     }
 
-    /// Half of the interval's width in the logarithm, which for small ones is a share of the time.
+    /// Half of the interval's width in the logarithm; for narrow intervals this is a share of the time.
     pub fn radius(&self) -> f64 {
         0.5 * (self.high / self.low).ln()
     }
 
-    /// Times a factor that is known.
+    /// The estimate times a known factor.
     pub fn times(&self, factor: f64) -> Self {
         Self { seconds: self.seconds * factor, low: self.low * factor, high: self.high * factor }
     }

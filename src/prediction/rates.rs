@@ -1,22 +1,22 @@
-//! The step time on a device without measured steps: from its rates, with what others measured of single kernels on other devices.
-//! Rough: a device is more than two numbers.
+//! The step time on a device without measured steps: from its rates, and from kernels that others measured on other
+//! devices. Rough: a device is more than two numbers.
 //!
 //! A layer takes `a FLOPs / F + b bytes / B + c`, with the device's rates F of arithmetic and B of memory, and factors >= 0 fitted to kernels
-//! on other devices. A step is the sum over its layers. Where the same step was measured on another device of known rates, its time
-//! there is scaled by the ratio of the two sums, which takes along what the sum leaves out.
+//! on other devices. A step is the sum over its layers. If the same step was measured on another device with known
+//! rates, its time there is scaled by the ratio of the two sums; this includes effects that the sum leaves out.
 
 use super::conformal::radius;
 use crate::stats::nonnegative::least_squares;
 use crate::stats::quantile::median;
 
-/// What is known of a device.
+/// The known rates of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     pub flops_per_s: f64,
     pub bytes_per_s: f64,
 }
 
-/// A kernel that was measured.
+/// A measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
     /// A number for each device.
@@ -33,7 +33,7 @@ pub struct RateModel {
     factors: [f64; 3],
 }
 
-/// What a layer does; its time on a device follows.
+/// The work of a layer; its time on a device follows from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     pub flops: f64,
@@ -47,7 +47,7 @@ pub struct DeviceErrors {
     pub kernels: usize,
     /// `exp(median(|ln(measured / predicted)|)) - 1`.
     pub median: f64,
-    /// The radius that holds nine in ten of them, in the logarithm.
+    /// The radius, in the logarithm, that holds nine of ten errors.
     pub radius: f64,
 }
 
@@ -55,7 +55,8 @@ pub struct DeviceErrors {
 const START_S: f64 = 1e-5;
 
 impl RateModel {
-    /// For devices of which no kernel is known: each term counts once, a roofline that adds instead of taking the larger.
+    /// For devices without known kernels: each term counts once, like a roofline model that adds its terms instead of
+    /// taking the larger.
     pub const FORMULA: Self = Self { factors: [1.0, 1.0, 1.0] };
 
     /// Fitted to kernels by their relative errors.
@@ -81,7 +82,7 @@ fn terms(work: Work, rates: Rates) -> [f64; 3] {
     [work.flops / rates.flops_per_s, work.bytes / rates.bytes_per_s, START_S]
 }
 
-/// For each device, the errors on its kernels of factors that were fitted to those of the other devices.
+/// For each device, the errors on its kernels, with factors fitted to the other devices' kernels.
 pub fn left_out(kernels: &[Kernel]) -> Vec<DeviceErrors> {
     let devices = kernels.iter().map(|kernel| kernel.device).max().map_or(0, |most| most + 1);
     let errors = |device: usize| {
@@ -120,7 +121,7 @@ mod tests {
         assert!(left_out(&all).iter().all(|errors| errors.kernels == 200 && errors.radius < 1e-6));
     }
 
-    // The second is half as fast as its rates promise: each is off by a factor of 2 from the other's law.
+    // The second device is half as fast as its rates promise: each deviates from the other's law by a factor of 2.
     #[test]
     fn a_device_that_does_not_keep_its_promise_shows() {
         let all: Vec<Kernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 2.0)).collect();

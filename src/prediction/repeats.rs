@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use super::curve::Level;
 use crate::stats::quantile::median;
 
-/// What several runs of one curve say together.
+/// Several runs of one curve, combined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pooled {
-    /// One for each batch size, ascending: each run's, brought to the runs' common height, then their median.
+    /// One for each batch size, ascending: the median over the runs, after each run was scaled to the runs' common
+    /// height.
     pub levels: Vec<Level>,
-    /// Of each run: the logarithm of its height over the common one; they sum to about 0.
+    /// For each run: the logarithm of its height divided by the common one; they sum to about 0.
     pub heights: Vec<f64>,
-    /// `|ln(a / b)|` of levels that two runs have of the same batch size: what a repeated measurement differs by, and no prediction can
-    /// be better than.
+    /// `|ln(a / b)|` of levels that two runs have of the same batch size: the error of a repeated measurement. No
+    /// prediction can be better.
     pub repeated: Vec<f64>,
 }
 
@@ -55,7 +56,7 @@ fn common(of_batch: &[(usize, f64)], heights: &[f64]) -> f64 {
     median(&mut values).exp()
 }
 
-/// The standard deviation of runs around each other, from the heights of all curves with two runs or more; `None` without any.
+/// The standard deviation between runs, from the heights of all curves with two or more runs; `None` if there are none.
 pub fn between_runs<'a>(curves: impl Iterator<Item = &'a Pooled>) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for heights in curves.map(|pooled| &pooled.heights).filter(|heights| heights.len() > 1) {

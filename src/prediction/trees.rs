@@ -1,16 +1,17 @@
 //! Gradient-boosted regression trees for squared errors (Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29,
-//! 2001): each small tree is fitted to what those before it leave over. Nothing is drawn at random, so the same numbers give the same trees.
+//! 2001): each small tree is fitted to the remaining errors of those before it. Nothing is random, so the same numbers
+//! give the same trees.
 
-/// Numbers by which a row is told from others.
+/// The number of features of a row.
 pub const FEATURES: usize = 6;
 pub type Features = [f64; FEATURES];
 
 const TREES: usize = 100;
-/// The share of a tree's answer that is taken.
+/// The share of a tree's answer that is used.
 const RATE: f64 = 0.1;
 const DEPTH: usize = 3;
 const LEAVES: usize = 1 << DEPTH;
-/// Rows on each side of a split, at least.
+/// The fewest rows on each side of a split.
 const FEWEST: f64 = 4.0;
 
 /// A function of some features.
@@ -54,7 +55,7 @@ impl Sum {
         if self.count > 0.0 { self.sum / self.count } else { 0.0 }
     }
 
-    /// By how much their mean lowers the sum of squares.
+    /// The reduction of the sum of squares by their mean.
     fn gain(self) -> f64 {
         self.sum * self.mean()
     }
@@ -138,7 +139,7 @@ mod tests {
         [x, y, 0.0, 0.0, 0.0, 0.0]
     }
 
-    // 8 rows, 4 of 0 and 4 of 1: after k trees 0.9^k of the difference is left.
+    // 8 rows, 4 of 0 and 4 of 1: after k trees 0.9^k of the difference remains.
     #[test]
     fn a_step_is_met_as_a_hand_calculation_says() {
         let rows: Vec<Features> = (0..8).map(|i| row(f64::from(i), 0.0)).collect();
@@ -150,8 +151,9 @@ mod tests {
         assert!(trees.at(&row(3.49, 0.0)) < 0.5 && trees.at(&row(3.51, 0.0)) > 0.5);
     }
 
-    // 20 x 20 places of the unit square, and what scikit-learn 1.9.1's GradientBoostingRegressor makes of them with the same settings (100 trees of depth 3, rate 0.1,
-    // 4 rows in a leaf, no first guess): -0.72498, 0.64999, -0.97491 and 0.05013.
+    // 20 x 20 places of the unit square, and the results of scikit-learn 1.9.1's GradientBoostingRegressor for them
+    // with the same settings (100 trees of depth 3, rate 0.1, 4 rows in a leaf, no first guess): -0.72498, 0.64999,
+    // -0.97491 and 0.05013.
     #[test]
     fn a_product_of_two_features_is_learned_as_scikit_learn_does() {
         let sides = || (0..20).map(|i| (f64::from(i) + 0.5) / 20.0);

@@ -55,6 +55,11 @@ impl Document {
         self.blocks.push(Block::Remark { subject, text });
     }
 
+    /// A remark where there is one to make.
+    pub(super) fn remark_where(&mut self, subject: &'static str, text: Option<String>) {
+        self.blocks.extend(text.map(|text| Block::Remark { subject, text }));
+    }
+
     pub(super) fn text(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Text(text.into()));
     }

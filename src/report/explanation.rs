@@ -16,6 +16,20 @@ const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
 pub fn explanation(label: &str, answers: &Answers) -> Document {
+    laid_out(label, answers, remarks(answers), true)
+}
+
+/// The same without layers, formulas, and what they predict elsewhere.
+pub fn brief_explanation(label: &str, answers: &Answers) -> Document {
+    let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
+    laid_out(label, answers, remarks.collect(), false)
+}
+
+/// Remarks that say what was shown.
+const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
+
+/// `layers`: whether the table names them.
+fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>, layers: bool) -> Document {
     let mut document = Document::default();
     if let Some(early) = answers.early {
         document.heading(format!("{label}: {early}"));
@@ -26,35 +40,82 @@ pub fn explanation(label: &str, answers: &Answers) -> Document {
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
-    let mut table = Table::new([
+    let columns = [
         Column::right("after"),
         Column::right("found"),
         Column::left("mechanism"),
         Column::right("predicted"),
         Column::left("verdict"),
         Column::left("layers, with their share of the step"),
-    ]);
+    ];
+    let shown = columns.len() - usize::from(!layers);
+    let mut table = Table::new(columns.into_iter().take(shown));
     for answer in &answers.jumps {
         let after = human::batch_size(answer.after);
         let found = human::signed_percent(answer.relative);
         if answer.candidates.is_empty() {
-            table.row([after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""]);
+            let cells = [after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""];
+            table.row(cells.into_iter().take(shown));
         }
         for (index, candidate) in answer.candidates.iter().enumerate() {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
-            table.row([
+            let cells = [
                 once(&after),
                 once(&found),
                 candidate.mechanism.meaning().to_owned(),
                 predicted(candidate),
                 verdict(&candidate.verdict),
                 places(&candidate.places),
-            ]);
+            ];
+            table.row(cells.into_iter().take(shown));
         }
     }
     document.heading(format!("Why {label} jumps"));
+    document.remark_where("Likely", likely(answers));
     document.table(table);
-    remarks(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
+    remarks.into_iter().for_each(|(subject, text)| document.remark(subject, text));
+    document
+}
+
+/// The mechanism that predicts a step at the most jumps, in a sentence: one that was shown before one that nothing speaks against. `None` where no
+/// known one does.
+fn likely(answers: &Answers) -> Option<String> {
+    let count = |mechanism: Mechanism| {
+        let own = answers.jumps.iter().flat_map(|jump| &jump.candidates).filter(|one| one.mechanism == mechanism);
+        own.fold((0, 0), |(shown, consistent), candidate| match candidate.verdict {
+            Verdict::Shown { .. } => (shown + 1, consistent),
+            Verdict::Consistent => (shown, consistent + 1),
+            Verdict::Contradicted(_) => (shown, consistent),
+        })
+    };
+    // The last of equal ones wins, and those of the table come in the order of `ALL`.
+    let counted = Mechanism::ALL.into_iter().rev().map(|mechanism| (count(mechanism), mechanism));
+    let ((shown, consistent), mechanism) = counted.max_by_key(|(counts, _)| *counts)?;
+    let (meaning, of) = (mechanism.meaning(), human::counted(answers.jumps.len() as u64, "jump"));
+    match (shown, consistent) {
+        (0, 0) => None,
+        (0, some) => Some(format!("{meaning} (consistent at {some} of {of}; only an intervention would show it)")),
+        (some, _) => Some(format!("{meaning} (shown by intervention at {some} of {of})")),
+    }
+}
+
+/// [`likely`] of each series that has any, as remarks; series with the same one share it.
+pub fn likely_causes(series: &[(String, &Answers)]) -> Document {
+    let mut document = Document::default();
+    let known: Vec<(&String, String)> =
+        series.iter().filter_map(|(label, answers)| Some((label, likely(answers)?))).collect();
+    let mut sentences: Vec<&String> = Vec::new();
+    known.iter().for_each(|(_, sentence)| {
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    });
+    for sentence in sentences {
+        let own: Vec<String> =
+            known.iter().filter(|(_, other)| other == sentence).map(|(label, _)| (*label).clone()).collect();
+        let of = if series.len() > 1 { format!("{}: ", shortened(&own)) } else { String::new() };
+        document.remark("Likely", format!("{of}{sentence}"));
+    }
     document
 }
 
@@ -277,4 +338,54 @@ fn candidate(candidate: &Candidate) -> Value {
         "source": candidate.mechanism.source(),
         "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::mechanisms::Answer;
+    use crate::report::Style;
+
+    fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
+        let candidate = |(mechanism, verdict): &(Mechanism, Verdict)| Candidate {
+            mechanism: *mechanism,
+            places: vec![],
+            predicted: None,
+            unseen: vec![],
+            unjudged: vec![],
+            verdict: verdict.clone(),
+        };
+        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| Answer {
+            after: 16.0 * (at + 1) as f64,
+            relative: 0.1,
+            candidates: candidates.iter().map(candidate).collect(),
+        };
+        Answers {
+            jumps: verdicts.iter().enumerate().map(jump).collect(),
+            period: vec![],
+            interventions: vec![],
+            timed: true,
+            unknown: vec![],
+            copying: None,
+            early: None,
+        }
+    }
+
+    #[test]
+    fn the_likeliest_cause_is_shown_or_else_consistent_at_most_jumps() {
+        let [one, other] = [Mechanism::ALL[0], Mechanism::ALL[1]];
+        let contradicted = || Verdict::Contradicted("why".into());
+        let shown = || Verdict::Shown { setting: "batch_padding".into(), value: "80".into() };
+        let consistent = || Verdict::Consistent;
+        assert_eq!(likely(&answers(&[&[], &[(one, contradicted())]])), None);
+        let most = answers(&[&[(one, consistent()), (other, consistent())], &[(other, consistent())]]);
+        let sentence = format!("{} (consistent at 2 of 2 jumps; only an intervention would show it)", other.meaning());
+        assert_eq!(likely(&most), Some(sentence.clone()));
+        let proven = answers(&[&[(one, shown()), (other, consistent())], &[(other, consistent())]]);
+        assert_eq!(likely(&proven), Some(format!("{} (shown by intervention at 1 of 2 jumps)", one.meaning())));
+        // Series with the same sentence share it.
+        let series = [("a".to_owned(), &most), ("b".to_owned(), &most)];
+        let text = likely_causes(&series).render(&Style { color: false, width: 300 });
+        assert_eq!(text, format!("  Likely   a and b: {sentence}\n"));
+    }
 }

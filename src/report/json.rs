@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Warning;
+use super::{Warning, advice};
+use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::analysis::{Analysed, Gap, slow};
 use crate::atomic;
 use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect};
-use crate::error::Result;
+use crate::error;
 use crate::store::files;
 
 /// The version of the document.
@@ -24,6 +25,8 @@ pub struct Subject<'a> {
     pub controls: &'a [Control],
     /// For each series the layers behind its jumps; empty where none are known.
     pub explained: &'a [Vec<Explanation>],
+    /// For each series which sizes to use; empty where nobody asked.
+    pub advices: &'a [Result<Advice, Silence>],
     pub warnings: &'a [Warning],
 }
 
@@ -37,6 +40,8 @@ pub struct Subject<'a> {
 /// `unconfirmed` are its places at which the neighbouring points show no jump. `too_early` is null,
 /// or the complete blocks of the run and how many of them it asks for before anything is reported.
 ///
+/// `advice` is null, or says which sizes to use, see [`super::size_advice`].
+///
 /// A jump that is explained has `causes`, the layers that step or change there, and `layers_together`, the step of all layers' times, null
 /// where it is not known. `warnings` are those of the runs, each with its `source`, a `message` and what to do about it, `help`.
 pub fn jumps(subjects: &[Subject]) -> Value {
@@ -49,7 +54,7 @@ pub fn jumps(subjects: &[Subject]) -> Value {
 ///
 /// # Errors
 /// As [`atomic::write_text`].
-pub fn keep(subject: &Subject) -> Result<()> {
+pub fn keep(subject: &Subject) -> error::Result<()> {
     let text = format!("{:#}\n", jumps(std::slice::from_ref(subject)));
     atomic::write_text(&subject.path.join(files::JUMPS), &text)
 }
@@ -58,7 +63,9 @@ impl Subject<'_> {
     fn entries(&self) -> impl Iterator<Item = Value> {
         self.found.iter().enumerate().map(|(index, found)| {
             let explained = self.explained.get(index).map(Vec::as_slice).unwrap_or_default();
-            entry(found, control::rate(self.controls, &found.series), explained)
+            let mut entry = entry(found, control::rate(self.controls, &found.series), explained);
+            entry["advice"] = advice::entry(self.advices.get(index));
+            entry
         })
     }
 

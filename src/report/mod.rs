@@ -2,6 +2,7 @@
 //!
 //! [`human`] is the one place that turns numbers into words, for the charts as well.
 
+mod advice;
 mod answer;
 mod causes;
 mod comparison;
@@ -28,18 +29,20 @@ mod scaling;
 mod side_by_side;
 pub mod slow;
 mod style;
+mod switches;
 mod table;
 mod training;
 mod transfer;
 mod warning;
 
+pub use advice::{size_advice_json, size_advices};
 pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
 pub use comparison::{comparison, comparison_json, comparison_of_several};
 pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sentence};
 pub use disagreement::disagreement;
 pub use document::{Block, Document};
-pub use explanation::{Entry, explanation, explanation_json};
+pub use explanation::{Entry, brief_explanation, explanation, explanation_json, likely_causes};
 pub use feeding::{feeding, feeding_json, feeding_warnings, knees};
 pub use fits::{fit_answer, fit_warnings, fits, fits_json};
 pub use forecast::{Forecasts, forecast, forecast_json};
@@ -55,6 +58,7 @@ pub use run_warnings::{kept_warnings, run_warnings, table_warnings, warnings};
 pub use scaling::scaling;
 pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
+pub use switches::switches;
 pub use table::{Column, Heading, Table};
 pub use training::{advice, training, training_answer, training_warnings};
 pub use transfer::transfers;

@@ -10,7 +10,9 @@ use crate::analysis::{Analysed, Gap, Series};
 use crate::error::Result;
 use crate::look;
 use crate::run::{Knowledge, Outcome};
+use crate::settings::EngineName;
 use crate::spec::Measure;
+use crate::stats::quantile::median;
 use crate::store::{LayerRow, StopReason, files, visits_of};
 
 /// The one list of the warnings of the run in `path`, for the terminal, its page and its documents: what it `ended` with, and what its
@@ -34,6 +36,7 @@ pub fn warnings(path: &Path, found: &[Analysed], mut ended: Vec<Warning>) -> Res
     if !replaced.is_empty() {
         all.push(Warning::Replaced { what: replaced.into_iter().collect() });
     }
+    all.extend(found.iter().filter_map(next_to_nothing));
     all.extend(found.first().into_iter().flat_map(|found| table_warnings(&found.series)));
     Ok(all)
 }
@@ -48,9 +51,30 @@ pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
     let entries = document["warnings"].as_array().cloned().unwrap_or_default();
     let kept = entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
     let is_of_data = |warning: &Warning| {
-        matches!(warning, Warning::TooEarly { .. } | Warning::Replaced { .. } | Warning::Gaps { .. })
+        matches!(
+            warning,
+            Warning::TooEarly { .. } | Warning::Replaced { .. } | Warning::NextToNothing { .. } | Warning::Gaps { .. }
+        )
     };
     Ok(kept.filter(|warning| !is_of_data(warning)).collect())
+}
+
+/// Less than what a library takes to start one operation on a device, in seconds.
+const NEXT_TO_NOTHING_S: f64 = 20e-6;
+
+/// Of a step of one's own whose largest size, four times the smallest or more, takes no longer than others.
+fn next_to_nothing(found: &Analysed) -> Option<Warning> {
+    let Analysed { series, findings } = found;
+    if series.facts.get("engine").map(String::as_str) != Some(EngineName::Python.name()) {
+        return None;
+    }
+    let seconds = series.seconds_per_unit()?;
+    let (first, last) = (findings.points.first()?, findings.points.last()?);
+    let mut times: Vec<f64> = findings.points.iter().map(|point| point.center * seconds).collect();
+    let [least, most] = [f64::min, f64::max].map(|of| times.iter().copied().reduce(of).unwrap_or(f64::NAN));
+    let is_constant = last.x >= 4.0 * first.x && most < 2.0 * least;
+    (is_constant && most < NEXT_TO_NOTHING_S)
+        .then(|| Warning::NextToNothing { what: series.label(), median_s: median(&mut times) })
 }
 
 /// Of a run with fewer complete blocks than it asks for, as its least visited series has.

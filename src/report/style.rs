@@ -27,10 +27,11 @@ impl Style {
     /// No colour, and room enough that nothing wraps: for files, pipes and tests.
     pub const PLAIN: Self = Self { color: false, width: 160 };
 
-    /// What stdout is: a terminal of some width, with colour unless `NO_COLOR` (<https://no-color.org>) is set; or plain.
+    /// What stdout is: a terminal of some width, with colour unless `NO_COLOR` (<https://no-color.org>) is set; or plain, as wide as `COLUMNS` says.
     pub fn of_terminal() -> Self {
         if !std::io::stdout().is_terminal() {
-            return Self::PLAIN;
+            let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
+            return Self { width: columns.map_or(Self::PLAIN.width, |columns| columns.max(40)), ..Self::PLAIN };
         }
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

@@ -32,6 +32,8 @@ pub enum Warning {
     Replaced { what: Vec<String> },
     /// Rows of a table without a number in a column, which are left out.
     Gaps { source: String, column: String, rows: usize, first_line: usize, sizes: Vec<f64>, said: Option<String> },
+    /// A step of one's own that takes next to nothing, whatever its size: the median over all sizes.
+    NextToNothing { what: String, median_s: f64 },
     /// Cells whose step failed.
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
@@ -101,6 +103,9 @@ impl Warning {
                  report it with `batchstep doctor --bundle`"
             }
             Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
+            Self::NextToNothing { .. } => {
+                "is its work done when it returns? Give back its result, or define `synchronize()` in the file"
+            }
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
@@ -185,6 +190,10 @@ impl fmt::Display for Warning {
                 "a library computes operators of a step that failed its check on this GPU with batchstep's own kernels: {}",
                 what.join("; ")
             ),
+            Self::NextToNothing { what, median_s } => {
+                let time = human::seconds(*median_s);
+                write!(f, "the step of {what} takes {time} whatever its size, next to nothing")
+            }
             Self::Gaps { source, column, rows, first_line, sizes, said } => {
                 let all = rows;
                 let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });

@@ -5,6 +5,7 @@
 //! what the engines make of it.
 
 mod axis;
+pub mod command;
 mod grid;
 mod named;
 pub mod own;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::command::Command;
 use super::{Text, named};
 
 named! {
@@ -19,8 +20,9 @@ named! {
 /// What runs, and what it is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnSteps {
-    /// One for each model of the spec, in its order.
+    /// One for each model of the spec, in its order; none where a command runs.
     pub files: Vec<StepFile>,
+    pub command: Option<Command>,
     pub fresh: Fresh,
     /// The argument that is swept.
     pub x: String,
@@ -56,6 +58,12 @@ impl PartialEq for StepFile {
     fn eq(&self, other: &Self) -> bool {
         self.0.file_name() == other.0.file_name()
     }
+}
+
+/// What Python takes for the name of an argument.
+pub fn is_name(name: &str) -> bool {
+    let begins = name.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    begins && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
 }
 
 /// The product of what is given, as objects, the last name innermost; of nothing, one object without members.

@@ -64,7 +64,7 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
     let mut engine = engine;
-    let step = engine.as_mut().and_then(|engine| engine.get("step"));
+    let step = engine.as_mut().map(own::trigger).transpose()?.flatten();
     let engine = match (step, engine) {
         (Some(step), Some(engine)) => {
             let networks = [("model", model), ("train", train), ("synthetic", synthetic)];

@@ -1,4 +1,4 @@
-//! `[engine] step`: a person's own step, with its arguments as axes.
+//! `[engine] step` or `command`: a person's own step, with its arguments as axes.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,12 @@ use super::decode::{MAX_SIZE, batch_sizes, distinct, few_cells};
 use super::encode::{line, list, quoted, section};
 use super::section::{Field, Section};
 use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
-use crate::error::Result;
-use crate::settings::own::{Fresh, OwnSteps, StepFile, product};
+use crate::error::{Result, nearest};
+use crate::settings::command::{Command, Timed, UNITS};
+use crate::settings::own::{Fresh, OwnSteps, StepFile, is_name, product};
 use crate::settings::{AXES, EngineName, Grid, Settings, Value};
 
-/// A spec with `step`, which the field holds. `networks`: tables that only the networks of other engines have.
+/// A spec with `step` or `command`, which the field holds. `networks`: tables that only the networks of other engines have.
 pub(super) fn experiment(
     name: String,
     step: &Field,
@@ -23,11 +24,15 @@ pub(super) fn experiment(
     measure: Option<Section>,
 ) -> Result<Experiment> {
     let engine = read_engine(step, engine)?;
+    let lacks = |name: &str| lacks(&engine, name);
     if let Some((table, section)) = networks.into_iter().find_map(|(name, section)| Some((name, section?))) {
-        return Err(section.error(lacks(&engine.files[0], &format!("[{table}]"))).hint(HAS));
+        return Err(section.error(lacks(&format!("[{table}]"))).hint(HAS));
     }
     let sweep = read_sweep(sweep)?;
     let model = model(step, &engine)?;
+    if let Some(command) = &engine.command {
+        check_placeholders(step, command, &sweep)?;
+    }
     let mut grid = Grid::default();
     // Layers cost a step in each of the first visits; a step without a model has none.
     let measure = Measure { layers: true, ..Measure::usual(sweep.executes.is_some()) }.read(measure)?;
@@ -48,31 +53,115 @@ pub(super) fn experiment(
     })
 }
 
+/// The field that makes a spec one of a person's own step.
+pub(super) fn trigger<'a, 'i>(engine: &mut Section<'a, 'i>) -> Result<Option<Field<'a, 'i>>> {
+    match (engine.get("step"), engine.get("command")) {
+        (Some(_), Some(command)) => {
+            Err(command.error("`step` and `command` are two ways to name what is measured: one of them is enough"))
+        }
+        (step, command) => Ok(step.or(command)),
+    }
+}
+
 /// What such a spec says of its engine.
 struct OwnEngine {
     files: Vec<StepFile>,
+    command: Option<Command>,
     fresh: Fresh,
     env: Vec<(String, Vec<Json>)>,
 }
 
-/// The table [engine] of a spec with `step`, which the field holds.
+/// The table [engine] of a spec with `step` or `command`, which the field holds.
 fn read_engine(step: &Field, mut engine: Section) -> Result<OwnEngine> {
-    let files = distinct(step, |field| Ok(StepFile(field.path()?)))?;
+    let is_command = step.path_ends_with("command");
+    let command = is_command.then(|| read_command(step, &mut engine)).transpose()?;
+    let files = if is_command { Vec::new() } else { distinct(step, |field| Ok(StepFile(field.path()?)))? };
     let read = |name: &str| Fresh::from_name(name);
     let fresh = engine.get("fresh").map(|field| field.choice(Fresh::NAMES, read)).transpose()?;
     let env = engine.get("env").map(|field| read_env(&field)).transpose()?;
-    if let Some((name, field)) = engine.others().into_iter().next() {
-        return Err(field.error(lacks(&files[0], &name)).hint(HAS));
+    let others = engine.others();
+    let engine = OwnEngine { files, command, fresh: fresh.unwrap_or(Fresh::Run), env: env.unwrap_or_default() };
+    match others.into_iter().next() {
+        Some((name, field)) => Err(field.error(lacks(&engine, &name)).hint(HAS)),
+        None => Ok(engine),
     }
-    Ok(OwnEngine { files, fresh: fresh.unwrap_or(Fresh::Run), env: env.unwrap_or_default() })
 }
 
 /// What another engine would have.
-fn lacks(file: &StepFile, name: &str) -> String {
-    format!("the step of {} has no `{name}`: make it an argument of step()", file.name())
+fn lacks(engine: &OwnEngine, name: &str) -> String {
+    match (&engine.command, engine.files.first()) {
+        (Some(command), _) => {
+            format!("the command {} has no `{name}`: put it into the words of `command`", command.name())
+        }
+        (None, file) => {
+            let file = file.map_or_else(String::new, StepFile::name);
+            format!("the step of {file} has no `{name}`: make it an argument of step()")
+        }
+    }
 }
 
-const HAS: &str = "every further key of [sweep] is an argument; beside `step`, [engine] has `env` and `fresh`";
+const HAS: &str = "every further key of [sweep] is an argument; beside `step`, [engine] has `env` and `fresh`, and beside `command` also `seconds` and `protocol`";
+
+/// The words of a command, and where its times come from.
+fn read_command(field: &Field, engine: &mut Section) -> Result<Command> {
+    let what = "expected a list of words, the program first: command = [\"./bench\", \"--batch\", \"{batch_size}\"]";
+    let words = match field.is_list() {
+        true => field.elements()?.iter().map(Field::text).collect::<Result<Vec<String>>>()?,
+        false => return Err(field.error(what).hint("no shell reads it; [\"sh\", \"-c\", \"...\"] asks for one")),
+    };
+    if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
+        return Err(field.error(what));
+    }
+    let seconds = engine.get("seconds");
+    let timed = match engine.get("protocol") {
+        Some(protocol) if seconds.is_some() => {
+            return Err(protocol
+                .error("a program that answers lines states its times: `seconds` is of no use beside `protocol`"));
+        }
+        Some(protocol) => protocol.choice(&["lines"], |name| (name == "lines").then_some(Timed::Lines))?,
+        None => seconds.map_or(Ok(Timed::Process), |field| read_seconds(&field))?,
+    };
+    Ok(Command { words, timed })
+}
+
+fn read_seconds(field: &Field) -> Result<Timed> {
+    let what = "expected seconds = { pattern = 'took ([0-9.]+) ms', unit = \"ms\" }: a regular expression whose group is the time of a step in what \
+                the program prints, and its unit";
+    let mut table = field.section().map_err(|_| field.error(what))?;
+    let pattern = table.get("pattern").ok_or_else(|| field.error(what))?;
+    let units: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
+    let unit = table.get("unit").map(|unit| unit.choice(&units, |name| units.contains(&name).then(|| name.to_owned())));
+    let unit = unit.transpose()?.unwrap_or_else(|| "s".to_owned());
+    table.finish()?;
+    let text = pattern.text()?;
+    crate::engine::own::pattern(&text).map_err(|error| pattern.error(error.to_string()))?;
+    Ok(Timed::Printed { pattern: text, unit })
+}
+
+/// Each name between braces is an argument, and each argument is one of them; a program that stays gets them in its requests.
+fn check_placeholders(field: &Field, command: &Command, sweep: &OwnSweep) -> Result<()> {
+    let known: Vec<&str> =
+        std::iter::once(sweep.x.as_str()).chain(sweep.arguments.iter().map(|(name, _)| name.as_str())).collect();
+    let used = command.placeholders();
+    if command.timed == Timed::Lines {
+        return match used.first() {
+            Some(name) => Err(field.error(format!("`{{{name}}}` is not replaced: with `protocol` the program stays, and is told its arguments in each request"))),
+            None => Ok(()),
+        };
+    }
+    if let Some(name) = used.iter().find(|name| !known.contains(name)) {
+        let error = field.error(format!("`{{{name}}}` is no argument: [sweep] gives {}", known.join(", ")));
+        return Err(match nearest(name, &known) {
+            Some(near) => error.hint(format!("did you mean `{{{near}}}`?")),
+            None => error.hint(format!("add `{name} = [...]` to [sweep]")),
+        });
+    }
+    match known.iter().find(|name| !used.contains(name)) {
+        Some(name) => Err(field
+            .error(format!("no word of the command has `{{{name}}}`, so that it would be the same command for each"))),
+        None => Ok(()),
+    }
+}
 
 /// A text for each value; `false` for a variable that is not set.
 fn read_env(field: &Field) -> Result<Vec<(String, Vec<Json>)>> {
@@ -139,13 +228,7 @@ fn read_sweep(sweep: Option<Section>) -> Result<OwnSweep> {
     }
 }
 
-/// What Python takes for the name of an argument.
-fn is_name(name: &str) -> bool {
-    let begins = name.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
-    begins && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
-}
-
-/// The models are called after the files.
+/// The models are called after the files, or the program.
 fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
     let name = |file: &StepFile| {
         let stem = file.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -154,7 +237,10 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
             false => Err(step.error(format!("`{}` is no file of Python, whose name ends in .py", file.name()))),
         }
     };
-    let names = engine.files.iter().map(name).collect::<Result<Vec<String>>>()?;
+    let names = match &engine.command {
+        Some(command) => vec![command.name()],
+        None => engine.files.iter().map(name).collect::<Result<Vec<String>>>()?,
+    };
     match (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
         Some(twice) => Err(step.error(format!("two of the files are called {}: give one another name", names[twice]))),
         None => Ok(Model { names, layers: None, input: None, classes: None }),
@@ -163,20 +249,23 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
 
 /// Puts both together; the axes go into `grid`.
 fn steps(engine: OwnEngine, sweep: OwnSweep, grid: &mut Grid) -> OwnSteps {
-    let OwnEngine { files, fresh, env } = engine;
+    let OwnEngine { files, command, fresh, env } = engine;
     let OwnSweep { x, arguments, .. } = sweep;
     for (key, given) in [("arguments", &arguments), ("env", &env)] {
         let axis = AXES.iter().find(|axis| axis.key == key);
         axis.into_iter().for_each(|axis| grid.set(axis, product(given).into_iter().map(Value::Text).collect()));
     }
-    OwnSteps { files, fresh, x, arguments, env }
+    OwnSteps { files, command, fresh, x, arguments, env }
 }
 
 /// The tables [engine] and, but for the sizes, [sweep]. Paths are written relative to `folder`, if one is given.
 pub(super) fn write_engine(out: &mut String, steps: &OwnSteps, folder: Option<&Path>) {
     section(out, "engine");
     let path = |file: &StepFile| Json::from(relative(&file.0, folder).display().to_string()).to_string();
-    line(out, "step", list(steps.files.iter().map(path)));
+    match &steps.command {
+        Some(command) => write_command(out, command),
+        None => line(out, "step", list(steps.files.iter().map(path))),
+    }
     if !steps.env.is_empty() {
         let value = |value: &Json| if value.is_null() { "false".to_owned() } else { value.to_string() };
         let variable = |(name, values): &(String, Vec<Json>)| {
@@ -186,6 +275,19 @@ pub(super) fn write_engine(out: &mut String, steps: &OwnSteps, folder: Option<&P
         line(out, "env", format!("{{ {} }}", variables.join(", ")));
     }
     line(out, "fresh", quoted(steps.fresh));
+}
+
+fn write_command(out: &mut String, command: &Command) {
+    let text = |text: &str| Json::from(text).to_string();
+    let words: Vec<String> = command.words.iter().map(|word| text(word)).collect();
+    line(out, "command", format!("[{}]", words.join(", ")));
+    match &command.timed {
+        Timed::Process => {}
+        Timed::Printed { pattern, unit } => {
+            line(out, "seconds", format!("{{ pattern = {}, unit = {} }}", text(pattern), text(unit)));
+        }
+        Timed::Lines => line(out, "protocol", quoted("lines")),
+    }
 }
 
 pub(super) fn write_arguments(out: &mut String, steps: &OwnSteps) {

@@ -124,6 +124,11 @@ impl<'a, 'i> Field<'a, 'i> {
         self.error(format!("expected {what}, got {given}"))
     }
 
+    /// Whether it is the value of this key.
+    pub fn path_ends_with(&self, key: &str) -> bool {
+        self.path.rsplit('.').next() == Some(key)
+    }
+
     /// A path that is relative to the document's folder.
     pub fn path(&self) -> Result<PathBuf> {
         Ok(self.document.folder().join(self.text()?))

@@ -5,7 +5,7 @@ use crate::random::Rng;
 
 /// The percentile interval of `statistic` at `confidence` (0 to 1) over `resamples` resamples of `values`.
 ///
-/// Returns (low, high); `NaN` where there are no values. Cost: `resamples` calls of `statistic`.
+/// Returns (low, high); `NaN` without values. Cost: `resamples` calls of `statistic`.
 pub fn interval(
     values: &[f64],
     statistic: impl Fn(&mut [f64]) -> f64,

@@ -1,4 +1,4 @@
-//! A factor common to all cells of a run: what the machine does over time, estimated together with the cells' levels.
+//! A factor common to all cells of a run: the machine's drift over time, estimated together with the cells' levels.
 //!
 //! A *visit* v measures cell c(v) once. On the logarithmic scale, in the order of the run,
 //!
@@ -6,39 +6,40 @@
 //! y_v = mu_c(v) + f_v + e_v,    f_v = rho f_(v-1) + h_v,    var h_v = s^2 (1 - rho^2)
 //! ```
 //!
-//! f is a first-order autoregressive process with the standard deviation s: neighbours on the host, heat, clocks. e belongs to
-//! the visit alone. Both have heavy tails, e of Student's t with 4 degrees of freedom and h with 3, so that a spike is not taken
-//! for the machine's level and a sudden change of the level is followed at once; they are fitted by expectation
-//! maximisation over their weights (Lange, Little & Taylor 1989), with a Kalman filter and the Rauch-Tung-Striebel
-//! smoother for f (Harvey 1989, 3.6), in time proportional to the number of visits.
+//! f is a first-order autoregressive process with the standard deviation s: neighbours on the host, heat, clocks. e
+//! belongs only to the visit. Both have heavy tails, e of Student's t with 4 degrees of freedom and h with 3, so that a
+//! spike is not mistaken for the machine's level, and a sudden change of the level is followed at once. They are fitted
+//! by expectation maximisation over their weights (Lange, Little & Taylor 1989), with a Kalman filter and the
+//! Rauch-Tung-Striebel smoother for f (Harvey 1989, 3.6), in time proportional to the number of visits.
 //!
-//! What is subtracted from a visit is the factor predicted from *all other* visits. With the weights held fixed, the
-//! levels that leave the weighted mean of these differences at zero are those of generalised least squares, since row v of the
-//! inverse covariance matrix times the residuals is (r_v - E[r_v | the others]) / var(r_v | the others). The differences of
-//! one cell are nearly independent, and scatter as much as they really know: whoever reduces them needs no further correction.
+//! The factor that is subtracted from a visit is predicted from *all other* visits. With the weights held fixed, the
+//! levels that leave the weighted mean of these differences at zero are those of generalised least squares, since row v
+//! of the inverse covariance matrix times the residuals is (r_v - E[r_v | the others]) / var(r_v | the others). The
+//! differences of one cell are nearly independent, and their scatter equals their real uncertainty, so they need no
+//! further correction.
 
 use super::quantile::median;
 use super::robust::MAD_TO_SIGMA;
 
 /// Degrees of freedom of a visit's own deviation.
 const OWN: f64 = 4.0;
-/// Degrees of freedom of a change of the factor; normal below [`MANY`] visits, which are too few to see its tails.
+/// Degrees of freedom of a change of the factor; normal below [`MANY`] visits, which are too few to show its tails.
 const CHANGE: f64 = 3.0;
 const MANY: usize = 500;
 /// Rounds of expectation maximisation. A fixed number, so that the same visits give the same result on every machine.
 const ROUNDS: usize = 40;
-/// Steps of conjugate gradients in each round, and the mean square, in standard errors, of the shifts that are left to make at
+/// Steps of conjugate gradients in each round, and the mean square, in standard errors, of the remaining shifts at
 /// which they end.
 const SHIFTS: usize = 12;
 const CLOSE: f64 = 1e-6;
-/// Half-widths, in visits, of the neighbourhoods that a visit is correlated with.
+/// Half-widths, in visits, of the neighbourhoods with which a visit is correlated.
 const REACHES: [usize; 4] = [1, 3, 10, 30];
 /// Standard deviations at which residuals are clipped in that correlation.
 const CLIP: f64 = 3.0;
-/// Correlation, in standard errors, from which a factor is believed. The largest of four normal values is above it with a
-/// probability of about 1e-4.
+/// Correlation, in standard errors, from which a factor is accepted. The largest of four normal values is above it with
+/// a probability of about 1e-4.
 const BELIEVED: f64 = 4.0;
-/// Least standard deviation of anything.
+/// Lower bound of all standard deviations.
 const LEAST: f64 = 1e-7;
 /// Bounds on the correlation of neighbouring visits.
 const RHO: (f64, f64) = (0.2, 0.9995);
@@ -50,18 +51,18 @@ pub struct Visit {
     pub cell: usize,
     /// ln of the step time.
     pub value: f64,
-    /// Whether it was measured at the same time as the visit before, as far as is known: the factor is the same then.
+    /// Whether it was measured, as far as is known, at the same time as the visit before; then the factor is the same.
     pub together: bool,
-    /// Whether another machine begins here, whose factor has nothing to do with that of the visit before.
+    /// Whether another machine begins here, whose factor is independent of the visit before.
     pub anew: bool,
 }
 
 /// A fitted factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommonFactor {
-    /// For each visit the factor as all other visits predict it, and the standard deviation of that prediction.
+    /// For each visit, the factor predicted by all other visits, and the standard deviation of that prediction.
     pub others: Vec<Estimate>,
-    /// For each visit the factor as all visits show it.
+    /// For each visit, the factor estimated from all visits.
     pub smoothed: Vec<Estimate>,
     /// ln of each cell's step time; `NaN` for a cell without visits.
     pub level: Vec<f64>,
@@ -74,16 +75,18 @@ pub struct CommonFactor {
 }
 
 impl CommonFactor {
-    /// What a step of a fixed reference beside each visit may cost at most to be worth it, as a share of the visit: by so much it would lower the
-    /// variance of a visit less the factor. The reference's own deviation is taken to be as large as that of any visit, since most of it
-    /// belongs to the visit and not to the step.
+    /// The most that a step of a fixed reference with each visit may cost to be worthwhile, as a share of the visit. It
+    /// is the share by which the reference would lower the variance of a visit minus the factor. The reference's own
+    /// deviation is assumed to be as large as that of any visit, since most of it belongs to the visit rather than the
+    /// step.
     ///
     /// In the stationary state, with the observations' variance r, the factor is predicted from the visits before with the variance P that solves
-    /// `P = rho^2 P r / (P + r) + s^2 (1 - rho^2)`, likewise from those after it, and from both with `1 / (2 / P - 1 / s^2)`: what
-    /// both know of a stationary process without any observation counts once (the two-filter formula, Fraser & Potter 1969). References
-    /// halve r, and add an observation at the visit itself.
+    /// `P = rho^2 P r / (P + r) + s^2 (1 - rho^2)`, likewise from those after it, and from both with `1 / (2 / P - 1 /
+    /// s^2)`: what both know about a stationary process without any observation counts only once (the two-filter
+    /// formula, Fraser & Potter 1969). References halve r, and add an observation at the visit itself.
     pub fn reference_limit(&self) -> f64 {
-        // The information that Student's t holds of its centre is (OWN + 1) / (OWN + 3) of that of a normal value of this scale.
+        // The information of Student's t about its centre is (OWN + 1) / (OWN + 3) times that of a normal value of this
+        // scale.
         let visit = self.own.powi(2) * (OWN + 3.0) / (OWN + 1.0);
         let factor = self.sd.powi(2);
         let from_others = |r: f64| {
@@ -124,7 +127,7 @@ pub fn is_there(residuals: &[f64]) -> bool {
     correlation(residuals) > BELIEVED
 }
 
-/// Fits the factor to visits of `cells` cells. `None` where there are not at least twice as many visits as cells.
+/// Fits the factor to visits of `cells` cells. `None` with fewer than twice as many visits as cells.
 pub fn fit(visits: &[Visit], cells: usize) -> Option<CommonFactor> {
     let mut seen = vec![false; cells];
     visits.iter().for_each(|visit| seen[visit.cell] = true);
@@ -153,7 +156,7 @@ struct Fit<'a> {
     states: Vec<State>,
 }
 
-/// What is known of one visit.
+/// The state of one visit.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// The weight of its own deviation, and of the change of the factor before it: below 1 in the tails.
@@ -187,7 +190,8 @@ impl<'a> Fit<'a> {
             variance: 0.0,
             shared: 0.0,
         };
-        // Half of the variance each, and a factor that lasts twenty visits: the rounds leave little of this choice.
+        // Half of the variance for each, and a factor that lasts twenty visits: the rounds make this choice nearly
+        // irrelevant.
         let half = scale * 0.5f64.sqrt();
         Self { visits, used, level, own: half, sd: half, rho: 0.95, states: vec![state; visits.len()] }
     }
@@ -233,7 +237,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// The mean of the factor given `values` of the visits, which include it: filtered forward, smoothed back. Linear in the values.
+    /// The mean of the factor, given `values` of the visits that include it: filtered forward, smoothed backward.
+    /// Linear in the values.
     fn factor_in(&self, values: &[f64]) -> Vec<f64> {
         let mut means = Vec::with_capacity(values.len());
         let mut last = 0.0;
@@ -248,8 +253,8 @@ impl<'a> Fit<'a> {
         means
     }
 
-    /// For each cell the sum of V^-1 `values`, V the covariance matrix of all visits: what is left of a value without the factor is the part of its
-    /// own deviation, whose variance it is divided by.
+    /// For each cell the sum of V^-1 `values`, where V is the covariance matrix of all visits: a value minus the
+    /// factor, divided by the variance of its own deviation.
     fn cell_sums(&self, values: &[f64]) -> Vec<f64> {
         let factor = self.factor_in(values);
         let mut sums = vec![0.0; self.level.len()];
@@ -260,8 +265,8 @@ impl<'a> Fit<'a> {
     }
 
     /// The levels of generalised least squares, by conjugate gradients (Hestenes & Stiefel 1952) from the present ones. The unknowns are the
-    /// shifts of the levels; each step costs one pass over the visits. Cells that are visited together for a while share an error, which
-    /// single updates of the levels would take hundreds of rounds to find.
+    /// shifts of the levels; each step costs one pass over the visits. Cells that are visited together for a while
+    /// share an error; single updates of the levels would take hundreds of rounds to find it.
     fn solve_levels(&mut self) {
         let scales = self.precisions();
         let residuals: Vec<f64> = (0..self.visits.len()).map(|v| self.residual(v)).collect();
@@ -321,7 +326,7 @@ impl<'a> Fit<'a> {
             self.states[v].own_weight = weight;
             sum += weight * square;
         }
-        // Levels that are fitted take up part of the scatter.
+        // Fitted levels absorb part of the scatter.
         let freedom = (self.visits.len() - self.used).max(1) as f64;
         self.own = (sum / freedom).sqrt().max(LEAST);
     }
@@ -349,8 +354,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// The smoothed factor without what its own visit said: the precisions and the precision-weighted means differ by those of the
-    /// visit.
+    /// The smoothed factor without the information of its own visit: the visit's precision and precision-weighted mean
+    /// are subtracted.
     fn others(&self, v: usize) -> Estimate {
         let (State { mean, variance, .. }, own) = (self.states[v], self.own_variance(v));
         let precision = (1.0 / variance - 1.0 / own).max(1.0 / (self.sd * self.sd));

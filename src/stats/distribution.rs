@@ -1,5 +1,5 @@
 //! Tails of the normal, t and F distributions, from the special functions of `statrs` (relative error up to 1e-10, from
-//! 10^6 degrees of freedom on up to 1e-8), and their quantiles. Where a parameter has no meaning the answer is `NaN`.
+//! 10^6 degrees of freedom on up to 1e-8), and their quantiles. If a parameter has no meaning, the answer is `NaN`.
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
@@ -59,8 +59,8 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-9, "found {found}, expected {expected}");
     }
 
-    // Expected numbers: SciPy, `scipy.stats.{norm,t,f}.sf`, `norm.isf`, `t.isf` and `scipy.special.gammaln`, where no other source
-    // is named.
+    // Expected numbers: SciPy, `scipy.stats.{norm,t,f}.sf`, `norm.isf`, `t.isf` and `scipy.special.gammaln`, unless
+    // another source is named.
 
     #[test]
     fn normal_tails_agree_with_scipy() {

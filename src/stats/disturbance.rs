@@ -1,23 +1,25 @@
 //! Disturbances that only ever add time: another program takes a core, and a step waits for it.
 //!
-//! Most of the steps of a visit may be hit, so that their median is one of a disturbed machine; the fastest step is the least disturbed
-//! one (Chen & Revels 2016, "Robust benchmarking in noisy environments"; hyperfine and criterion show the minimum for the same
-//! reason). Where a disturbance lasts longer than a visit, whole visits are hit, and the fastest of several visits to a cell is what a quiet machine does.
-//! But where noise goes both ways the median is the better estimate, the minimum depends on how much the steps scatter, and of k visits only one
-//! is left. So the fastest step stands for a visit, and the fastest visit for k of them, only where that makes what is left of a cell agree
-//! clearly better: by more than the loss in number.
+//! Most of the steps of a visit may be affected, so that their median describes a disturbed machine; the fastest step
+//! is the least disturbed (Chen & Revels 2016, "Robust benchmarking in noisy environments"; hyperfine and criterion
+//! show the minimum for the same reason). If a disturbance lasts longer than a visit, whole visits are affected, and
+//! the fastest of several visits to a cell shows the quiet machine. But where noise goes both ways, the median is the
+//! better estimate: the minimum depends on how much the steps scatter, and only one of k visits remains. So the fastest
+//! step represents a visit, and the fastest visit represents k visits, only if the remaining values of a cell then
+//! agree clearly better: by more than the loss in number.
 
 use super::common_factor::scale;
 use super::quantile::quantile;
 use super::slow_times::{SlowTimes, divide};
 
-/// A summary is taken where its scatter, times the square root of the visits that it takes, is below this share of that of the plainer one. For normal
-/// noise of the steps alone the ratio is 1.1 for the fastest of three steps and 1.25 for that of five; where visits differ as a whole, 1. That of
-/// the fastest of two visits is 1.17, and it grows with their number.
+/// A summary is used if its scatter, times the square root of the visits that it combines, is below this share of the
+/// plainer summary's scatter. If only the steps have noise, and it is normal, the ratio is 1.1 for the fastest of three
+/// steps and 1.25 for the fastest of five; if visits differ as a whole, it is 1. For the fastest of two visits it is
+/// 1.17, and it grows with their number.
 const CLEARLY: f64 = 0.7;
-/// The numbers of visits of which the fastest may stand for all.
+/// The numbers of visits that the fastest among them may represent.
 const TOGETHER: [usize; 4] = [2, 4, 8, 16];
-/// Three of four cells have visits for so many of those at least.
+/// Three of four cells must have enough visits for at least this number of groups.
 const LEAST: f64 = 2.0;
 
 /// The steps of one visit.
@@ -30,11 +32,11 @@ pub struct VisitTimes {
     pub fastest: f64,
 }
 
-/// How visits are summarised where they are disturbed, and by how much what is left scatters about its cells: robust standard deviations
-/// of ln time.
+/// How disturbed visits are summarised, and how much the remaining values scatter within cells: robust standard
+/// deviations of ln time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// The fastest of so many visits stands for them, and its fastest step for a visit.
+    /// The number of visits that the fastest among them represents; each visit is represented by its fastest step.
     pub together: usize,
     pub scatter: f64,
     /// The scatter of the medians of single visits.
@@ -46,11 +48,11 @@ pub struct Summary {
 pub struct Counted {
     /// Its place among all visits.
     pub place: usize,
-    /// ln of the time that stands for it.
+    /// ln of the time that represents it.
     pub value: f64,
 }
 
-/// The visits that count, and what was done to the others.
+/// The visits that count, and what happened to the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counting {
     /// In the order of the run.
@@ -59,11 +61,11 @@ pub struct Counting {
     pub summary: Option<Summary>,
     /// The times that were left out.
     pub slow: Option<SlowTimes>,
-    /// The cells for lack of whose visits in quiet times none were.
+    /// The cells with too few visits in quiet times; because of them, no times were left out.
     pub lacking: Vec<usize>,
 }
 
-/// Which of the visits to `cells` cells count, in the order of the run. `one_machine`: one may stand for another.
+/// Which of the visits to `cells` cells count, in the order of the run. `one_machine`: a visit may represent others.
 pub fn counted(visits: &[VisitTimes], cells: usize, one_machine: bool) -> Counting {
     let all = || (0..visits.len()).collect();
     let (places, slow, lacking): (Vec<usize>, _, _) = match divide(visits, cells).filter(|_| one_machine) {
@@ -94,8 +96,9 @@ pub fn counted(visits: &[VisitTimes], cells: usize, one_machine: bool) -> Counti
     Counting { visits: best.0, summary: best.1, slow, lacking }
 }
 
-/// The robust standard deviation of what is counted, from the differences of successive visits to a cell: of few visits to a cell those about its own
-/// centre would say too little, and what changes slowly over the run does not disturb them.
+/// The robust standard deviation of the counted values, from the differences of successive visits to a cell. With few
+/// visits to a cell, deviations from the cell's own centre would say too little; and slow changes over the run do not
+/// affect differences.
 fn scatter(visits: &[VisitTimes], counted: &[Counted], cells: usize) -> f64 {
     let mut last = vec![None; cells];
     let mut differences = Vec::with_capacity(counted.len());
@@ -109,7 +112,7 @@ fn scatter(visits: &[VisitTimes], counted: &[Counted], cells: usize) -> f64 {
 /// The visits by cell.
 struct Groups {
     of_cell: Vec<Vec<Counted>>,
-    /// Three of four cells have so many visits or more.
+    /// Three of four cells have at least this number of visits.
     usual: f64,
 }
 
@@ -122,7 +125,8 @@ impl Groups {
         Self { of_cell, usual }
     }
 
-    /// The fastest of each `together` visits or more to a cell. Those of a group are far apart in the run: a disturbance that lasts hits some of each.
+    /// The fastest of each `together` visits or more to a cell. The visits of a group are far apart in the run, so a
+    /// lasting disturbance affects only some of each group.
     fn fastest(&self, together: usize) -> Vec<Counted> {
         let mut kept = Vec::new();
         for own in &self.of_cell {
@@ -141,7 +145,8 @@ mod tests {
     use crate::random::Rng;
     use crate::stats::quantile::median;
 
-    /// Twelve visits of five steps to each of 20 cells, as `step` draws them; `visit` draws what all steps of a visit share.
+    /// Twelve visits of five steps to each of 20 cells, as `step` draws them; `visit` draws the part that all steps of
+    /// a visit share.
     fn visits(step: impl Fn(&mut Rng) -> f64, visit: impl Fn(&mut Rng) -> f64) -> Vec<VisitTimes> {
         let mut rng = Rng::new(7);
         let visit = |i: usize| {
@@ -179,7 +184,7 @@ mod tests {
         let counting = counted(&visits, 20, true);
         let summary = counting.summary.expect("disturbed");
         assert_eq!((counting.visits.len(), summary.together), (240, 1));
-        // Few visits have five interrupted steps: what is left is little more than the scatter of the steps.
+        // Few visits have five interrupted steps, so little more than the scatter of the steps remains.
         assert!(summary.scatter < 0.02, "{summary:?}");
     }
 
@@ -192,7 +197,7 @@ mod tests {
         assert_eq!(kept.len(), 20 * (12 / summary.together));
         assert!(kept.iter().all(|one| one.value == visits[one.place].fastest));
         assert!(kept.is_sorted_by_key(|one| one.place));
-        // Where visits of one cell are not of one machine, none stands for another.
+        // If the visits of a cell are from different machines, none represents another.
         assert_eq!(counted(&visits, 20, false).visits.len(), 240);
     }
 }

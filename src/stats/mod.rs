@@ -1,7 +1,7 @@
 //! Statistics on slices of numbers: quantiles, robust location and scale, intervals of medians, small regressions, resampling, tails.
 //!
-//! Nothing here knows of files or devices. Values are `f64`, finite unless a function says otherwise;
-//! on an empty slice a statistic is `NaN`, never a panic.
+//! Nothing here uses files or devices. Values are `f64`, finite unless a function says otherwise; on an empty slice a
+//! statistic is `NaN`, never a panic.
 
 pub mod bootstrap;
 pub mod common_factor;

@@ -1,9 +1,9 @@
 //! Least squares with coefficients that are not negative.
 
-/// Sweeps over all coefficients, at most: a guard, far beyond what a handful of them needs.
+/// The most sweeps over all coefficients: a guard, far more than a handful of coefficients needs.
 const SWEEPS: usize = 100_000;
 
-/// The coefficients >= 0 that bring the rows' sums of coefficient times term nearest to `targets`, in the sum of squares.
+/// The coefficients >= 0 for which the rows' sums of coefficient times term are nearest to `targets`, by least squares.
 ///
 /// By coordinate descent on the normal equations, which converges to the minimum of this convex problem. Terms are scaled to a mean
 /// square of 1 first; a term that is always 0 gets the coefficient 0. `rows` and `targets` are of one length.
@@ -36,8 +36,8 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    // y = 2 + 3 x on three points; and y = -1 + x, whose best line through (1, 0), (2, 1), (3, 2) with an offset >= 0 is that through
-    // the origin: (1 * 0 + 2 * 1 + 3 * 2) / (1 + 4 + 9) = 4/7.
+    // y = 2 + 3 x on three points; and y = -1 + x, whose best line through (1, 0), (2, 1), (3, 2) with an offset >= 0
+    // is the line through the origin: (1 * 0 + 2 * 1 + 3 * 2) / (1 + 4 + 9) = 4/7.
     #[test]
     fn hand_calculated_lines() {
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]];

@@ -1,15 +1,15 @@
-//! An interval of the median from the values' order alone.
+//! An interval of the median that depends only on the values' order.
 
-/// How far beyond the smallest and the largest of values that are too few the interval goes, in ranges. The range of five values
-/// holds the median in 15 of 16 cases; by simulation with normal noise and with Student's t of 3 degrees of freedom, a
-/// twentieth on either side makes that 95.3 and 95.8 % (100,000 samples each, NumPy).
+/// With too few values, how far the interval extends beyond the smallest and the largest, in ranges. The range of five
+/// values holds the median in 15 of 16 cases; by simulation with normal noise and with Student's t of 3 degrees of
+/// freedom, with a twentieth more on either side this becomes 95.3 and 95.8 % (100,000 samples each, NumPy).
 const BEYOND: f64 = 0.05;
 
 /// An interval that holds the median with probability `confidence` (0 to 1), whatever the distribution: between the k-th
-/// smallest and the k-th largest value with the largest k that is sure enough, and from there towards the next ones by the
-/// interpolation of Hettmansperger & Sheather (1986, Confidence intervals based on interpolated order statistics, Statistics &
-/// Probability Letters 4, 75-79). Where even the smallest and the largest are not sure enough, as with five values at 95 %, a
-/// little beyond them.
+/// smallest and the k-th largest value with the largest k for which this holds, and from there towards the next values
+/// by the interpolation of Hettmansperger & Sheather (1986, Confidence intervals based on interpolated order
+/// statistics, Statistics & Probability Letters 4, 75-79). If even the smallest and the largest value do not suffice,
+/// as with five values at 95 %, it extends a little beyond them.
 ///
 /// Sorts the values; NaN where there are none. O(n log n).
 pub fn median_interval(values: &mut [f64], confidence: f64) -> (f64, f64) {
@@ -24,7 +24,7 @@ pub fn median_interval(values: &mut [f64], confidence: f64) -> (f64, f64) {
     (between(values[k - 1], values[k]), between(values[n - k], values[n - k - 1]))
 }
 
-/// k, from 1, and how much of the way from the k-th value to the next is gone; `None` where k = 1 is not sure enough.
+/// k, from 1, and the fraction of the way from the k-th value to the next; `None` where even k = 1 does not suffice.
 fn depth(n: usize, confidence: f64) -> Option<(usize, f64)> {
     // The k-th values from either end hold the median between them unless fewer than k values lie on one side of it: each
     // does with probability 1/2.
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    /// By hand for n = 6: 1 - 2/64 = 0.96875 with k = 1 and 1 - 14/64 = 0.78125 with k = 2, so 0.01875 of 0.1875 is to be
-    /// given away, and 5 x 0.1 / (1 + 4 x 0.1) = 0.357143 of the way to the next value.
+    /// By hand for n = 6: 1 - 2/64 = 0.96875 with k = 1 and 1 - 14/64 = 0.78125 with k = 2, so 0.01875 of 0.1875 must
+    /// be given up, which is 5 x 0.1 / (1 + 4 x 0.1) = 0.357143 of the way to the next value.
     #[test]
     fn the_interpolation_agrees_with_counting_by_hand() {
         let mut values = [6.0, 2.0, 4.0, 1.0, 5.0, 3.0];

@@ -47,7 +47,7 @@ pub struct Line {
     pub slope: f64,
 }
 
-/// The weighted least-squares line; slope 0 where `x` does not vary, `NaN` where there is nothing to fit.
+/// The weighted least-squares line; slope 0 where `x` does not vary, `NaN` without points.
 pub fn line(x: &[f64], y: &[f64], weight: &[f64]) -> Line {
     let total: f64 = weight.iter().sum();
     let mean = |v: &[f64]| v.iter().zip(weight).map(|(v, w)| v * w).sum::<f64>() / total;

@@ -1,5 +1,5 @@
-//! Repeated runs of one thing, with the numbers that hyperfine reports: mean, sample standard deviation, extremes, the ratio of
-//! two means with its error by propagation, and outliers by the modified z-score.
+//! Repeated runs of the same thing, with the numbers that hyperfine reports: mean, sample standard deviation, extremes,
+//! the ratio of two means with its error by propagation, and outliers by the modified z-score.
 
 use super::distribution::t_upper_quantile;
 use super::quantile::median;
@@ -10,7 +10,7 @@ use super::robust::mad;
 pub struct Repetitions {
     pub runs: usize,
     pub mean: f64,
-    /// With n - 1 in the denominator; `None` of a single run.
+    /// With n - 1 in the denominator; `None` for a single run.
     pub sd: Option<f64>,
     pub median: f64,
     pub min: f64,
@@ -60,8 +60,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The interval at `confidence` of a ratio from pairs that were measured in the same block: Student's t on the logarithms, so that what
-/// slows a whole block down cancels. `None` of fewer than two pairs.
+/// The interval at `confidence` of a ratio from pairs that were measured in the same block: Student's t on the
+/// logarithms, so that anything that slows a whole block down cancels. `None` for fewer than two pairs.
 pub fn paired_ratio(ratios: &[f64], confidence: f64) -> Option<Interval> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let Repetitions { runs, mean, sd, .. } = Repetitions::of(&logs)?;

@@ -16,13 +16,13 @@ pub fn mad(values: &[f64], center: f64) -> f64 {
     median(&mut away)
 }
 
-/// The standard deviation of normal data as the MAD sees it, with the small-sample factor n / (n - 0.8).
+/// The standard deviation of normal data, estimated by the MAD with the small-sample factor n / (n - 0.8).
 pub fn sigma(values: &[f64], center: f64) -> f64 {
     let n = values.len() as f64;
     MAD_TO_SIGMA * mad(values, center) * n / (n - 0.8).max(0.2)
 }
 
-/// A robust location: its value, and how many observations effectively carry it (the sum of the weights).
+/// A robust location: its value, and the effective number of observations (the sum of the weights).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Location {
     pub value: f64,
@@ -31,7 +31,8 @@ pub struct Location {
 
 /// Tukey's biweight M-estimate of location with a given `scale`, from `start`, by reweighting.
 ///
-/// A value further than 4.685 `scale` from the center has no say. With `scale` not above zero, `start` is the answer.
+/// A value further than 4.685 `scale` from the center has no weight. If `scale` is not above zero, the answer is
+/// `start`.
 pub fn biweight(values: &[f64], start: f64, scale: f64) -> Location {
     let mut location = Location { value: start, weight: values.len() as f64 };
     if scale.is_nan() || scale <= 0.0 {

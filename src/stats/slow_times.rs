@@ -1,44 +1,49 @@
-//! Times in which the machine was slow: for seconds or minutes another guest of the host, or another program, has a core.
+//! Times in which the machine was slow: for seconds or minutes another guest of the host, or another program, occupies
+//! a core.
 //!
-//! A factor that all cells share ([`super::common_factor`]) takes out what slows all of them alike. A core that is taken does not: at each layer one thread waits
-//! for the other, for nearly the same time whatever the batch size, so that short steps grow by a larger factor than long ones. Measured with three dense layers on two
-//! cores of which one was taken: a step became 2.8 times as long at batch size 15, and 2.4 times at 18. A cell that was visited in such times more often than
-//! its neighbours would have a level that does not compare with theirs, and show a jump that is none. So visits in slow times do not count where every cell has
-//! others; a run that goes on visits the cells that lack some.
+//! A factor that all cells share ([`super::common_factor`]) removes slowdowns that affect all cells alike. An occupied
+//! core does not: at each layer one thread waits for the other, for nearly the same time at any batch size, so short
+//! steps grow by a larger factor than long ones. Measured with three dense layers on two cores, one of them occupied: a
+//! step became 2.8 times as long at batch size 15, and 2.4 times at 18. A cell that was visited in such times more
+//! often than its neighbours would have a level that cannot be compared with theirs, and would show a false jump. So
+//! visits in slow times do not count if every cell has others; a run that continues visits the cells that lack some.
 
 use super::disturbance::VisitTimes;
 use super::quantile::{median, quantile};
 
-/// From so many times the quiet machine's step time on it is slow. Below that the factor that cells share is what they share: between 0.94 and 1.10 of it
-/// (three networks, a factor with a standard deviation of 10 %).
+/// A machine is slow from this multiple of its quiet step time on. Below it, cells really share the common factor: each
+/// cell's factor is between 0.94 and 1.10 times the shared one (three networks, a factor with a standard deviation of
+/// 10 %).
 const SLOW: f64 = 1.4;
-/// Visits before and after one whose median says how slow the machine was: a few visits that were held up are no slow time.
+/// The number of visits before and after a visit whose median says how slow the machine was: a few delayed visits are
+/// not a slow time.
 const NEAR: usize = 10;
-/// The quantile of the run that is taken for the quiet machine.
+/// The quantile of the run that represents the quiet machine.
 const QUIET: f64 = 0.1;
-/// Visits that each cell keeps at least, if it had so many.
+/// The fewest visits that each cell keeps, if it had that many.
 const KEPT: usize = 2;
 
-/// What was left out.
+/// The times that were left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowTimes {
     pub visits: usize,
     pub of: usize,
-    /// How many times slower the machine was in these, the median.
+    /// The median factor by which the machine was slower in them.
     pub times: f64,
 }
 
 /// A run with slow times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
-    /// The places of the visits outside of them, in the order of the run.
+    /// The places of the visits outside slow times, in the order of the run.
     pub quiet: Vec<usize>,
     pub slow: SlowTimes,
-    /// The cells that have too few visits outside of them.
+    /// The cells that have too few visits outside slow times.
     pub lacking: Vec<usize>,
 }
 
-/// The visits to `cells` cells, in the order of the run, outside of slow times and in them; `None` where there are no such times.
+/// Divides the visits to `cells` cells, in the order of the run, into those outside and inside slow times; `None` if
+/// there are no slow times.
 pub fn divide(visits: &[VisitTimes], cells: usize) -> Option<Division> {
     let mut best = vec![f64::INFINITY; cells];
     let mut count = vec![0; cells];
@@ -46,7 +51,7 @@ pub fn divide(visits: &[VisitTimes], cells: usize) -> Option<Division> {
         best[visit.cell] = best[visit.cell].min(visit.fastest);
         count[visit.cell] += 1;
     }
-    // Of a cell's only visit nothing can be said.
+    // A cell's only visit says nothing.
     let excess = |visit: &VisitTimes| (count[visit.cell] > 1).then(|| visit.fastest - best[visit.cell]);
     let excess: Vec<Option<f64>> = visits.iter().map(excess).collect();
     let state: Vec<f64> = (0..visits.len()).map(|place| around(&excess, place)).collect();
@@ -66,7 +71,7 @@ pub fn divide(visits: &[VisitTimes], cells: usize) -> Option<Division> {
     Some(Division { quiet, slow: SlowTimes { visits: slow.len(), of: visits.len(), times }, lacking })
 }
 
-/// The median of the visits near one, without itself: its own deviation has no say in whether it counts.
+/// The median of the visits near one, without itself: its own deviation must not decide whether it counts.
 fn around(excess: &[Option<f64>], place: usize) -> f64 {
     let before = excess[..place].iter().rev().flatten().take(NEAR);
     let after = excess[place + 1..].iter().flatten().take(NEAR);
@@ -94,7 +99,7 @@ mod tests {
         let is_slow = |place: usize| (70..170).contains(&place);
         let visits = visits(10, |place| if is_slow(place) { 2.5 } else { 1.0 });
         let Division { quiet, slow, lacking } = divide(&visits, 20).expect("slow times");
-        // At both ends a visit has as many neighbours of one kind as of the other.
+        // At both ends of a slow time a visit has as many slow neighbours as quiet ones.
         let wrong = (0..200).filter(|place| quiet.contains(place) == is_slow(*place)).count();
         assert!(wrong <= 2 && slow.visits.abs_diff(100) <= 2, "{wrong} of 200, {slow:?}");
         assert_eq!((slow.of, lacking), (200, Vec::new()));
@@ -110,7 +115,7 @@ mod tests {
 
     #[test]
     fn cells_that_were_visited_in_slow_times_alone_are_named() {
-        // Two blocks and a half that are slow, one and a half that are not.
+        // Two and a half blocks are slow, one and a half are not.
         let lacking = |slow: usize| {
             let division = divide(&visits(4, |place| if place < slow { 2.0 } else { 1.0 }), 20);
             division.expect("slow times").lacking

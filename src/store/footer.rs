@@ -100,6 +100,8 @@ const FOOTER: &[(i64, FieldType)] = &[
 
 /// Groups within groups of the schema: polars calls itself for each.
 const MOST_GROUPS: usize = 64;
+/// Bytes of a footer. Read, its names take up to eighty times as many; a run of a hundred million steps has a tenth of this.
+const MOST_BYTES: u64 = 32 << 20;
 /// The length of the footer and `PAR1`, at the end of each file.
 const TRAILER: u64 = 8;
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -111,6 +113,8 @@ pub enum Flaw {
     Unread(std::io::Error),
     /// What it holds is not what the format says; the sentence says where.
     Damaged(String),
+    /// It may be whole, and is not read.
+    TooLarge(String),
 }
 
 impl From<std::io::Error> for Flaw {
@@ -139,6 +143,10 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<u8>, Flaw> {
     let [a, b, c, d, magic @ ..] = trailer;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     let start = end.checked_sub(length).filter(|_| &magic == MAGIC).ok_or_else(cut_short)?;
+    if length > MOST_BYTES {
+        let [takes, most] = [length, MOST_BYTES].map(|bytes| bytes >> 20);
+        return Err(Flaw::TooLarge(format!("its footer takes {takes} MiB, and at most {most} MiB are read")));
+    }
     file.seek(SeekFrom::Start(start))?;
     let mut whole = MAGIC.to_vec();
     file.take(length + TRAILER).read_to_end(&mut whole)?;
@@ -252,7 +260,7 @@ mod tests {
                 assert_eq!(&footer, file.get_ref(), "such a file is all footer");
                 Ok(())
             }
-            Err(Flaw::Damaged(what)) => Err(what),
+            Err(Flaw::Damaged(what) | Flaw::TooLarge(what)) => Err(what),
             Err(Flaw::Unread(error)) => panic!("{error}"),
         }
     }
@@ -272,6 +280,13 @@ mod tests {
     fn a_footer_is_walked_as_the_format_says() {
         let column: &[u8] = &[0x15, 4, 0x25, 0, 0x18, 1, b'x', 0];
         assert_eq!(check(&mut schema(&[&group(2), &group(1), column, column])), Ok(()));
+    }
+
+    /// As that of a file of two million columns, of which nothing is read.
+    #[test]
+    fn a_footer_beyond_the_limit_is_refused_unread() {
+        let what = check(&mut file(&vec![0; 33 << 20])).expect_err("too large");
+        assert_eq!(what, "its footer takes 33 MiB, and at most 32 MiB are read");
     }
 
     #[test]

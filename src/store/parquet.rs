@@ -280,6 +280,9 @@ fn flawed(path: &Path, flaw: footer::Flaw) -> Error {
     match flaw {
         footer::Flaw::Unread(error) => Error::io("read the table", path, &error),
         footer::Flaw::Damaged(what) => damaged(path, what),
+        footer::Flaw::TooLarge(what) => Error::new(Kind::Io, what)
+            .at(path.display().to_string())
+            .hint("write it with fewer columns and in fewer row groups"),
     }
 }
 

@@ -471,6 +471,16 @@ const SETTINGS: &[&str] = &[
 /// In which sizes may be given.
 const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
 
+/// How columns of bytes end, and the unit.
+const BYTES: &[(&str, &str)] = &[
+    ("_bytes", "bytes"),
+    ("_kb", "kB"),
+    ("_mb", "MB"),
+    ("_gb", "GB"),
+    ("_kib", "KiB"),
+    ("_mib", "MiB"),
+    ("_gib", "GiB"),
+];
 /// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
 fn bare(column: &str) -> String {
     let plain = plain_of(
@@ -493,6 +503,23 @@ impl Size {
             _ => (foreign::name(column), foreign::name(&format!("unit of {column}"))),
         };
         Self { column: column.to_string(), title, item }
+    }
+
+    /// What it counts of the work of a step, in the plural: `examples`, `tokens`, `MB`. `None` where twice the size is not twice the work, as of a
+    /// side of a matrix, or of a sequence's length, which attention takes squared.
+    pub fn counted(&self) -> Option<String> {
+        let plain = plain_of(&self.column);
+        let bytes = || BYTES.iter().find(|(end, _)| plain == end[1..] || is_size(&plain) && plain.ends_with(end));
+        match &plain[..] {
+            name if BATCH_SIZES.contains(&name) => Some("examples".to_string()),
+            name if TOKENS.contains(&name) => Some("tokens".to_string()),
+            _ => bytes().map(|(_, unit)| (*unit).to_string()),
+        }
+    }
+
+    /// Whether it counts bytes.
+    pub fn is_bytes(&self) -> bool {
+        self.counted().is_some_and(|counted| BYTES.iter().any(|(_, unit)| *unit == counted))
     }
 
     /// Whether it is a batch size.
@@ -584,6 +611,14 @@ mod tests {
             assert_eq!((found.unit.as_str(), found.kind), (unit, Some(Kind::Rate)), "{name}");
         }
         assert_eq!(unit("GiB/s").map(|unit| (unit.base, unit.factor)), Some(("B/s", 1_073_741_824.0)));
+    }
+
+    #[test]
+    fn only_sizes_that_count_work_have_a_rate() {
+        let counted = ["Batch Size", "num_tokens", "message_size_bytes", "size (MB)", "bytes"]
+            .map(|name| Size::of(name).counted());
+        assert_eq!(counted.map(Option::unwrap_or_default), ["examples", "tokens", "bytes", "MB", "bytes"]);
+        assert!(["M", "size", "seq_len", "price_mb"].iter().all(|name| Size::of(name).counted().is_none()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What tests need beyond Rust: a library, a compiler, a GPU. A test that lacks it calls [`missing`] and returns; the skip is
-//! recorded with its reason, and `tests/z_skipped.rs`, the last test target of a run, prints the list. Where
-//! `BATCHSTEP_REQUIRE=nvrtc,cxx` names what is missing, the test fails instead.
+//! What tests need beyond Rust: a library, a compiler, a GPU. A test that lacks one calls [`missing`] and returns. The
+//! skip is recorded with its reason, and `tests/z_skipped.rs`, the last test target of a run, prints the list. If
+//! `BATCHSTEP_REQUIRE=nvrtc,cxx` names the missing part, the test fails instead.
 
-// Not every test target builds libraries, or measures.
+// Not every test target builds libraries or measures.
 #[allow(dead_code)]
 mod quiet;
 #[allow(dead_code)]
@@ -22,6 +22,11 @@ pub const WORDS: &[&str] = &[
     "nvrtc",
     "cxx",
     "torch",
+    "torchvision",
+    "transformers",
+    "jax",
+    "keras",
+    "cc",
     "cudnn",
     "cudnn-graph",
     "cudnn-plans",
@@ -51,7 +56,7 @@ pub fn missing(need: &str, why: impl Display) {
     assert!(WORDS.contains(&need), "`{need}` is not in the list of needs");
     let thread = std::thread::current();
     let why = why.to_string().lines().next().unwrap_or_default().replace('\t', " ");
-    // One write for each line, which the system does not split: tests run side by side.
+    // One write for each line, which the system does not split, because tests run at the same time.
     let line = format!("{need}\t{why}\t{}\n", thread.name().unwrap_or("a test"));
     let path = record_of(std::os::unix::process::parent_id());
     std::fs::create_dir_all(path.with_file_name("")).expect("a folder");
@@ -73,8 +78,8 @@ pub fn required() -> Result<Vec<String>, String> {
     }
 }
 
-/// The skips of the test processes that process `runner` started. `cargo test` starts them all, so that its number, with the
-/// time of its start, separates one test run from another.
+/// The skips of the test processes that process `runner` started. `cargo test` starts them all, so its process number
+/// and start time distinguish one test run from another.
 pub fn record_of(runner: u32) -> PathBuf {
     let stat = std::fs::read_to_string(format!("/proc/{runner}/stat")).unwrap_or_default();
     // After the name, which is in brackets, the start is the 20th field; proc_pid_stat(5).

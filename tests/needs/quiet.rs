@@ -6,7 +6,7 @@ use super::missing;
 
 /// Why an attempt did not succeed.
 pub enum Failure {
-    /// The machine's noise hides what is asked for, by the measurement's own account.
+    /// The measurement itself reports that the machine's noise hides the requested result.
     Noise(String),
     Wrong(String),
 }
@@ -17,11 +17,11 @@ impl From<String> for Failure {
     }
 }
 
-/// Lets `attempt` measure real time, twice at most: one attempt must succeed. Where neither does, and during both the measurement says that noise
-/// hides what is asked for, or others took more than a tenth of a core, the test is skipped.
+/// Lets `attempt` measure real time, at most twice: one attempt must succeed. The test is skipped if neither does and
+/// if, in both, the measurement reports too much noise or other processes took more than a tenth of a core.
 ///
 /// # Panics
-/// With what the attempts say, where one of them failed on a machine that was quiet.
+/// With the attempts' messages, if one of them failed on a quiet machine.
 pub fn quiet(mut attempt: impl FnMut() -> Result<(), Failure>) {
     let (mut noises, mut wrongs) = (Vec::new(), Vec::new());
     for _ in 0..2 {
@@ -41,8 +41,8 @@ pub fn quiet(mut attempt: impl FnMut() -> Result<(), Failure>) {
     missing("quiet", noises.join("; "));
 }
 
-/// The time that this machine's processors were busy so far, and that of this process and its children that have ended, in
-/// clock ticks; proc(5).
+/// The time for which this machine's processors were busy so far, and the processor time of this process and its ended
+/// children, in clock ticks; proc(5).
 fn ticks() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let fields: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
@@ -54,7 +54,7 @@ fn ticks() -> Option<(u64, u64)> {
     Some((user + nice + system + irq + softirq + steal, own))
 }
 
-/// The share of one core's time that others took between two looks, of which the second is `seconds` later.
+/// The share of one core's time that other processes took between two readings, the second `seconds` after the first.
 fn taken_by_others(before: (u64, u64), after: (u64, u64), seconds: f64) -> f64 {
     let others = (after.0 - before.0).saturating_sub(after.1 - before.1);
     // USER_HZ is 100 wherever Linux runs.

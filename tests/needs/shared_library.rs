@@ -1,4 +1,4 @@
-//! Small shared libraries in C, for tests of what is loaded and of what a library answers.
+//! Small shared libraries in C, for tests of loading and of a library's answers.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ pub fn shared_library(source: &str, path: &Path) -> bool {
     };
     std::fs::create_dir_all(path.with_file_name("")).expect("a folder");
     let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-    // Not beside the library: the search would take it for another one.
+    // Not next to the library: the search would mistake it for another library.
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("library.c");
     std::fs::write(&input, source).expect("writable");

@@ -1,4 +1,4 @@
-//! What a run gets that cannot be: one message, exit code 2, nothing half-written.
+//! Impossible requests to a run: one message, exit code 2, nothing half-written.
 
 use std::path::Path;
 
@@ -128,7 +128,7 @@ fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_goes_on() {
 fn a_full_disk_keeps_what_was_stored() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "q.toml", &QUICK.replace("1..=10", "1..=70").replace("max = 2", "min = 20, max = 20"));
-    // A file system of 600 kB in a mount namespace of its own; without the right to make one there is nothing to test.
+    // A file system of 600 kB in a separate mount namespace; without permission to make one there is nothing to test.
     let script = format!(
         "mkdir -p disk && mount -t tmpfs -o size=600k tmpfs disk && ({} run q.toml --out disk/q; echo exit=$?; ls disk/q/parts | grep -c visit)",
         env!("CARGO_BIN_EXE_batchstep")

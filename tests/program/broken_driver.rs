@@ -1,5 +1,5 @@
-//! A machine whose NVIDIA driver is installed and refuses, and one without a GPU: what was meant for a GPU does not run as
-//! something else.
+//! A machine whose installed NVIDIA driver refuses, and one without a GPU: work for a GPU does not run on another
+//! device.
 
 use std::path::Path;
 use std::process::Output;
@@ -20,7 +20,7 @@ const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"pipeline\"\n[
                         [engine]\nname = \"auto\"\n[data]\nimages = 8\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n\
                         [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
 
-/// A driver that answers `cuInit` with a code, and no other call but the two that need no GPU.
+/// A driver that answers only `cuInit`, with a code, and the two calls that need no GPU.
 fn driver(folder: &Path, code: i32) -> bool {
     let source = format!(
         "int cuInit(unsigned flags) {{ return {code}; }}\n\
@@ -41,7 +41,7 @@ fn a_driver_that_refuses_ends_the_run_with_its_remedy_unless_the_cpu_is_asked_fo
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write(folder, "tiny.toml", SPEC);
-    // The fabric manager is not running; the kernel's module is of another version; after a suspend.
+    // The fabric manager is not running; the kernel module has another version; after a suspend.
     for (code, remedy) in [(802, "nvidia-fabricmanager"), (803, "reboot"), (999, "modprobe nvidia_uvm")] {
         if !driver(folder, code) {
             return;
@@ -85,7 +85,7 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
         let output = run(folder, arguments);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     }
-    // The studies that a loader feeds are no other.
+    // The same holds for studies that a loader feeds.
     for (name, spec) in [("training", TRAINING), ("pipeline", PIPELINE)] {
         let file = format!("{name}.toml");
         write(folder, &file, &spec.replace("\"fp32\"", "\"tf32\""));
@@ -95,7 +95,7 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
             said.contains("there is no NVIDIA GPU here: `precision = \"tf32\"` of [train] is not for the CPU");
         assert!(output.status.code() == Some(2) && refused, "{name}: {said}");
         assert!(said.contains("run with `--device cpu`") && !folder.join("results").join(name).exists(), "{said}");
-        // Of several values the others run, and the end says what is missing.
+        // With several values the other values run, and the end says what is missing.
         write(folder, &file, &spec.replace("\"fp32\"", "[\"fp32\", \"tf32\"]"));
         let output = run(folder, &["run", &file]);
         let said = stderr(&output);

@@ -3,7 +3,7 @@
 use crate::support::{self, run, stderr};
 use serde_json::Value;
 
-/// After 16 the device does more; after 32 it holds its clock down.
+/// After 16 the device does more work; after 32 it lowers its clock.
 fn verdicts(lines: &str) -> Vec<(i64, Option<String>)> {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = format!(

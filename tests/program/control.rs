@@ -1,4 +1,4 @@
-//! A/A: the same batch size under every name, and what it says about other runs of the machine.
+//! A/A: the same batch size under every name, and what that says about other runs on the machine.
 
 use crate::support::{run, stderr, stdout, write};
 use serde_json::Value;
@@ -24,15 +24,17 @@ fn the_rate_of_the_control_is_on_the_charts_and_in_the_json_of_other_runs() {
     };
     assert_eq!(rate("before"), Value::Null);
     let measured = rate("aa").as_f64().expect("a rate");
-    // Stated: 1 %; of 200 labellings, three standard deviations above 2 are 6.
+    // The stated rate is 1 %; for 200 labellings, three standard deviations above 2 are 6.
     assert!(measured <= 0.03, "{measured}");
     assert_eq!(rate("after"), rate("aa"));
     assert!(folder.path().join("results/after/aa.json").is_file(), "the run is complete in itself");
 
-    // What was measured before the control shows it when it is drawn again.
+    // A run from before the control shows it when it is drawn again.
     let output = run(folder.path(), &["plot", "results/before", "--format", "svg"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let chart = std::fs::read_to_string(folder.path().join("results/before/step_time.svg")).expect("a chart");
     assert!(chart.contains("A/A runs:"), "{chart}");
-    assert!(stdout(&run(folder.path(), &["jumps", "results/before"])).contains("A/A runs of this machine in"));
+    assert!(
+        stdout(&run(folder.path(), &["jumps", "results/before", "--details"])).contains("A/A runs of this machine in")
+    );
 }

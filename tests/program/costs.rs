@@ -44,7 +44,7 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
     let rows = found["rows"].as_array().expect("rows");
     let bases: Vec<&str> = rows.iter().filter_map(|row| row["basis"].as_str()).collect();
     assert_eq!(bases, ["measured", "measured", "beyond"]);
-    // The stored run jumps after 16, 32, 48 and 64, which a period of 16 explains: it goes on.
+    // The stored run jumps after 16, 32, 48 and 64, which a period of 16 explains, so the period continues.
     assert!(rows.iter().all(|row| row["before_jump"].as_bool() == Some(row["batch_size"] == 80)));
     let number = |row: usize, name: &str| rows[row][name].as_f64().expect("a number");
     for row in 0..3 {
@@ -128,7 +128,7 @@ fn what_others_measured_of_a_step_stands_beside_the_prediction() {
     let rows = found["rows"].as_array().expect("rows");
     assert!(rows[0]["reported_s"].is_null() && rows[0]["basis"] == "rates");
     assert!((rows[1]["reported_s"].as_f64().expect("a number") - 32.0 / 35.4).abs() < 1e-12);
-    // Without kernels nobody knows how far off the rates are.
+    // Without kernels the error of the rates is unknown.
     assert!(rows[1]["high_s"].is_null());
     let text = stdout(&run(folder.path(), &["predict", "ask.toml", "--from", "database", "--device", "k80"]));
     assert!(
@@ -136,7 +136,7 @@ fn what_others_measured_of_a_step_stands_beside_the_prediction() {
         "{text}"
     );
 
-    // The same sources again, without that GPU.
+    // The same sources once more, without that GPU.
     let whole = std::fs::read_to_string(&table).expect("the table");
     let fewer: Vec<&str> = whole.lines().filter(|line| !line.starts_with("Tesla K80")).collect();
     std::fs::write(folder.path().join("fewer.csv"), fewer.join("\n")).expect("written");

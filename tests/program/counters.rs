@@ -1,4 +1,4 @@
-//! `[measure] counters = true`: columns of a sweep and of a training, and what `doctor` says of those that are missing.
+//! `[measure] counters = true`: columns of a sweep and of a training, and what `doctor` says about missing counters.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use batchstep::store::Table;
 
 use crate::support::{run, stderr, stdout, write};
 
-/// Those of the processor, which most virtual machines do not have.
+/// The processor's counters, which most virtual machines do not have.
 const PROCESSOR: [&str; 5] = ["cycles", "instructions", "cache_references", "cache_misses", "branch_misses"];
-/// Those of the kernel, which always work.
+/// The kernel's counters, which always work.
 const KERNEL: [&str; 3] = ["page_faults", "context_switches", "task_clock_s"];
 
 const SWEEP: &str = "version = 1\nname = \"counted\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 64]\n[train]\nprecision = \"fp32\"\n\

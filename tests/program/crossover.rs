@@ -54,8 +54,8 @@ fn a_run_of_two_engines_stores_its_crossovers() {
                 data = [\"resident\", \"pageable\", \"pinned\"]\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = 1\n\
                 [measure]\ndecide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\n";
     write(folder.path(), "c.toml", spec);
-    let output = run(folder.path(), &["run", "c.toml"]);
-    // No memory is page-locked for a processor: that is left out, with a warning.
+    let output = run(folder.path(), &["run", "c.toml", "--details"]);
+    // Memory is not page-locked for a processor: this is left out, with a warning.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("left out: `data = \"pinned\"`"), "{}", stderr(&output));
     let text = stdout(&output);
@@ -72,7 +72,8 @@ fn a_run_of_two_engines_stores_its_crossovers() {
         (document["version"].as_i64(), pair["smallest"].as_f64(), pair["largest"].as_f64()),
         (Some(1), Some(8.0), Some(512.0))
     );
-    // Setup was measured for both engines with both ways of the data, and is part of a training; engines are compared where the data come alike.
+    // Setup was measured for both engines with both data paths, and is part of a training; engines are compared only
+    // with the same data path.
     assert_eq!(document["setups"].as_array().map(Vec::len), Some(4), "{document}");
     assert!(document["setups"][1]["largest"]["prepare_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{document}");
     let pairs = document["training"]["pairs"].as_array().expect("pairs");
@@ -80,7 +81,7 @@ fn a_run_of_two_engines_stores_its_crossovers() {
         pairs.iter().map(|pair| pair["first"].as_str().is_some_and(|name| name.contains("pageable"))).collect();
     assert_eq!(ways, [false, true], "{document}");
     assert!(pairs.iter().all(|pair| pair["second"].as_str().is_some_and(|name| name.contains("candle"))), "{document}");
-    // Which is faster is this machine's business; where they cross, if they do, is within what was measured.
+    // Which one is faster depends on the machine; if they cross, the crossover is within the measured range.
     let size = pair["crossover"]["size"].as_f64();
     assert!(size.is_none_or(|size| (8.0..=512.0).contains(&size)), "{document}");
 }

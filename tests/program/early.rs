@@ -1,11 +1,12 @@
-//! A run that has fewer complete blocks than it asks for reports nothing but that, everywhere, and says how to go on.
+//! A run with fewer complete blocks than it asks for reports only that, everywhere, and says how to continue.
 
 use std::path::Path;
 
 use crate::support::{run, stderr, stdout, write};
 use serde_json::Value;
 
-/// Twelve batch sizes with a jump that nobody overlooks. One of them really takes time, so that the time limit ends the run early.
+/// Twelve batch sizes with a jump that cannot be overlooked. One of them really takes time, so that the time limit ends
+/// the run early.
 const SPEC: &str = "version = 1\nname = \"early\"\n[sweep]\nbatch_size = \"1..=12\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
                     jumps = [{ after = 6, size = \"50ms\" }]\nnoise = { sd = \"1%\", visits = \"1%\" }\n\
                     hangs = [{ at = 3, for = \"250ms\" }]\n[measure]\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 1\n";
@@ -35,7 +36,7 @@ fn too_few_blocks_report_nothing_but_how_to_go_on() {
     let shown = page.split("<script type=\"application/json\"").next().expect("a part");
     assert!(is_early(shown) && shown.contains("--resume") && !shown.contains("no jump"), "{shown}");
 
-    // From the stored data the same, by every command and method.
+    // The same from the stored data, by every command and method.
     for arguments in [
         &["jumps", "results/early"][..],
         &["jumps", "results/early", "--method", "pelt"],
@@ -70,12 +71,12 @@ fn too_few_blocks_report_nothing_but_how_to_go_on() {
     assert!(said.contains("1 jump after 6"), "{said}{warned}");
 }
 
-/// A run that has ended keeps its warnings: whatever reads it shows the same list.
+/// A run that has ended keeps its warnings: every reader shows the same list.
 #[test]
 fn the_warnings_of_a_run_are_one_list_for_the_terminal_the_page_and_the_json() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    // Noise of 10 % in each visit: four blocks and a bit settle no jump of 1 %.
+    // Noise of 10 % in each visit: slightly more than four blocks cannot decide on a jump of 1 %.
     let spec = "version = 1\nname = \"early\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
                 noise = { visits = \"10%\" }\n[measure]\nblocks = { max = 5 }\nsteps_per_visit = 1\n";
     write(folder, "early.toml", spec);
@@ -96,7 +97,7 @@ fn the_warnings_of_a_run_are_one_list_for_the_terminal_the_page_and_the_json() {
     assert!(warnings.iter().any(|warning| warning["kind"] == "undecided"), "{warnings:?}");
     assert!(warnings.iter().all(|warning| warning["message"].is_string() && warning["help"].is_string()));
 
-    // And again from the stored run, by commands that read it, and where nothing is left to resume.
+    // The same again from the stored run, by commands that read it, and by a resumed run that has nothing left to do.
     let json = run(folder, &["jumps", "results/early", "--format", "json"]);
     assert_eq!(serde_json::from_str::<Value>(&stdout(&json)).expect("JSON"), document);
     assert!(flat(&stderr(&json)).contains(open), "{}", stderr(&json));

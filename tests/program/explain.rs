@@ -1,4 +1,4 @@
-//! `batchstep explain`: what it says of a run, of published times, and of input that lacks something.
+//! `batchstep explain`: its output for a run, for published times, and for incomplete input.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use crate::needs;
 use crate::support::{run, stderr, stdout, write};
 use serde_json::Value;
 
-/// The published times where `scripts/fetch-published` has put them, or where `BATCHSTEP_PUBLISHED` says; `None`, and a skip, where
-/// they are not.
+/// The published times where `scripts/fetch-published` has put them, or where `BATCHSTEP_PUBLISHED` says; `None`, and a
+/// skip, if they are missing.
 fn published() -> Option<PathBuf> {
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/published/kernels.parquet");
     let path = std::env::var_os("BATCHSTEP_PUBLISHED").map_or(usual, PathBuf::from);

@@ -1,4 +1,4 @@
-//! What goes wrong in the middle of a run: the run says so, keeps what it has, and goes on where it can.
+//! Failures in the middle of a run: the run reports them, keeps its data, and continues where it can.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -28,14 +28,14 @@ fn a_loss_that_is_not_a_number_is_flagged_and_warned_of() {
     write(folder.path(), "f.toml", &spec("nan_loss = [7]", "blocks = { min = 3, max = 3 }"));
     let output = run(folder.path(), &["run", "f.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    // The planted loss is no number at any step, so no update is the cause.
+    // The planted loss is NaN at every step, so no update is the cause.
     assert!(stderr(&output).contains("from the first step on"), "{}", stderr(&output));
     assert!(stderr(&output).contains("batchstep selftest"), "{}", stderr(&output));
     assert!(statuses(folder.path()).iter().all(|(size, status)| (*size == 7) == (status == "nan_loss")));
 }
 
-/// With a learning rate of 1000, one dense layer's error grows about a thousandfold in each step: its square leaves float32 while
-/// it is still finite itself.
+/// With a learning rate of 1000, one dense layer's error grows about a thousandfold in each step: its square exceeds
+/// float32 while the error itself is still finite.
 #[test]
 fn an_infinite_loss_is_flagged_like_one_that_is_not_a_number() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -125,7 +125,7 @@ fn a_step_that_never_ends_ends_the_run_and_resuming_goes_on_without_its_cell() {
     );
 }
 
-/// Starts a long run, waits until it stores visits, lets `disturb` do its work, and gives how it ended.
+/// Starts a long run, waits until it stores visits, lets `disturb` do its work, and returns the run's output.
 fn disturbed(folder: &Path, disturb: impl FnOnce(&Path)) -> Output {
     write(folder, "f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
     let mut command = batchstep(folder);
@@ -143,12 +143,12 @@ fn disturbed(folder: &Path, disturb: impl FnOnce(&Path)) -> Output {
 fn a_results_folder_that_is_removed_ends_the_run_with_a_word_on_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = disturbed(folder.path(), |results| {
-        // The run goes on writing meanwhile: removing may need a second attempt.
+        // The run keeps writing meanwhile, so removing may need a second attempt.
         while std::fs::remove_dir_all(results).is_err() && results.exists() {}
     });
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
-    // The run meets the folder gone, or a file of it that vanishes while it is written.
+    // The run finds that the folder is gone, or that a file in it vanishes while it is written.
     assert!(message.contains("was removed while") && message.contains("help:"), "{message}");
 }
 
@@ -164,12 +164,12 @@ fn a_results_folder_that_becomes_read_only_ends_the_run_and_keeps_its_visits() {
     allow(folder.path(), 0o777);
     let mut command = batchstep(folder.path());
     command.args(["run", "f.toml"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    // Root may write anywhere: then the run belongs to nobody.
-    // SAFETY: the call has no arguments and can't fail.
+    // Root may write anywhere, so the run is given to the user `nobody`. SAFETY: the call has no arguments and can't
+    // fail.
     if unsafe { libc::geteuid() } == 0 {
         command.uid(65534).gid(65534);
     }
-    // Where nobody may not even see the program, there is nothing to test.
+    // If the user `nobody` may not even see the program, there is nothing to test.
     let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return needs::missing("nobody", format!("the user 65534 cannot start the program: {error}")),

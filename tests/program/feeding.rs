@@ -54,7 +54,7 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
     let dry = stdout(&run(folder.path(), &["run", "p.toml", "--dry-run"]));
     assert!(dry.contains("8 cells, visited 2 times each, on 16 files"), "{dry}");
     let output = run(folder.path(), &["run", "p.toml"]);
-    // A prediction to a tenth is not to be had in windows of 8 ms.
+    // Windows of 8 ms are too short for a prediction to a tenth.
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     let text = stdout(&output);
     for wanted in
@@ -123,7 +123,7 @@ fn damaged_images_are_counted_and_named() {
     assert!(output.status.code() == Some(1) && message.contains("the run ended early"), "{message}");
 }
 
-/// Runs the study in a mount namespace of its own, with a small memory file system at `disk`.
+/// Runs the study in a separate mount namespace, with a small memory file system at `disk`.
 fn on_small_disk(folder: &Path, options: &str) -> Output {
     let script = "mount -t tmpfs -o \"$1\" tmpfs disk && \"$2\" run p.toml --resume; code=$?; echo \"left: $(ls -A disk | wc -l)\"; exit $code";
     let mut command = Command::new("unshare");
@@ -142,14 +142,15 @@ fn a_disk_that_fills_up_while_the_images_are_made_leaves_nothing_behind() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("disk")).expect("a folder");
     write(folder.path(), "p.toml", &spec("p", "[data]\nfolder = \"disk\"\nimages = 200\nsize = 16\nformat = \"raw\""));
-    // 200 images of 768 bytes fit into 4 MB, and not into 50 entries: the 51st file is refused with "no space left on device".
+    // 200 images of 768 bytes fit into 4 MB, but not into 50 entries: the 51st file is refused with "no space left on
+    // device".
     let output = on_small_disk(folder.path(), "size=4m,nr_inodes=50");
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("cannot write an image of the study: No space left on device"), "{message}");
     assert!(message.contains("what was written is removed again"), "{message}");
     assert!(stdout(&output).contains("left: 0"), "{}", stdout(&output));
-    // What cannot fit is refused beforehand.
+    // Data that cannot fit is refused beforehand.
     let output = on_small_disk(folder.path(), "size=64k");
     assert!(output.status.code() == Some(2) && stderr(&output).contains("are free"), "{}", stderr(&output));
 }

@@ -20,7 +20,7 @@ fn two_engines_fit_the_surface_alike_and_the_picture_shows_it() {
         serde_json::from_str(&std::fs::read_to_string(run_folder.join("fit.json")).expect("a file")).expect("JSON");
     assert_eq!(document["fits"].as_array().map(Vec::len), Some(4));
     assert!(document["agreements"].as_array().is_some_and(|pairs| pairs.iter().all(|pair| pair["same"] == true)));
-    // It learns: the heights have a variance of some 3.
+    // The network learns: the heights have a variance of about 3.
     let error = document["fits"][1]["error"].as_f64().expect("a number");
     assert!((0.0..3.0).contains(&error), "{document}");
     assert!(["fit.png", "fit.parquet", "surface.parquet"].iter().all(|name| run_folder.join(name).is_file()));

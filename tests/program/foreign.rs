@@ -74,7 +74,7 @@ fn charts_of_a_csv_lie_beside_it() {
     assert!(chart.contains("after 20"), "the jump is labelled");
 }
 
-/// A GPU's name that clears the screen, gives GitHub's runner a command, turns letters around and is no XML.
+/// A GPU's name that would clear the screen, give GitHub's runner a command, reverse letters, and is not valid XML.
 const HOSTILE: &str = "T4\u{1b}[2J\n::error::pwned\r\u{7}\u{202e}\u{9b}1m\u{fffe}";
 
 fn assert_harmless(text: &str) {
@@ -96,7 +96,7 @@ fn names_in_a_file_are_harmless_wherever_they_are_shown() {
         &["compare", "a.csv", "a.csv", "--y", column],
         &["plot", "a.csv", "--y", column, "--format", "svg"],
         &["report", "a.csv", "--y", column],
-        // What is refused, or not understood, is quoted.
+        // Refused or unknown values are quoted in messages.
         &["jumps", "a.csv"],
         &["jumps", "a.csv", "--x", column, "--y", "a\u{7}\n::error::x"],
         &["jumps", "a\n::error::\u{1b}[2J.csv"],
@@ -119,7 +119,7 @@ fn names_in_a_file_are_harmless_wherever_they_are_shown() {
     }
 }
 
-/// Three values for every multiple of 256: 800 GB/s less what small sizes lose, and 12 % less after 5120.
+/// Three values for every multiple of 256: 800 GB/s minus the loss at small sizes, and 12 % less after 5120.
 fn bandwidth(header: &str) -> String {
     let mut random = batchstep::random::Rng::new(5);
     let mut text = format!("{header}\n");
@@ -154,7 +154,7 @@ fn a_rate_is_found_by_name_and_called_a_rate() {
     assert!(has("Bandwidth (GB/s)") && has("N") && !chart.contains("Time per"));
 }
 
-/// A jump of 3.5 % in noise of 1 %, one value for each x: the place is known to within two.
+/// A jump of 3.5 % in noise of 1 %, one value for each x: the place is known only to within two.
 #[test]
 fn a_place_that_noise_leaves_open_is_an_interval() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -193,7 +193,8 @@ fn any_column_can_be_called_a_rate_and_rates_are_compared() {
     assert_eq!(output.status.code(), Some(2), "no such column in one of them");
 }
 
-/// The sides of matrix products: the one that varies is the x; where several do, they are named; squares are one series.
+/// The sides of matrix products: the side that varies is the x; if several vary, they are named; squares are one
+/// series.
 #[test]
 fn the_side_of_a_matrix_that_varies_is_the_size() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -330,7 +331,7 @@ fn rows_without_a_number_are_counted_and_named() {
     for command in ["jumps", "plot", "report"] {
         let output = run(folder.path(), &[command, "gaps.csv"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        // A comment, the names of the columns, and 200 rows stand before them.
+        // A comment, the names of the columns, and 200 rows precede them.
         for said in [
             "gaps.csv: 3 rows without a number in `time_ms` are left out; the first is line 203",
             "gaps.csv: 1 row without a number in `batch` is left out; the first is line 205",

@@ -1,4 +1,4 @@
-//! `scripts/gpu-check` with a CPU in place of the GPU.
+//! `scripts/gpu-check` with a CPU instead of the GPU.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues to the very same plan.
+//! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues with exactly the same plan.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -27,13 +27,13 @@ steps_per_visit = 3
 seed = 5
 "#;
 
-/// How many visits have a part file.
+/// The number of visits with a part file.
 fn parts(run: &Path) -> usize {
     let entries = run.join("parts").read_dir().into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("visit-")).count()
 }
 
-/// What is stored: for each visit its block, cell and step times.
+/// The stored data: for each visit its block, cell and step times.
 type Stored = BTreeMap<i64, Vec<(i64, i64, i64, u64)>>;
 
 fn stored(run: &Path) -> Stored {
@@ -94,7 +94,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
         assert_eq!(whole.get(visit), Some(rows), "visit {visit} changed or vanished at the end");
     }
 
-    // The plan, from the spec alone: every block in its order, every cell once.
+    // The plan, computed only from the spec: every block in its order, every cell once.
     let plan = Plan::new(&Experiment::parse(SPEC, "kill.toml").expect("valid")).expect("plans");
     let planned = (0..25).flat_map(|block| plan.order(block).into_iter().map(move |cell| (block as i64, cell as i64)));
     let done = whole.values().map(|rows| (rows[0].0, rows[0].1));
@@ -115,7 +115,7 @@ fn an_interrupted_run_is_sealed_and_goes_on() {
     command.args(["run", "kill.toml", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().expect("starts");
     let parts = folder.path().join("run/parts");
-    // A cell's layers are a part of their own, beside its visits.
+    // A cell's layers are a separate part, next to its visits.
     let is_visit = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().starts_with("layers-");
     while parts.read_dir().map_or(0, |entries| entries.flatten().filter(is_visit).count()) < 100 {
         std::thread::sleep(Duration::from_millis(5));
@@ -136,7 +136,7 @@ fn an_interrupted_run_is_sealed_and_goes_on() {
     assert!(before.iter().all(|(visit, rows)| whole.get(visit) == Some(rows)));
 }
 
-/// Time ends a run and decides nothing else.
+/// The time limit ends a run and has no other effect.
 #[test]
 fn a_run_that_time_ended_goes_on_with_more() {
     let folder = tempfile::tempdir().expect("a folder");

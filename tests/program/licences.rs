@@ -1,4 +1,4 @@
-//! What is passed on with the program: the licence notices of the packages that are linked into it.
+//! The licence notices of the packages that are linked into the program, which are distributed with it.
 
 use crate::{needs, support};
 use std::path::Path;
@@ -13,7 +13,8 @@ fn the_notices_of_every_linked_package_go_with_the_program() {
     let Ok(made) = made else { return needs::missing("python", "python3 is not installed") };
     assert!(made.status.success(), "{}", support::stderr(&made));
     let notices = std::fs::read_to_string(file).expect("written");
-    // Of a font, of C sources, of code that was taken over from elsewhere, and of a package that leaves its text out.
+    // Notices of a font, of C sources, of code copied from elsewhere, and of a package that leaves its licence text
+    // out.
     for part in ["SIL OPEN FONT LICENSE", "Daan Leijen", "Yann Collet", "Independent JPEG Group", "alloc-stdlib 0"] {
         assert!(notices.contains(part), "{part}");
     }

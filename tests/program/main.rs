@@ -1,8 +1,10 @@
 //! The program as its users see it: arguments in, files, tables and exit codes out.
 
+mod advise;
 mod bad_runs;
 mod broken_driver;
 mod clock;
+mod command;
 mod control;
 mod costs;
 mod counters;

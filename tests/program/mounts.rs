@@ -27,7 +27,7 @@ steps_per_visit = 3
 seed = 5
 "#;
 
-/// For each visit its block and cell, and how many rows it has.
+/// For each visit, its block, its cell, and its number of rows.
 fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
     let table = Table::read(run, &["visit", "block", "cell"]).expect("a table");
     let column = |name: &str| table.numbers(name).expect("numbers");
@@ -41,17 +41,17 @@ fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
     visits
 }
 
-/// Every visit of the plan is there once.
+/// Checks that every visit of the plan is there once.
 fn assert_complete(run: &Path) {
     let plan = Plan::new(&Experiment::parse(SPEC, "far.toml").expect("valid")).expect("plans");
     let planned = (0..20).flat_map(|block| plan.order(block).into_iter().map(move |cell| [block as i64, cell as i64]));
     let visits = visits(run);
     assert!(planned.eq(visits.values().map(|visit| [visit[0], visit[1]])), "the visits are not the plan's");
-    // Three that count, and those of warm-up.
+    // Three counted steps, and those of the warm-up.
     assert!(visits.values().all(|visit| (3..10).contains(&visit[2])), "{visits:?}");
 }
 
-/// Starts a run into `out` and kills it when it has stored so many visits.
+/// Starts a run into `out` and kills it when it has stored `visits` visits.
 fn kill_after(visits: usize, folder: &Path, out: &str) {
     let mut command = batchstep(folder);
     command.args(["run", "far.toml", "--resume", "--out", out]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -71,8 +71,8 @@ fn kill_after(visits: usize, folder: &Path, out: &str) {
     assert!(stored() >= visits, "only {} visits were stored in a minute", stored());
 }
 
-/// A folder mounted through FUSE, as object stores are: without hard links, locks for this machine alone, a file uploaded when it is
-/// closed. Unmounted when it is dropped.
+/// A folder mounted through FUSE, as object stores are: without hard links, with locks that hold only on this machine,
+/// and with a file uploaded when it is closed. Unmounted when dropped.
 struct Mount {
     server: Child,
     at: std::path::PathBuf,
@@ -121,7 +121,8 @@ impl Drop for Mount {
     }
 }
 
-/// The options are those with which SkyPilot mounts a bucket in the mode MOUNT_CACHED, but for a shorter wait before the upload.
+/// The options are those with which SkyPilot mounts a bucket in the mode MOUNT_CACHED, except for a shorter wait before
+/// the upload.
 #[test]
 fn a_run_on_a_mounted_bucket_goes_on_after_kills_and_is_complete_in_the_bucket() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -137,7 +138,7 @@ fn a_run_on_a_mounted_bucket_goes_on_after_kills_and_is_complete_in_the_bucket()
     let output = run(folder.path(), &["run", "far.toml", "--resume", "--out", "mount/run"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_complete(&folder.path().join("mount/run"));
-    // What the bucket holds once all is uploaded.
+    // The content of the bucket once everything is uploaded.
     let bucket = folder.path().join("bucket/run");
     let begun = Instant::now();
     let same = |name: &str| {
@@ -164,7 +165,8 @@ fn a_run_on_a_mount_without_a_cache_is_complete() {
     assert_complete(&folder.path().join("bucket/run"));
 }
 
-/// Replaces the calls of the C library: `flock` and `link` are refused as on a mount that has neither; `rename` too where NO_RENAME is set.
+/// Replaces the calls of the C library: `flock` and `link` are refused, as on a mount that has neither; `rename` too if
+/// NO_RENAME is set.
 const REFUSING: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

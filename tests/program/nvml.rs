@@ -1,11 +1,12 @@
-//! What `batchstep doctor` makes of what NVIDIA's management library says, through its C interface.
+//! What `batchstep doctor` reports from the answers of NVIDIA's management library, through its C interface.
 
 use crate::needs::shared_library;
 use crate::support::{batchstep, stdout};
 
 const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
 
-/// A GPU of recorded facts, whose sources stand in their files, and what the lines on it and on its link must be: the status, and words.
+/// A GPU of recorded facts, whose sources are in their files, and the expected lines about it and its link: the status,
+/// and words.
 struct Recorded {
     facts: &'static str,
     gpu: (&'static str, &'static [&'static str]),
@@ -39,13 +40,13 @@ const GPUS: [Recorded; 8] = [
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/rtx_4070_laptop.txt"),
         gpu: ("ok", &["NVIDIA GeForce RTX 4070 Laptop GPU, compute capability 8.9, 8.0 GiB, 61 W at most"]),
-        // Eight lanes are all that it has.
+        // It has only eight lanes.
         link: ("ok", "PCIe 4.0 x8 now, PCIe 4.0 x8 at most"),
     },
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/rtx_3090.txt"),
         gpu: ("ok", &["NVIDIA GeForce RTX 3090, compute capability 8.6, 24.0 GiB, 200 W at most"]),
-        // The generation drops while it idles.
+        // The generation drops while the GPU idles.
         link: ("ok", "PCIe 1.0 x16 now, PCIe 4.0 x16 at most"),
     },
     Recorded {
@@ -53,7 +54,8 @@ const GPUS: [Recorded; 8] = [
         gpu: ("warning", &["GRID V100D-8C, compute capability 7.0, 8.0 GiB", "older than 7.5"]),
         link: ("missing", "neither NVML nor sysfs reports it"),
     },
-    // Made up, of what no record has together: in a slot of half its lanes and cut into instances. Both are said.
+    // Made up, because no record has both: a slot with half of its lanes, and a GPU cut into instances. Both are
+    // reported.
     Recorded {
         facts: "driver_version 580.65.06\ncuda_version 13000\nnvml_version 13.580.65.06\nbus_id 00000000:C1:00.0\n\
                 name NVIDIA A100-PCIE-40GB\ncompute_capability 80\nlink_generation_max 4\nlink_generation 1\n\

@@ -23,7 +23,7 @@ steps_per_visit = 1
 seed = 1
 "#;
 
-/// The run is that of the engines that are there, and can be resumed as such.
+/// The run uses the engines that are available, and can be resumed with them.
 #[test]
 fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -49,7 +49,7 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     assert!(output.status.code() == Some(2) && stderr(&output).contains("help: "), "{}", stderr(&output));
 }
 
-/// A spec for a GPU runs what a CPU has, says what it leaves out, and goes on as such.
+/// A spec for a GPU runs the part that a CPU can run, says what it leaves out, and can be resumed like this.
 #[test]
 fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -72,7 +72,7 @@ fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
     assert!(resolved.contains("data = [\"resident\", \"pageable\"]"), "{resolved}");
     let again = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run", "--resume"]);
     assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
-    // Where nothing of an axis is left, the run is refused.
+    // If no value of an axis is left, the run is refused.
     write(
         folder.path(),
         "gpu.toml",

@@ -1,4 +1,4 @@
-//! Streams that cannot be written end no run.
+//! Streams that cannot be written do not end a run.
 
 use crate::support;
 use std::fs::File;

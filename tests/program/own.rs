@@ -219,3 +219,39 @@ fn a_try_shows_one_visit_and_stores_nothing() {
     assert!(stdout(&output).contains("loss 0.5"), "{}", stdout(&output));
     assert!(!folder.path().join("results").exists());
 }
+
+/// Its work is done after it returns, as that of a library that computes beside the program would be.
+#[test]
+fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {
+    let Some(folder) = with("def step(batch_size):\n    return lambda: None\n") else { return };
+    let output = run(folder.path(), &["run", "mine.py", "--batch-size", "1..=16", "--time", "3s"]);
+    assert!(stderr(&output).contains("whatever its size, next to nothing"), "{}", said(&output));
+    assert!(stderr(&output).contains("is its work done when it returns?"), "{}", said(&output));
+}
+
+/// The steps of examples/own/ for other frameworks; each at one size. `BATCHSTEP_REQUIRE=torch,jax,keras` makes a lack of them a failure.
+#[test]
+fn the_examples_run_where_their_frameworks_are() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own");
+    for (file, word, modules) in [
+        ("torch_mlp.py", "torch", "torch"),
+        ("torch_cnn.py", "torch", "torch"),
+        ("resnet50.py", "torchvision", "torch, torchvision"),
+        ("inference.py", "torchvision", "torch, torchvision"),
+        ("bert.py", "transformers", "torch, transformers"),
+        ("trainer.py", "transformers", "torch, transformers, accelerate"),
+        ("jax_mlp.py", "jax", "jax, flax, optax"),
+        ("keras_mlp.py", "keras", "keras, tensorflow"),
+    ] {
+        let python = std::env::var("BATCHSTEP_PYTHON").unwrap_or_else(|_| "python3".into());
+        let imported = std::process::Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+        if !imported.is_ok_and(|output| output.status.success()) {
+            needs::missing(word, format!("{python} cannot import {modules}, which examples/own/{file} needs"));
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = examples.join(file);
+        let output = run(folder.path(), &["run", path.to_str().expect("UTF-8"), "--try", "3"]);
+        assert!(output.status.success() && stdout(&output).contains("step 5"), "{file}: {}", said(&output));
+    }
+}

@@ -1,4 +1,4 @@
-//! The pictures that the repository shows, against the data that they are of.
+//! The pictures in the repository, compared with their data.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -31,9 +31,11 @@ fn pictures(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn the_charts_of_the_readme_say_what_their_data_say() {
     let text = std::fs::read_to_string(root().join("README.md")).expect("readable");
-    for (run, picture) in
-        [("2026-11-21-formula-synthetic", "synthetic"), ("2026-11-23-epyc-2-cores-quickstart", "quickstart")]
-    {
+    for (run, picture) in [
+        ("2026-11-21-formula-synthetic", "synthetic"),
+        ("2026-11-23-epyc-2-cores-quickstart", "quickstart"),
+        ("2026-11-26-epyc-2-cores-keras", "keras"),
+    ] {
         let source = Path::new("experiments/runs").join(run);
         let found = analyse(&root().join(&source), &Query::default(), None).expect("a run");
         let figures = Figures::of(&source, &found);
@@ -48,6 +50,12 @@ fn the_charts_of_the_readme_say_what_their_data_say() {
             let jump = found[0].findings.jumps.iter().find(|jump| jump.after == 16.0).expect("a jump after 16");
             let longer = format!("the 17th example of a batch makes the step {} longer", human::percent(jump.relative));
             assert!(text.contains(&longer), "README.md does not say: {longer}");
+        }
+        if picture == "keras" {
+            let jump = found[0].findings.jumps.iter().find(|jump| jump.after == 15.0).expect("a jump after 15");
+            let longer = format!("a batch of 16 takes {} longer than one of 15", human::percent(jump.relative));
+            assert!(text.contains(&longer), "README.md does not say: {longer}");
+            assert!(found[1].findings.jumps.is_empty(), "without oneDNN there is none");
         }
     }
 }

@@ -17,7 +17,7 @@ fn after(document: &Value) -> Vec<i64> {
 #[test]
 fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let output = run(folder.path(), &["run", &experiment("synthetic.toml"), "--details"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let directory = folder.path().join("results/synthetic");
     for file in [
@@ -35,7 +35,7 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     let document = jumps(folder.path(), "results/synthetic");
     assert_eq!(document["version"], 1);
     assert_eq!(after(&document), [16, 32, 48, 64]);
-    // Planted: 4, 5, 6 and 7 ms; drift lifts all of it by up to 3 %.
+    // Planted: 4, 5, 6 and 7 ms; drift raises all of them by up to 3 %.
     let planted = [4e-3, 5e-3, 6e-3, 7e-3];
     for (jump, planted) in document["series"][0]["jumps"].as_array().expect("a list").iter().zip(planted) {
         let (size, low, high) = (jump["size"].as_f64(), jump["low"].as_f64(), jump["high"].as_f64());
@@ -44,7 +44,7 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
         assert!(low <= size && size <= high && high - low < 0.5 * planted, "{jump}");
         assert_eq!(jump["direction"], "up");
     }
-    // The formula's parts are its layers: the one with the jumps in it explains each of them, within the drift of 3 %.
+    // The formula's parts are its layers: the part with the jumps explains each of them, within the drift of 3 %.
     for (jump, planted) in document["series"][0]["jumps"].as_array().expect("a list").iter().zip(planted) {
         let causes = jump["causes"].as_array().expect("a list");
         assert_eq!(causes.len(), 1, "{jump}");
@@ -71,7 +71,7 @@ fn a_run_without_jumps_finds_none() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let document = jumps(folder.path(), "results/flat");
     assert_eq!(after(&document), [] as [i64; 0]);
-    // Six visits of five steps of 1 %, 70 sizes: some tenths of a percent to some percent.
+    // Six visits of five steps of 1 %, 70 sizes: from some tenths of a percent to some percent.
     let detectable = document["series"][0]["detectable"].as_f64().expect("a number");
     assert!((0.002..0.05).contains(&detectable), "{detectable}");
 }

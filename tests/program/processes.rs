@@ -30,7 +30,7 @@ steps_per_visit = 2
 fn a_run_with_two_processes_says_how_efficient_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "p.toml", SPEC);
-    let output = run(folder.path(), &["run", "p.toml", "--device", "cpu"]);
+    let output = run(folder.path(), &["run", "p.toml", "--device", "cpu", "--details"]);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
         return needs::missing("torch", stderr(&output));
     }
@@ -54,7 +54,7 @@ fn a_run_with_two_processes_says_how_efficient_they_are() {
         Ok(())
     })
     .expect("steps");
-    // Two batch sizes, two scalings, two blocks, two steps at least.
+    // Two batch sizes, two scalings, two blocks, at least two steps.
     assert!(reduced >= 16, "{reduced}");
     let output = run(folder.path(), &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -62,7 +62,7 @@ fn a_run_with_two_processes_says_how_efficient_they_are() {
     assert!(svg.contains("Efficiency (%)") && svg.contains("strong, 2 processes"), "{svg}");
 }
 
-/// A PyTorch that is none: every process of a group answers, and the second one dies in its first step.
+/// A fake PyTorch: every process of a group answers, and the second one dies in its first step.
 const DIES: &str = r#"#!/bin/sh
 read -r line; echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null, "distributed": true}}'
 while read -r line; do
@@ -92,7 +92,7 @@ fn a_process_that_dies_ends_its_cells_and_not_the_run() {
     for wanted in ["process 2 of 2", "exit status: 7", "the GPU has fallen off the bus"] {
         assert!(message.contains(wanted), "{wanted}: {message}");
     }
-    // One process goes on: its cells have all of their visits.
+    // A single process continues: its cells have all of their visits.
     let (mut one, mut failed) = (0, 0);
     Table::scan(&folder.path().join("results/p"), &["processes", "status"], &mut |batch| {
         for (processes, status) in batch.numbers("processes")?.into_iter().zip(batch.texts("status")?) {

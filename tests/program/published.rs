@@ -1,4 +1,5 @@
-//! Measurements of real GPUs that others published; where from, and how they were labelled: `tests/fixtures/published/README.md`.
+//! Measurements of real GPUs that others published. `tests/fixtures/published/README.md` has their sources and how they
+//! were labelled.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ fn series(file: &str) -> Value {
     found["series"][0].clone()
 }
 
-/// Where it jumps, downwards as a negative number.
+/// The places of its jumps; a downward jump as a negative number.
 fn jumps(series: &Value) -> Vec<i64> {
     let place = |jump: &Value| {
         let sign = if jump["direction"] == "down" { -1 } else { 1 };
@@ -23,7 +24,7 @@ fn jumps(series: &Value) -> Vec<i64> {
     series["jumps"].as_array().expect("jumps").iter().map(place).collect()
 }
 
-/// Every one of `required` is found, and nothing beside them and `optional`.
+/// Checks that all of `required` are found, and nothing except them and `optional`.
 fn judge(series: &Value, required: &[i64], optional: &[i64]) {
     let found = jumps(series);
     let missed: Vec<&i64> = required.iter().filter(|jump| !found.contains(jump)).collect();

@@ -1,4 +1,4 @@
-//! What an engine computes is checked before it is timed, where that is asked for.
+//! An engine's results are checked before it is timed, if that is requested.
 
 use std::path::Path;
 use std::process::Output;
@@ -19,7 +19,7 @@ fn run(folder: &Path, more: &[&str]) -> Output {
     output
 }
 
-/// The column's values, each once where it follows itself; a null is none.
+/// The column's values without consecutive repetitions; `None` for a null.
 fn qualified(folder: &Path) -> Vec<Option<f64>> {
     qualified_in(folder, files::STEPS)
 }
@@ -42,13 +42,14 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
     let second = stderr(&run(folder.path(), &["--qualify", "always"]));
     assert!(!second.contains("checking"), "{second}");
     assert_eq!(qualified(folder.path()), [Some(1.0)]);
-    // The CPU's engine is not asked by itself.
+    // The CPU engine is not checked without a request.
     let third = stderr(&run(folder.path(), &[]));
     assert!(!third.contains("checking"), "{third}");
     assert_eq!(qualified(folder.path()), [None]);
 }
 
-/// What a run on a GPU stores where kernels failed their check (`run::tests::replaced` comes that far, on the emulator), as the program meets it.
+/// A run on a GPU whose kernels failed their check, as the program finds it stored (`run::tests::replaced` makes such a
+/// run on the emulator).
 #[test]
 fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_code_1() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,7 +70,7 @@ fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_
     drop(opened);
 
     let warned = run(folder.path(), &["--resume"]);
-    // Without the breaks of its lines.
+    // The text without line breaks.
     let said = stderr(&warned).split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(warned.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("failed its check on this GPU with batchstep's own kernels: {why}")), "{said}");
@@ -101,7 +102,7 @@ fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
     }
 }
 
-/// The driver's library is one of the tests' own, which answers with recorded facts; nothing runs on a GPU.
+/// The driver's library belongs to the tests and answers with recorded facts; nothing runs on a GPU.
 #[test]
 fn what_passed_with_one_driver_is_checked_again_with_the_next() {
     let folder = tempfile::tempdir().expect("a folder");

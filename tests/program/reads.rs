@@ -1,4 +1,5 @@
-//! Reading that fails: a disk, a mount, or a process without file descriptors. What was measured stays, and the program says what failed.
+//! Failing reads: a disk, a mount, or a process without file descriptors. Measurements are kept, and the program says
+//! what failed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -101,7 +102,7 @@ struct Walk {
     library: PathBuf,
 }
 
-/// What is to fail: from the first on, so many calls, with this error.
+/// The calls that fail: from which one on, how many, and with which error.
 #[derive(Clone, Copy, Debug)]
 struct Fault {
     from: usize,
@@ -124,7 +125,7 @@ impl Walk {
         self.folder.path().join(name)
     }
 
-    /// The program, with a fault in what it does at `at`, for calls of this kind.
+    /// The program, with a fault in calls of this kind at `at`.
     fn command(&self, arguments: &[&str], at: &str, kind: &str, fault: Fault) -> Command {
         let mut command = batchstep(self.folder.path());
         command.args(arguments).env("LD_PRELOAD", &self.library).env("FAIL_AT", at).env("FAIL_KINDS", kind);
@@ -133,7 +134,8 @@ impl Walk {
         command
     }
 
-    /// Gives some faults, spread over all calls that `arguments` makes at `at`, to `each`; `before` makes the folders anew.
+    /// Calls `each` with some faults that are spread over all calls of `arguments` at `at`; `before` makes the folders
+    /// anew.
     fn over(&self, arguments: &[&str], at: &str, before: &dyn Fn(), each: &dyn Fn(Fault, Output)) {
         let run = |fault: Fault| {
             before();
@@ -145,7 +147,7 @@ impl Walk {
         let calls = std::fs::metadata(self.path("count")).expect("calls were counted").len() as usize;
         assert!(calls > POINTS, "{calls} calls");
         for point in 0..POINTS {
-            // One failing call, and a disk that is gone, in turns; EIO and EMFILE.
+            // In turns: one failing call (EIO), and failing calls from there on (EMFILE).
             let (times, error) = [(1, libc::EIO), (calls, libc::EMFILE)][point % 2];
             let fault = Fault { from: 1 + point * calls / POINTS, times, error };
             each(fault, run(fault));
@@ -153,10 +155,10 @@ impl Walk {
     }
 }
 
-/// Of the calls of a command, as many are tried.
+/// The number of a command's calls that are tried.
 const POINTS: usize = 14;
 
-/// The visits that are in a run's folder, whoever reads it.
+/// The visits in a run's folder, read without the program.
 fn stored(run: &Path) -> BTreeSet<i64> {
     let (mut visits, mut notices) = (BTreeSet::new(), Vec::new());
     visits_of(run, &mut notices, &mut |rows: Vec<StepRow>| {
@@ -168,7 +170,7 @@ fn stored(run: &Path) -> BTreeSet<i64> {
     visits
 }
 
-/// A command that failed says what; one that ended well has everything.
+/// Checks that a failed command says what failed, and that a successful one has everything.
 fn assert_nothing_lost(run: &Path, before: &BTreeSet<i64>, fault: Fault, output: &Output) {
     let message = stderr(output);
     let visits = stored(run);
@@ -195,7 +197,7 @@ fn a_run_loses_nothing_to_reading_that_fails() {
 fn a_resumed_run_loses_nothing_to_reading_that_fails() {
     let Some(walk) = Walk::new() else { return };
     let (kept, run) = (walk.path("kept"), walk.path("resumed"));
-    // Killed twice, with parts of two processes.
+    // Killed twice, so that there are parts of two processes.
     let kill = || {
         let fault = Fault { from: 6, times: 1, error: 0 };
         let arguments = ["run", "reads.toml", "--out", "kept", "--resume"];
@@ -234,7 +236,7 @@ fn a_merge_loses_nothing_to_reading_that_fails() {
     assert_eq!(whole, VISITS);
     let arguments = ["merge", "runs/all", &shards[0], &shards[1], "--no-analysis"];
     walk.over(&arguments, "runs/", &|| (), &|fault, output| {
-        // There is an earlier merge from the first try; it stays whole, or is replaced whole.
+        // There is an earlier merge from the first try; it stays complete, or is replaced completely.
         let message = stderr(&output);
         assert_eq!(stored(&runs.join("all")).len(), VISITS, "{fault:?}: {message}");
         for (shard, visits) in shards.iter().zip(&sources) {
@@ -244,7 +246,7 @@ fn a_merge_loses_nothing_to_reading_that_fails() {
     });
 }
 
-/// A copy of a folder with all that is below it.
+/// Copies a folder with everything below it.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("made");
     for entry in from.read_dir().expect("readable") {

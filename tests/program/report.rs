@@ -1,4 +1,5 @@
-//! The HTML page: written by every run and by the command, one file whose data are those of jumps.json, and that works in a browser.
+//! The HTML page: written by every run and by the command, as one file that works in a browser and has the data of
+//! jumps.json.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +37,7 @@ fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
     ] {
         assert!(page.contains(text), "the page lacks: {text}");
     }
-    // Nothing is loaded: no address in an attribute but the empty icon and places in the page.
+    // Nothing is loaded: attributes have no address except the empty icon and places in the page.
     for attribute in ["src=", "href=", "url(", "@import"] {
         for (at, _) in page.match_indices(attribute) {
             let rest = page[at + attribute.len()..].trim_start_matches('"');
@@ -198,7 +199,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     assert_eq!(action("slower.csv", "never").0, Some(0));
     assert_eq!(action("missing.csv", "slower").0, Some(2));
     assert_eq!(action("same.csv", "sometimes").0, Some(2));
-    // No input is an option, and none is a command to the runner.
+    // No input is taken for an option, and none for a command to the runner.
     for option in ["--help", "--version", "-h"] {
         let (code, summary, outputs, _) = action(option, "slower");
         assert_eq!((code, outputs.as_str()), (Some(2), "slower=false\n"), "{option}: {summary}");
@@ -216,7 +217,8 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     assert!(token.len() == 32 && before.is_empty() && stopped.contains(foreign) && !rest.contains(foreign), "{log}");
 }
 
-/// What others can change without us is named by its content, and the Action installs the version that it belongs to.
+/// Things that others can change are referenced by their content, and the Action installs the version to which it
+/// belongs.
 #[test]
 fn workflows_name_what_they_use_by_its_commit_and_the_action_installs_its_own_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -226,7 +228,7 @@ fn workflows_name_what_they_use_by_its_commit_and_the_action_installs_its_own_ve
         for line in read(name).lines().filter(|line| line.trim_start().starts_with("- uses: ")) {
             let (action, pin) = line.split_once('@').expect("a version");
             let commit = pin.split_whitespace().next().expect("a commit");
-            // Our own releases are named by their tags.
+            // Our own releases are referenced by their tags.
             let ours = action.ends_with("OWNER/batchstep") && commit == concat!("v", env!("CARGO_PKG_VERSION"));
             assert!(ours || commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit()), "{name}: {line}");
             used += 1;

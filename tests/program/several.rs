@@ -1,4 +1,4 @@
-//! Several runs beside one another: in one picture, and cell by cell.
+//! Several runs compared: in one picture, and cell by cell.
 
 use std::fmt::Write;
 

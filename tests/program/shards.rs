@@ -45,7 +45,7 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     assert!(text.contains("machine ") && text.contains("gpu-3"), "{text}");
     assert!(said.contains("than the middle of all"), "{said}");
 
-    // An ordinary run directory: every command that reads one takes it.
+    // An ordinary run directory: every command that reads one accepts it.
     let json = run(folder, &["jumps", "results/all", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     let series = &document["series"][0];
@@ -63,7 +63,7 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     let table = Table::read(&folder.join("results/all"), &["node"]).expect("read");
     assert_eq!(table.distinct("node").expect("texts").distinct, ["gpu-1", "gpu-2", "gpu-3", "gpu-4"]);
 
-    // One that a process is about to begin, and one that nobody has begun.
+    // One shard that a process is about to begin, and one that has not been begun.
     std::fs::create_dir(folder.join("results/s.shard-8-of-9")).expect("a folder");
     let shards = ["results/s.shard-1-of-4", "results/s.shard-8-of-9", "results/s.shard-9-of-9"];
     let status = stdout(&run(folder, &[&["status"], &shards[..]].concat()));
@@ -96,7 +96,7 @@ fn a_shard_is_not_continued_as_another_one() {
     }
 }
 
-/// Merging only reads, and takes what is there.
+/// Merging only reads, and uses what exists.
 #[test]
 fn shards_are_merged_while_one_of_them_is_measured() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! candle and PyTorch beside the CPU engine, in one run.
+//! candle and PyTorch together with the CPU engine, in one run.
 
 use std::process::Output;
 
@@ -12,7 +12,7 @@ const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\
 fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
     support::write(folder, "beside.toml", SPEC);
     let mut command = support::batchstep(folder);
-    command.args(["run", "beside.toml", "--device", "cpu"]);
+    command.args(["run", "beside.toml", "--device", "cpu", "--details"]);
     if let Some(python) = python {
         command.env("BATCHSTEP_PYTHON", python);
     }
@@ -44,7 +44,7 @@ fn a_run_of_three_engines_ends_with_their_ratios() {
     let path = folder.path().join("results/beside");
     let table = Table::read(&path, &["engine", "compile", "batch_size", "step", "loss"]).expect("a table");
     let (engines, losses) = (table.texts("engine").expect("texts"), table.numbers("loss").expect("numbers"));
-    // Null for the engines that compile nothing.
+    // The value is null for engines that compile nothing.
     let compiles = table.texts("compile").expect("texts");
     let expected = |engine: &str| if engine == "torch" { "none" } else { "" };
     assert!(engines.iter().zip(&compiles).all(|(engine, compile)| compile == expected(engine)), "{compiles:?}");
@@ -56,7 +56,7 @@ fn a_run_of_three_engines_ends_with_their_ratios() {
             (0..table.rows()).find(row).map(|row| losses[row])
         };
         let [cpu, candle, torch] = ["cpu", "candle", "torch"].map(|engine| first(engine).expect("a first loss"));
-        // PyTorch draws dropout masks of its own.
+        // PyTorch draws its own dropout masks.
         assert!((cpu - candle).abs() < 1e-4 * cpu && torch.is_finite(), "{cpu} {candle} {torch}");
     }
     let again = support::run(folder.path(), &["compare", "results/beside"]);

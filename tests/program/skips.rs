@@ -1,4 +1,4 @@
-//! A test that lacks what it needs is recorded, or fails where that is required.
+//! A test that lacks something it needs is recorded as skipped, or fails if that is required.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ use crate::needs;
 const NAME: &str = "skips::a_skip_is_recorded_and_fails_where_it_is_required";
 const LACKS: &str = "BATCHSTEP_TEST_LACKS";
 
-/// This test in a process of its own, as one that lacks a C++ compiler.
+/// Runs this test in a separate process, as a test that lacks a C++ compiler.
 fn lacking(required: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.args([NAME, "--exact", "--nocapture"]).env(LACKS, "cxx").env("BATCHSTEP_REQUIRE", required);

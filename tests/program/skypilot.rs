@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::needs;
 use crate::support::{stderr, stdout, write};
 
-/// `scripts/skypilot/check` on this file; `None`, and a skip that is recorded, where it lacks something.
+/// `scripts/skypilot/check` on this file; `None`, and a recorded skip, if it lacks something.
 fn check(file: &Path) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/skypilot/check");
     let environment = std::env::var_os("VIRTUAL_ENV").map(|home| Path::new(&home).join("bin/python"));
@@ -49,7 +49,7 @@ fn a_wrong_task_file_is_refused_with_the_place() {
     }
 }
 
-/// What the task runs on the machine, with programs of the same names that note how they were called.
+/// The task's commands, with programs of the same names that record how they were called.
 #[test]
 fn each_node_of_a_task_runs_a_shard_into_a_folder_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -79,6 +79,6 @@ fn each_node_of_a_task_runs_a_shard_into_a_folder_of_its_own() {
     assert_eq!(stdout(&one), expected("/results/vgg16-NVIDIA-H200", ""), "{}", stderr(&one));
     let third = run("8", "2", "0");
     assert_eq!(stdout(&third), expected("/results/vgg16-NVIDIA-H200-3-of-8", " --shard 3/8"), "{}", stderr(&third));
-    // Warnings are no failure of the task; a failure is.
+    // Warnings do not fail the task; a failure does.
     assert!(run("1", "0", "1").status.success() && !run("1", "0", "2").status.success());
 }

@@ -1,4 +1,4 @@
-//! The specs that the program has, where nothing but the program is.
+//! The specs that are built into the program, on a machine with only the program.
 
 use crate::support::{experiment, run, stderr, stdout};
 

@@ -1,4 +1,4 @@
-//! `batchstep doctor --topology` on this machine, whatever it is.
+//! `batchstep doctor --topology` on this machine, whatever its hardware.
 
 use serde_json::Value;
 

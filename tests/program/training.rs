@@ -200,7 +200,7 @@ fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
     }
 }
 
-/// A folder has the name of an image, which nobody can read as a file, not even root.
+/// A folder has the name of an image; not even root can read it as a file.
 #[test]
 fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -220,7 +220,7 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
     }
 }
 
-/// Of ten test images one is cut short.
+/// One of ten test images is cut short.
 #[test]
 fn a_damaged_test_image_is_counted_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -238,7 +238,7 @@ fn a_damaged_test_image_is_counted_and_named() {
     let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
     assert!(counted.len() == 8 && counted.iter().all(|row| (row.skipped, row.test_skipped) == (0, Some(1))));
     assert!(counted.iter().all(|row| row.error.as_deref().is_some_and(|error| error.contains("test/dog/3.png"))));
-    // Ninths, not tenths.
+    // The shares are ninths, not tenths.
     let ninths = counted.iter().filter_map(|row| row.test_accuracy).map(|share| 9.0 * share);
     assert!(ninths.clone().count() == 8 && ninths.clone().all(|ninths| (ninths - ninths.round()).abs() < 1e-9));
 }
@@ -277,7 +277,7 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
     assert!(stdout(&output).contains("Epochs of 20 images from Parquet files, tested on 6"), "{}", stdout(&output));
     let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
     assert!(counted.len() == 2 * 2 * 6 && counted.iter().all(|row| row.examples == 20));
-    // The same losses whatever the workers; cats are dark and dogs are bright.
+    // The losses are the same for any number of workers; cats are dark and dogs are bright.
     let last: Vec<&&EpochRow> = counted.iter().filter(|row| row.epoch == 5).collect();
     assert!(last.iter().all(|row| row.loss == last[0].loss && row.test_accuracy == Some(1.0)), "{last:?}");
 
@@ -318,7 +318,7 @@ fn bad_data_are_refused_with_the_place_and_what_to_do() {
     assert!(classes.contains("the network has 4 outputs, and the data 10 classes"), "{classes}");
 }
 
-/// What hyperfine printed of one command.
+/// hyperfine's output for one command.
 struct Printed {
     /// mean, sd, user, system, min, max, in milliseconds, as it printed them.
     numbers: Vec<f64>,
@@ -339,7 +339,7 @@ impl Printed {
     }
 }
 
-/// hyperfine times two commands; our statistics of its times, our table and our comparison are what it prints of them.
+/// hyperfine times two commands; our statistics of its times, our table and our comparison agree with its output.
 #[test]
 fn the_statistics_of_hyperfines_times_are_hyperfines() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -368,7 +368,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
     };
     let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
     let number = |value: &Value| value.as_f64().expect("a number");
-    // A cell for each command. hyperfine exports processor times as means alone, so that every epoch has the mean.
+    // A cell for each command. hyperfine exports processor times only as means, so every epoch has the mean.
     let rows: Vec<EpochRow> = (0..)
         .zip(document["results"].as_array().expect("two results"))
         .flat_map(|(workers, theirs)| {
@@ -399,7 +399,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
             assert!((own - expected).abs() < 1e-9, "{name}: {own}, hyperfine {expected}");
         }
     }
-    // What it prints is rounded to a tenth of a millisecond.
+    // Its output is rounded to a tenth of a millisecond.
     let printed_of = Printed::of(&printed);
     assert_eq!((printed_of.len(), ours.len()), (2, 2), "{printed}");
     for (theirs, ours) in printed_of.iter().zip(ours) {

@@ -1,4 +1,4 @@
-//! Two versions measured in turns and compared round by round; and what two runs at two times cannot show.
+//! Two versions measured in turns and compared round by round; and what two runs at different times cannot show.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn spec(name: &str, base_ms: u32) -> String {
     )
 }
 
-/// A batchstep that notes each call in `calls`, and then runs.
+/// A batchstep that records each call in `calls`, and then runs.
 fn noting(folder: &Path, name: &str) -> String {
     let path = write(
         folder,
@@ -47,7 +47,7 @@ fn two_specs_are_measured_in_turns_each_by_its_program() {
         assert!(pair[0] != ["old"; 2] && pair[0] != ["new"; 2], "{calls:?}");
         assert!(pair[0].iter().rev().eq(pair[1]), "a round is the one before it the other way round: {calls:?}");
     }
-    // Each turn is a run of its own, and all can be compared again; not measured over them.
+    // Each turn is a separate run, and all can be compared again; none is overwritten by a new measurement.
     assert!(folder.path().join("results/in-turns/b/4/steps.parquet").is_file());
     let again = run(folder.path(), &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"]);
     assert_eq!((again.status.code(), stdout(&again)), (Some(0), text), "{}", stderr(&again));
@@ -73,7 +73,7 @@ fn a_turn_that_fails_ends_the_comparison_with_what_it_said() {
     assert!(compare(&three).contains("3 programs are named for 2 sides"));
 }
 
-/// Two runs of the same, between which the machine got slower.
+/// Two runs of the same spec, between which the machine got slower.
 #[test]
 fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_changed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -87,7 +87,7 @@ fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_change
     assert!(stderr(&output).contains("slower may be the code or the machine"), "{}", stderr(&output));
 }
 
-/// A table of each side, whose blocks were measured in turns on a machine that gets slower with every block.
+/// A table for each side, whose blocks were measured in turns on a machine that gets slower with every block.
 #[test]
 fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,7 +3,7 @@
 use crate::support::{run, stderr, stdout, write};
 use serde_json::Value;
 
-/// As long as the quickstart, over a truth with jumps and a device that gets warm; only the noise differs.
+/// A run as long as the quickstart, with planted jumps and a device that gets warm; only the noise differs.
 fn spec(name: &str, seed: u32) -> String {
     format!(
         "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"20ms\"\nslope = \"2ms\"\njumps = [{{ after = 16, size = \"4ms\" }}, {{ after = 32, size = \"5ms\" }}, {{ after = 48, size = \"6ms\" }}]\nnoise = {{ sd = \"0.2%\", visits = \"0.1%\" }}\nseed = {seed}\n[measure]\nblocks = {{ min = 10, max = 10 }}\nsteps_per_visit = 3\n"
@@ -30,7 +30,8 @@ fn two_runs_give_the_same_jumps_and_compare_says_same() {
     let places = |jumps: &[[f64; 4]]| jumps.iter().map(|jump| jump[0]).collect::<Vec<_>>();
     assert_eq!(places(&a), [16.0, 32.0, 48.0]);
     assert_eq!(places(&a), places(&b));
-    // Of two estimates with 95 % intervals, one lies in the other's in 83 of 100 cases; the limit is twice its width.
+    // With 95 % intervals, one of two estimates lies in the other's interval in 83 of 100 cases; the limit is twice its
+    // width.
     for ([_, size, low, high], [_, again, ..]) in a.iter().zip(&b) {
         assert!((again - size).abs() <= high - low, "{a:?} {b:?}");
     }

@@ -8,13 +8,14 @@ use batchstep::store::Table;
 
 use crate::cluster::Cluster;
 
-/// A sweep of eight batch sizes whose steps have no noise, so that a row does not depend on when, and by which process, it was measured.
+/// A sweep of eight batch sizes whose steps have no noise, so that a row does not depend on when and by which process
+/// it was measured.
 #[derive(Clone, Copy)]
 pub struct Sweep {
     pub shards: usize,
-    /// Of all shards together, over all batch sizes each.
+    /// Blocks of all shards together, each over all batch sizes.
     pub blocks: usize,
-    /// Each step takes so long.
+    /// The time of each step.
     pub step_ms: usize,
 }
 
@@ -30,7 +31,8 @@ impl Sweep {
         )
     }
 
-    /// What counts of all shards, measured one after the other without a cluster, and without taking their time.
+    /// The counted steps of all shards, measured one after the other without a cluster, and without the steps' real
+    /// time.
     pub fn undisturbed(self, folder: &Path) -> Steps {
         std::fs::write(folder.join("quiet.toml"), Self { step_ms: 0, ..self }.spec()).expect("writable");
         let quiet: Vec<String> = (1..=self.shards).map(|number| format!("quiet-{number}")).collect();
@@ -42,7 +44,7 @@ impl Sweep {
     }
 }
 
-/// Every step that counts: by block and cell the times, in the order of their visit.
+/// Every counted step: the times by block and cell, in the order of their visits.
 pub type Steps = BTreeMap<(u64, u64), Vec<u64>>;
 
 /// The array that was submitted.
@@ -94,12 +96,12 @@ impl Array {
         self.status().iter().all(|(state, _)| state == "finished")
     }
 
-    /// What a task has written so far.
+    /// The output of a task so far.
     pub fn log(&self, number: usize) -> String {
         std::fs::read_to_string(self.shards.join(format!("shard-{number}.log"))).unwrap_or_default()
     }
 
-    /// The number of the process that runs a shard now, as the lock of its folder says, if it lives.
+    /// The number of the process that now runs a shard, from the lock of its folder, if the process is alive.
     pub fn process(&self, number: usize) -> Option<String> {
         let shard = self.shard(number);
         let pid = std::fs::read_to_string(shard.join(".lock")).ok()?.trim().to_owned();
@@ -107,7 +109,7 @@ impl Array {
         String::from_utf8_lossy(&command).contains(&*shard.to_string_lossy()).then_some(pid)
     }
 
-    /// What counts of all shards.
+    /// The counted steps of all shards.
     pub fn merged(&self) -> Steps {
         merged(&self.folder, "merged", &self.folders())
     }

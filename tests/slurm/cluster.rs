@@ -1,4 +1,4 @@
-//! A real Slurm of two nodes on this machine.
+//! A real Slurm cluster of two nodes on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,7 +23,8 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Two nodes with so many processors each; `None` where there can be none here, which is recorded.
+    /// Starts two nodes with `processors` processors each; `None`, and a recorded skip, if this machine cannot run
+    /// them.
     pub fn up(folder: &Path, processors: usize) -> Option<Self> {
         let folder = folder.join("cluster");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm/up.sh");
@@ -45,7 +46,7 @@ impl Cluster {
     }
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` holds.
 pub fn until(what: &str, seconds: u64, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ends what up.sh DIR started, each process by its number: the daemons, and the jobs that outlive them, which are known by the slurm.conf
-# in their environment. Zombies wait for init and are nobody's.
+# Ends the processes that up.sh DIR started, each by its number: the daemons, and the jobs that outlive them, which are
+# recognised by the slurm.conf in their environment. Zombies wait for init and are ignored.
 set -uo pipefail
 dir=$1
 ours() {
@@ -9,7 +9,7 @@ ours() {
             { IFS= read -r stat <"/proc/$pid/stat" && read -r name <"/proc/$pid/comm"; } 2>/dev/null || continue
             stat=${stat##*) }
             [ "${stat:0:1}" != Z ] || continue
-            # A number can be somebody else's by now: the name or a job's number has to fit too.
+            # A number may belong to another process by now, so the name or a job's number must match too.
             [[ $name == slurm* || $name == munged ]] || grep -qz '^SLURM_JOB_ID=' "/proc/$pid/environ" 2>/dev/null || continue
             echo "$pid"
         done

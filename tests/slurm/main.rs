@@ -1,5 +1,5 @@
-//! A sweep as a job array on a real Slurm of two nodes: cancelled, queued again, killed, and with a node that is lost in the middle.
-//! Nothing is lost and nothing counts twice.
+//! A sweep as a job array on a real Slurm cluster of two nodes: cancelled, queued again, killed, and with a node that
+//! is lost in the middle. Nothing is lost and nothing counts twice.
 
 mod array;
 mod cluster;
@@ -30,21 +30,21 @@ fn shards_survive_what_a_cluster_does_to_them() {
     signal(&array.process(3).expect("a process"), "KILL");
     until("the cancelled shard is sealed", 20, || array.status()[1].0 == "stopped");
 
-    // The daemon of shard 4's node dies. The shard's process lives on, paused so that it is not done before its task runs a second time on
-    // the other node, which takes Slurm some seconds.
+    // The daemon of shard 4's node dies. The shard's process survives. It is paused so that it does not finish before
+    // its task runs a second time on the other node, which takes Slurm some seconds.
     let node = if array.log(4).contains("on n2") { "n2" } else { "n1" };
     let orphan = array.process(4).expect("a process");
     signal(&orphan, "STOP");
     let slurmd = std::fs::read_to_string(cluster.folder.join("pid").join(node)).expect("a process");
     signal(slurmd.trim(), "KILL");
-    // Slurm would see it after some ten seconds.
+    // Slurm would notice it after about ten seconds.
     let lost = ["update", &format!("NodeName={node}"), "State=DOWN", "Reason=lost"];
     assert!(cluster.command("scontrol", &lost).status.success());
 
-    // The cancelled one goes on when somebody submits it again.
+    // The cancelled shard continues when it is submitted again.
     let script = array.shards.join("array.sbatch").display().to_string();
     assert!(cluster.command("sbatch", &["--array=2", "--cpus-per-task=1", &script]).status.success());
-    // The second claim to the run is made; the first process wakes up and has to see it.
+    // After the second claim to the run, the first process wakes up and must notice it.
     let claim = array.shard(4).join(".claim-2");
     until("shard 4 runs a second time", 60, || claim.exists());
     signal(&orphan, "CONT");
@@ -58,10 +58,11 @@ fn shards_survive_what_a_cluster_does_to_them() {
     assert!(merged == sweep.undisturbed(folder), "the disturbed shards hold other rows");
 }
 
-/// How often a process is killed, a second apart, where `BATCHSTEP_SLURM_KILLS` does not say: a minute of it is for those who ask.
+/// How often a process is killed, a second apart, unless `BATCHSTEP_SLURM_KILLS` is set: a minute of kills must be
+/// requested.
 const KILLS: usize = 8;
 
-/// As often as one likes, since each time something was measured in between.
+/// A shard may be killed any number of times, since something is measured in between each time.
 #[test]
 fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,7 +70,8 @@ fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
     let Some(cluster) = Cluster::up(folder, 8) else { return };
     let asked = std::env::var("BATCHSTEP_SLURM_KILLS").ok();
     let kills = asked.map_or(KILLS, |text| text.parse().expect("BATCHSTEP_SLURM_KILLS is a number"));
-    // Sixteen shards: one that is killed is in the queue for some seconds. Undisturbed, each takes a second and a half for each kill.
+    // Sixteen shards, since a killed shard waits in the queue for some seconds. Undisturbed, each takes a second and a
+    // half for each kill.
     let sweep = Sweep { shards: 16, blocks: 16 * 30, step_ms: (3 * kills).max(10) };
     let array = Array::submit(&cluster, folder, sweep);
     until("every shard has begun", 120, || array.status().iter().all(|(_, visits)| *visits >= 2));

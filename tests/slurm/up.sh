@@ -13,7 +13,7 @@ mkdir -m 755 "$dir"
 mkdir "$dir"/{state,log,pid,munge}
 chmod 755 "$dir/munge"
 
-# Free ports, so that two tests at a time do not meet.
+# Free ports, so that two tests at the same time do not collide.
 mapfile -t port < <(python3 - "$((nodes + 1))" <<'PY'
 import socket, sys
 held = [socket.socket() for _ in range(int(sys.argv[1]))]
@@ -22,7 +22,7 @@ PY
 )
 host=$(hostname -s)
 
-# munged wants a key that only its owner can read, and with --force a socket below a private folder.
+# munged requires a key that only its owner can read and, with --force, accepts a socket below a private folder.
 (umask 077; head -c 128 /dev/urandom >"$dir/munge/key")
 munged --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/pid/munged" \
     --log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" --num-threads=2 2>>"$dir/log/munged.log"

@@ -1,9 +1,10 @@
-//! The copy of the batch over the PCIe link, held against the jumps: what of each could it make?
+//! Compares the copy of the batch over the PCIe link with the jumps: how much of each jump could the copy cause?
 //!
-//! The 2022 study blamed the 16 lanes of its link for steps of 16 images. A link stripes every packet over all of its lanes, byte by byte
-//! (PCI Express Base Specification 3.0, 4.2.2.1), so lanes do not take examples; and a copy takes its bytes over the link's rate, which is
-//! the same for each example more. Where the steps copy their batches, the times of the copies say what they add; where no time was
-//! measured, the whole batch over the link's rate says what they could add at most.
+//! The 2022 study blamed the 16 lanes of its link for steps of 16 images. A link stripes every packet over all of its
+//! lanes, byte by byte (PCI Express Base Specification 3.0, 4.2.2.1), so a lane does not carry whole examples. A copy
+//! takes its bytes divided by the link's rate, so each further example adds the same time. Where the steps copy their
+//! batches, the measured times of the copies say what they add. Where no time was measured, the bytes of the whole
+//! batch divided by the link's rate are the most that they could add.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,15 +12,16 @@ use std::path::Path;
 use super::Setup;
 use crate::analysis::Series;
 use crate::detect::Findings;
+use crate::error::Result;
 use crate::network::Network;
 use crate::settings::DataPath;
 use crate::stats::quantile::median;
 use crate::store::Table;
 
-/// Bytes of a float32, which inputs are.
+/// Bytes of a float32, the type of the inputs.
 const SCALAR: u64 = 4;
 
-/// A link as it ran.
+/// A link with its width and generation in use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     pub lanes: u32,
@@ -30,8 +32,9 @@ impl Link {
     /// The link of the GPUs of the 2022 study and of most servers of its time.
     pub const SIXTEEN_OF_GENERATION_3: Self = Self { lanes: 16, generation: 3 };
 
-    /// Bytes each second in one direction, at most: transfers each second and lane, less the line code (8b/10b, from generation 3 on
-    /// 128b/130b, from 6 on 242 bytes of 256). Packets' headers take another 5 to 20 %. `None` of a generation that does not exist.
+    /// The most bytes per second in one direction: transfers per second and lane, less the line code (8b/10b, from
+    /// generation 3 on 128b/130b, from 6 on 242 bytes of 256). Packet headers take another 5 to 20 %. `None` for a
+    /// generation that does not exist.
     ///
     /// ```
     /// use batchstep::analysis::mechanisms::copying::Link;
@@ -62,7 +65,7 @@ pub struct Copying {
     pub jumps: Vec<Copied>,
     /// The period of the jumps, where one was found.
     pub period: Option<f64>,
-    /// What was measured of the copies, by batch size.
+    /// The measured copies, by batch size.
     pub copies: Vec<CopyTime>,
 }
 
@@ -84,7 +87,7 @@ impl Copying {
 pub struct CopyTime {
     pub batch_size: f64,
     pub seconds: f64,
-    /// Bytes of the inputs over that time.
+    /// Bytes of the inputs divided by that time.
     pub bytes_per_s: f64,
 }
 
@@ -94,20 +97,20 @@ pub struct Copied {
     pub after: f64,
     /// The next batch size.
     pub next: f64,
-    /// Of the jump, in seconds.
+    /// The size of the jump in seconds.
     pub size_s: f64,
-    /// Of the whole batch beyond it, by the link's rate.
+    /// The time that the whole next batch takes at the link's rate.
     pub batch_s: Option<f64>,
-    /// By how much longer the copy takes at `next` than at `after`, both measured.
+    /// How much longer the copy takes at `next` than at `after`; both were measured.
     pub longer_s: Option<f64>,
 }
 
-/// A copy makes a jump where it is at least this part of it.
+/// A copy causes a jump where it accounts for at least this part of it.
 const MOST: f64 = 0.5;
 
 impl Copied {
-    /// Whether its size fits bytes over bandwidth: the copy grows by half of the jump or more there or, where that was not measured, the whole
-    /// batch takes as long. `None` where neither is known.
+    /// Whether bytes divided by bandwidth fit the jump's size: the copy grows there by at least half of the jump or,
+    /// where that was not measured, copying the whole batch takes at least that long. `None` where neither is known.
     pub fn fits(&self) -> Option<bool> {
         let part =
             self.longer_s.map(|longer| longer / self.size_s).or(self.batch_s.map(|all| all / self.size_s.abs()))?;
@@ -120,11 +123,14 @@ pub fn example_bytes(network: &Network) -> u64 {
     network.input().count() as u64 * SCALAR
 }
 
-/// Median seconds of the copy of the batch, by cell number. Empty where the steps of `path` do not say it.
-pub fn times(path: &Path) -> BTreeMap<i64, f64> {
+/// Median seconds of the copy of the batch, by cell number. Empty where the steps in `path` do not record it.
+///
+/// # Errors
+/// As [`Table::scan`].
+pub fn times(path: &Path) -> Result<BTreeMap<i64, f64>> {
     let wanted = ["cell", "warmup", "h2d_time_s"];
     let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    let scanned = Table::scan(path, &wanted, &mut |batch| {
+    Table::scan(path, &wanted, &mut |batch| {
         if !wanted.iter().all(|name| batch.has(name)) {
             return Ok(());
         }
@@ -135,15 +141,11 @@ pub fn times(path: &Path) -> BTreeMap<i64, f64> {
             }
         }
         Ok(())
-    });
-    // It stands beside the explanation, so that a file without it is no error.
-    if scanned.is_err() {
-        return BTreeMap::new();
-    }
-    found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect()
+    })?;
+    Ok(found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect())
 }
 
-/// `None` where nothing says that there is a link between the data and the device, as on a processor.
+/// `None` where no link between the data and the device is known, as on a CPU.
 pub fn of(series: &Series, findings: &Findings, setup: Setup, times: &BTreeMap<i64, f64>) -> Option<Copying> {
     let fact = |name: &str| series.facts.get(name)?.parse::<f64>().ok().filter(|n| *n >= 1.0).map(|n| n as u32);
     let link = fact("pcie_link_width").zip(fact("pcie_link_generation"));
@@ -190,7 +192,8 @@ mod tests {
     use crate::network::Shape;
     use crate::settings::{EngineName, Settings};
 
-    /// VGG16 at 1 to 40 images of 3 x 224 x 224, 10 ms an image and 4 ms more beyond 16, on a link of 16 lanes of generation 3.
+    /// VGG16 at 1 to 40 images of 3 x 224 x 224, at 10 ms per image and 4 ms more beyond 16, on a link of 16 lanes of
+    /// generation 3.
     fn tried(data: DataPath, facts: &[(&str, &str)], times: &BTreeMap<i64, f64>) -> Option<Copying> {
         let input = Shape::Maps { channels: 3, height: 224, width: 224 };
         let network = Network::by_name("vgg16", input, 1000).expect("a network");
@@ -213,12 +216,12 @@ mod tests {
         let [jump] = copying.jumps[..] else { panic!("{copying:?}") };
         assert_eq!((jump.after, jump.next, jump.longer_s), (16.0, 17.0, None));
         assert!((jump.size_s - 0.004).abs() < 1e-4 && (jump.batch_s.unwrap() - 0.6497e-3).abs() < 1e-7, "{jump:?}");
-        // Measured: each image more takes 50 us.
+        // Measured: each further image takes 50 us.
         let times = (0..40).map(|cell| (cell, 50e-6 * (cell + 1) as f64)).collect();
         let copying = tried(DataPath::Pageable, &sixteen, &times).expect("a link");
         let jump = copying.jumps[0];
         assert!((jump.longer_s.unwrap() - 50e-6).abs() < 1e-12);
-        // 602,112 bytes in 50 us are 12.04 GB/s, at every batch size; 50 us are no part of 4 ms to speak of.
+        // 602,112 bytes in 50 us are 12.04 GB/s, at every batch size; 50 us are a negligible part of 4 ms.
         let around: Vec<f64> = copying.around(&jump, 2).iter().map(|copy| copy.batch_size).collect();
         assert_eq!((around, copying.copies.len(), jump.fits()), (vec![15.0, 16.0, 17.0, 18.0], 40, Some(false)));
         assert!(copying.copies.iter().all(|copy| (copy.bytes_per_s / 12.042_24e9 - 1.0).abs() < 1e-9));
@@ -254,7 +257,7 @@ mod tests {
         let path = folder.path().join("steps.csv");
         let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
         std::fs::write(&path, steps).expect("writable");
-        assert_eq!(times(&path), BTreeMap::from([(0, 2.0)]));
-        assert!(times(Path::new("nowhere")).is_empty());
+        assert_eq!(times(&path).expect("read"), BTreeMap::from([(0, 2.0)]));
+        assert!(times(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
     }
 }

@@ -1,4 +1,4 @@
-//! What speaks for a mechanism at a jump, and what against it.
+//! The evidence for and against a mechanism at a jump.
 
 use super::predict::Predictions;
 use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
@@ -6,20 +6,20 @@ use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::mechanism::Mechanism;
 use crate::settings::AXES;
 
-/// A setting takes a mechanism's step away where it leaves less than this part of it.
+/// A setting removes a mechanism's step where less than this part of the step is left.
 const GONE: f64 = 0.25;
 
-/// A jump of another series is the same one where it is at least this part of it.
+/// A jump of another series counts as the same jump where it has at least this part of its size.
 const SAME: f64 = 0.5;
 
-/// Other layers make a jump where their own steps are at least this part of it, and those of the mechanism's layers do not show. A
-/// mechanism with an upper bound below this part of the jump does not make it.
+/// Other layers cause a jump where their own steps add up to at least this part of it and the mechanism's layers show
+/// no step. A mechanism whose upper bound is below this part of the jump does not cause it.
 const MOST: f64 = 0.5;
 
-/// Points on either side that a place needs to be judged.
+/// Points that a place needs on each side to be judged.
 const SIDE: usize = 4;
 
-/// A place this near to one that the detector doubts is in doubt as well.
+/// A place this near to one that the detector doubts is doubtful too.
 const NEAR: f64 = 2.0;
 
 pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predictions]) -> Answer {
@@ -41,7 +41,7 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predic
         Verdict::Consistent => 1,
         Verdict::Contradicted(_) => 2,
     };
-    // What is expected comes before what is possible at most.
+    // Expected sizes come before upper bounds.
     candidates.sort_by(|a, b| {
         let size = |candidate: &Candidate| candidate.predicted.unwrap_or(0.0);
         let rank = |candidate: &Candidate| (order(&candidate.verdict), candidate.mechanism.is_bound());
@@ -55,7 +55,8 @@ fn next(case: &Case, after: f64) -> Option<f64> {
     case.findings.points.iter().map(|point| point.x).find(|x| *x > after)
 }
 
-/// Where it predicts what would have been seen, and nothing was; and where the detector could not judge.
+/// The places where it predicts a step that would have been seen but was not, and the places that the detector could
+/// not judge.
 fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (Vec<f64>, Vec<f64>) {
     let Some(smallest) = case.findings.detectable.filter(|_| !mechanism.is_bound()) else { return Default::default() };
     let (mut unseen, mut unjudged) = (Vec::new(), Vec::new());
@@ -74,10 +75,10 @@ fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (V
     (unseen, unjudged)
 }
 
-/// Whether "no jump of about `size` was found" says something about the place after `after`. It does not near an end; nor where a boundary
-/// looked like a jump and failed a test of another kind than its size: it may be a smaller step; nor beside what is about as large: such a
-/// boundary, a point that stands off the curve, or a place of the period that its neighbours do not confirm; nor among the possible places
-/// of such a jump.
+/// Whether "no jump of about `size` was found" says something about the place after `after`. It says nothing near an
+/// end; where a boundary looked like a jump and failed a test other than that of its size, since it may be a smaller
+/// step; beside something about as large (such a boundary, a point off the curve, or a place of the period that its
+/// neighbours do not confirm); and among the possible places of such a jump.
 fn can_be_judged(findings: &Findings, after: f64, size: f64) -> bool {
     let before = findings.points.iter().filter(|point| point.x <= after).count();
     let near = |x: f64| (x - after).abs() <= NEAR;
@@ -95,20 +96,20 @@ fn can_be_judged(findings: &Findings, after: f64, size: f64) -> bool {
     has_sides && !doubted && !off && !unconfirmed && !findings.jumps.iter().any(within)
 }
 
-/// The boundary was judged: its step is too small to count.
+/// Whether the boundary was judged and its step is too small to count.
 fn is_small(reason: &Rejection) -> bool {
     matches!(reason, Rejection::BelowSmallestJump { .. } | Rejection::Rounded { .. } | Rejection::BelowThreshold { .. })
 }
 
-/// What became of a jump in another series.
+/// What is left of a jump in another series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// No jump, where one of that size would have been seen.
     Nothing,
-    /// Less than half of it, with an interval apart from the jump's.
+    /// Less than half of it, with an interval that does not overlap the jump's.
     Part,
     Most,
-    /// That cannot be judged.
+    /// It cannot be judged.
     Unknown,
 }
 
@@ -117,7 +118,7 @@ fn left(jump: &Jump, next: f64, other: &Findings) -> Left {
     let (Some(before), Some(_)) = (measured(jump.after), measured(next)) else { return Left::Unknown };
     match other.jumps.iter().find(|found| found.after == jump.after) {
         Some(found) if found.size * jump.size.signum() >= SAME * jump.size.abs() => Left::Most,
-        // What is left of it may be another mechanism's: it counts as a part where the intervals are apart.
+        // The rest may come from another mechanism: it counts as a part where the intervals do not overlap.
         Some(found) => {
             let [most, least] = [found.low.abs().max(found.high.abs()), jump.low.abs().min(jump.high.abs())];
             if most < least { Left::Part } else { Left::Unknown }
@@ -129,7 +130,8 @@ fn left(jump: &Jump, next: f64, other: &Findings) -> Left {
     }
 }
 
-/// What another series of the run says, in which one setting is changed and the mechanism predicts no step there.
+/// The evidence of another series of the run, in which one setting is changed so that the mechanism predicts no step
+/// there.
 fn intervention(
     at: usize,
     mechanism: Mechanism,
@@ -156,8 +158,8 @@ fn intervention(
     shown
 }
 
-/// Whether the mechanism predicts a step in the first series, and none or a small part of it in the second. Where it predicts no size, the
-/// second has none in any layer.
+/// Whether the mechanism predicts a step in the first series, and none or only a small part of it in the second. Where
+/// it predicts no size, no layer of the second series may have a step.
 fn takes_away(of: [&Predictions; 2], mechanism: Mechanism, after: f64, next: f64) -> bool {
     let [(places, own), (others, other)] = of.map(|predictions| predictions.step(mechanism, after, next));
     match own {
@@ -166,7 +168,7 @@ fn takes_away(of: [&Predictions; 2], mechanism: Mechanism, after: f64, next: f64
     }
 }
 
-/// What became of the jumps of a series in each other one of the run that differs in one setting.
+/// What is left of a series' jumps in each other series of the run that differs in one setting.
 pub(super) fn interventions(at: usize, cases: &[Case]) -> Vec<Intervention> {
     let case = &cases[at];
     let of = |other: &Case| {
@@ -187,7 +189,7 @@ pub(super) fn interventions(at: usize, cases: &[Case]) -> Vec<Intervention> {
     cases.iter().filter_map(of).collect()
 }
 
-/// The one axis in which two series of a network on an engine differ, and its value in the other.
+/// The one axis in which two series of the same network and engine differ, and its value in the other series.
 fn one_change(case: &Case, other: &Case) -> Option<(String, String)> {
     let (own, others) = (case.setup?, other.setup?);
     if own.engine != others.engine || own.network != others.network {
@@ -198,13 +200,13 @@ fn one_change(case: &Case, other: &Case) -> Option<(String, String)> {
     more.is_none().then(|| (axis.key.to_owned(), axis.value_label((axis.get)(others.settings))))
 }
 
-/// Contradicted where the most that the mechanism can make is a small part of the jump.
+/// Contradicted where the mechanism can cause at most a small part of the jump.
 fn too_small(mechanism: Mechanism, at_most: Option<f64>, jump: &Jump) -> Option<Verdict> {
     let small = mechanism.is_bound() && at_most? < MOST * jump.relative.abs();
     small.then(|| Verdict::Contradicted("the most that it can make is less than half of the jump".to_owned()))
 }
 
-/// Contradicted where the layers were timed, others make the jump, and none of the mechanism's does.
+/// Contradicted where the layers were timed, other layers cause the jump, and none of the mechanism's layers does.
 fn other_layers(case: &Case, jump: &Jump, places: &[Place]) -> Option<Verdict> {
     let explained = case.causes.iter().find(|explanation| explanation.after == jump.after && explanation.timed)?;
     let is_own = |layer: &str, direction: &str| places.iter().any(|p| p.layer == layer && p.direction == direction);

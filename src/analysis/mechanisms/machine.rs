@@ -1,4 +1,4 @@
-//! What the environment of a run says of the memory that its engines work with.
+//! What the environment of a run says about the memory of its engines.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use crate::store::{MeasuredPeaks, files};
 /// The memory of the device that an engine ran on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// Those that hold a layer's numbers; empty where they are not known.
+    /// The caches that hold a layer's numbers; empty where they are not known.
     pub caches: Vec<Cache>,
-    /// That a CPU's engine uses where the settings do not say.
+    /// The threads that a CPU engine uses where the settings do not say.
     pub threads: Option<usize>,
-    /// What a plain copy reached in the run.
+    /// The rate that a plain copy reached in the run.
     pub bytes_per_s: Option<f64>,
-    /// The engine's own limit of a convolution's scratch memory, where it has one.
+    /// The engine's own limit on a convolution's scratch memory, where it has one.
     pub workspace_limit: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ struct CpuCache {
 }
 
 impl Machine {
-    /// Of the run in `path`; what it does not say is empty.
+    /// Reads the environment of the run in `path`; fields that it lacks stay empty.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`].
@@ -118,7 +118,7 @@ mod tests {
         let gpu = Machine::read(text, EngineName::Cudnn);
         assert_eq!(gpu.threads, None);
         assert_eq!((gpu.caches[0].bytes, gpu.bytes_per_s, gpu.workspace_limit), (4 << 20, None, Some(1 << 30)));
-        // An engine that did not run, and an environment that is not one.
+        // An engine that did not run, and a file that is no environment.
         assert_eq!(Machine::read(text, EngineName::Torch), Machine::default());
         assert_eq!(Machine::read("[]", EngineName::Cpu), Machine::default());
     }

@@ -1,10 +1,11 @@
 //! Which mechanisms predict a step where a jump was found, and what speaks for and against each.
 //!
-//! A mechanism's work for a layer is compared from one batch size to the next; what it grows by beyond its share for one example is the
-//! step that it predicts in that layer, and with the layer's share of the step time the step that it predicts in the whole. That the
-//! time follows the work is an assumption, so a mechanism whose prediction fits is no more than [`Verdict::Consistent`]. It is
-//! [`Verdict::Shown`] where the same run has the series once more, with one setting changed that takes the mechanism's step away, and
-//! the jump is gone; [`Verdict::Contradicted`] where the jump is there all the same, or where other layers make it.
+//! A mechanism's work for a layer is compared from one batch size to the next. What it grows by beyond the share of one
+//! example is the step that the mechanism predicts in that layer; multiplied by the layer's share of the step time, it
+//! is the predicted step of the whole. It is an assumption that the time follows the work, so a mechanism whose
+//! prediction fits is only [`Verdict::Consistent`]. It is [`Verdict::Shown`] where the same run has the series again
+//! with one setting changed that removes the mechanism's step, and the jump is gone; [`Verdict::Contradicted`] where
+//! the jump is still there, or where other layers cause it.
 
 pub mod copying;
 mod judge;
@@ -25,10 +26,10 @@ use crate::store::LayerRow;
 use copying::Copying;
 pub use machine::Machine;
 
-/// A predicted step that is a smaller part of the step time is none.
+/// A predicted step below this part of the step time counts as none.
 pub const LEAST: f64 = 0.005;
 
-/// What a series executed.
+/// What a series ran.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     pub engine: EngineName,
@@ -42,7 +43,7 @@ pub struct Setup<'a> {
 pub struct Case<'a> {
     pub series: &'a Series,
     pub findings: &'a Findings,
-    /// `None` where the plan of the run does not say it: nothing is predicted then.
+    /// `None` where the run's plan does not say it; then nothing is predicted.
     pub setup: Option<Setup<'a>>,
     /// The measured steps of its layers, for each jump.
     pub causes: &'a [Explanation],
@@ -53,11 +54,12 @@ pub struct Case<'a> {
 pub struct Place {
     pub layer: String,
     pub direction: String,
-    /// Of the step time before the jump, as measured; by arithmetic where the layers were not timed.
+    /// The layer's share of the step time before the jump: measured, or by arithmetic where the layers were not timed.
     pub share: f64,
-    /// The step in it, as a part of the whole step time, the most of it where the mechanism is a bound; `None` where it predicts no size.
+    /// The layer's step, as a part of the whole step time; an upper bound where the mechanism is one; `None` where it
+    /// predicts no size.
     pub predicted: Option<f64>,
-    /// The numbers behind it, where they are not those of the formula alone.
+    /// The numbers behind the prediction, where the formula does not give all of them.
     pub detail: Option<String>,
 }
 
@@ -67,20 +69,21 @@ pub struct Candidate {
     pub mechanism: Mechanism,
     /// The largest first.
     pub places: Vec<Place>,
-    /// All places together, as a part of the step time; `None` where no size is predicted.
+    /// The sum over all places, as a part of the step time; `None` where no size is predicted.
     pub predicted: Option<f64>,
-    /// Batch sizes after which it predicts a step as large as the smallest that would have been seen, and none was found.
+    /// Batch sizes after which it predicts a step large enough to be seen, but none was found.
     pub unseen: Vec<f64>,
-    /// The same where the detector cannot say that there is no jump: near the ends, beside disturbed points, or where a boundary looked
-    /// like a jump and was not confirmed.
+    /// Such batch sizes at which the detector cannot say that there is no jump: near the ends, beside disturbed points,
+    /// or where a boundary looked like a jump but was not confirmed.
     pub unjudged: Vec<f64>,
     pub verdict: Verdict,
 }
 
-/// What is known of a mechanism at a jump.
+/// What is known about a mechanism at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// With one setting changed, its step is gone, and so is the jump, or all but a part of it whose interval is apart from the jump's.
+    /// With one setting changed, the mechanism's step is gone, and so is the jump, or all of it except a part whose
+    /// interval does not overlap the jump's.
     Shown { setting: String, value: String },
     /// It predicts a step there, and nothing speaks against it.
     Consistent,
@@ -104,7 +107,7 @@ impl Verdict {
 pub struct Answer {
     pub after: f64,
     pub relative: f64,
-    /// Those with more evidence first.
+    /// The candidates, those with more evidence first.
     pub candidates: Vec<Candidate>,
 }
 
@@ -112,42 +115,42 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
     pub jumps: Vec<Answer>,
-    /// For the period, the mechanisms that predict a step at jumps of it, and at how many.
+    /// The mechanisms that predict a step at jumps of the period, and at how many.
     pub period: Vec<PeriodAnswer>,
-    /// What became of the jumps in each other series of the run that differs in one setting.
+    /// What is left of the jumps in each other series of the run that differs in one setting.
     pub interventions: Vec<Intervention>,
     /// Whether the layers' shares were measured.
     pub timed: bool,
-    /// Layers with weights that no mechanism predicts anything for.
+    /// Layers with weights for which no mechanism predicts anything.
     pub unknown: Vec<String>,
-    /// What the copies of the batch have to do with the jumps, where it crosses a link.
+    /// How the copies of the batch relate to the jumps, where the batch crosses a link.
     pub copying: Option<Copying>,
-    /// Why nothing was searched, where too little is measured yet.
+    /// Why nothing was searched, where too little has been measured so far.
     pub early: Option<Early>,
 }
 
-/// What one setting, changed, does to the jumps of a series, by their `after`: whatever their mechanism.
+/// What changing one setting does to the jumps of a series (given by their `after`), whatever their mechanism.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intervention {
     pub setting: String,
-    /// In the other series.
+    /// The setting's value in the other series.
     pub value: String,
     /// No jump is left there, and one of that size would have been seen.
     pub gone: Vec<f64>,
-    /// Less than half is left, with an interval apart.
+    /// Less than half is left, and the intervals do not overlap.
     pub smaller: Vec<f64>,
     /// Half or more is left.
     pub stay: Vec<f64>,
-    /// That cannot be judged there.
+    /// Jumps that cannot be judged there.
     pub unjudged: Vec<f64>,
 }
 
-/// A mechanism beside a period.
+/// A mechanism and the period of the jumps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeriodAnswer {
     pub mechanism: Mechanism,
-    /// Jumps of the period at which it predicts a step, and those of them at which an intervention has shown it, or something
-    /// contradicts it.
+    /// Jumps of the period at which it predicts a step; of these, the jumps at which an intervention has shown it, and
+    /// at which something contradicts it.
     pub jumps: usize,
     pub shown: usize,
     pub contradicted: usize,
@@ -156,8 +159,8 @@ pub struct PeriodAnswer {
     pub unjudged: Vec<f64>,
 }
 
-/// For each case its answers. The cases of one run are compared with each other. `copies` are the seconds that each cell's batch was
-/// copied for, as [`copying::times`] reads them.
+/// The answers for each case. The cases of one run are compared with each other. `copies` are the seconds that each
+/// cell's batch took to copy, as [`copying::times`] reads them.
 pub fn explain(cases: &[Case], layers: &[LayerRow], copies: &BTreeMap<i64, f64>) -> Vec<Answers> {
     let predictions: Vec<predict::Predictions> = cases.iter().map(|case| predict::of(case, layers)).collect();
     let answers = |at: usize| {

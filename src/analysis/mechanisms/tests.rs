@@ -1,4 +1,5 @@
-//! On runs made by hand: one dense layer of the CPU engine that takes half of the step, with and without `batch_padding = 80`.
+//! Tests on runs made by hand: one dense layer of the CPU engine that takes half of the step, with and without
+//! `batch_padding = 80`.
 
 use super::*;
 use crate::analysis::causes::{Cause, LayerStep, Side};
@@ -18,7 +19,7 @@ fn network() -> Network {
     b.finish().unwrap()
 }
 
-/// A step of 1 ms and 50 us for each example, with those jumps, of which the smallest that would have been seen is 2 %.
+/// A step of 1 ms and 50 us for each example, with those jumps. The smallest jump that would have been seen is 2 %.
 fn findings(after: &[f64]) -> Findings {
     let fit = |x: f64| 1e-3 + 5e-5 * x;
     let point = |x: i64| {
@@ -44,7 +45,7 @@ fn findings(after: &[f64]) -> Findings {
     }
 }
 
-/// The same with jumps of that part of their size, known to a tenth.
+/// The same findings with jumps of that part of their size, known to a tenth.
 fn weakened(findings: Findings, part: f64) -> Findings {
     let weaken = |jump: Jump| {
         let size = part * jump.size;
@@ -73,7 +74,7 @@ fn rows(first: i64) -> Vec<LayerRow> {
     (0..LAST).map(row).collect()
 }
 
-/// Answers for the series as it is and for that with `batch_padding = 80`, where they jump after those batch sizes.
+/// Answers for the plain series and for the one with `batch_padding = 80`, which jump after those batch sizes.
 fn answers(plain: &[f64], padded: &[f64]) -> Vec<Answers> {
     compared(findings(plain), findings(padded))
 }
@@ -115,7 +116,7 @@ fn a_jump_that_stays_contradicts_it() {
     let answers = answers(&[16.0, 32.0], &[16.0, 32.0]);
     let verdict = &answers[0].jumps[0].candidates[0].verdict;
     assert!(matches!(verdict, Verdict::Contradicted(why) if why.contains("batch_padding = 80")), "{verdict:?}");
-    // With the padding nothing predicts a step there.
+    // With the padding, no mechanism predicts a step there.
     assert!(answers[1].jumps.iter().all(|jump| jump.candidates.is_empty()));
     assert_eq!(answers[0].period[0].contradicted, 2);
 }
@@ -127,7 +128,7 @@ fn a_jump_that_shrinks_is_shown_where_the_intervals_are_apart() {
         answers[0].jumps[0].candidates[0].verdict.name()
     };
     assert_eq!([0.2, 0.4, 0.6].map(verdict), ["shown by intervention", "shown by intervention", "contradicted"]);
-    // Where all of it may be left, nothing is shown.
+    // Where the whole jump may be left, nothing is shown.
     let mut wide = weakened(findings(&[16.0]), 0.4);
     wide.jumps[0].high = 1.1 * findings(&[16.0]).jumps[0].size;
     assert_eq!(compared(findings(&[16.0]), wide)[0].jumps[0].candidates[0].verdict, Verdict::Consistent);
@@ -211,7 +212,7 @@ fn a_gpu_kernel_is_known_by_its_name() {
     assert_eq!(mechanisms, [Mechanism::WinogradPadding; 2]);
 }
 
-/// A convolution of 64 channels with padding that keeps the size, alone.
+/// A network of one convolution of 64 channels, with padding that keeps the size.
 fn convolution(side: usize) -> Network {
     let mut b = Builder::new("one", Shape::Maps { channels: 64, height: side, width: side }).unwrap();
     let padding = crate::network::Padding { top: 1, bottom: 1, left: 1, right: 1 };
@@ -229,8 +230,9 @@ fn convolution_rows(first: i64, change: impl Fn(&mut LayerRow)) -> Vec<LayerRow>
     rows
 }
 
-/// What `experiments/why_sixteen.toml` asks: Winograd free, forbidden and forced, where the steps jump after those batch sizes. Free, the
-/// graph API takes the non-fused one, which its notes and the plain product as the main kernel say.
+/// The question of `experiments/why_sixteen.toml`: Winograd allowed, forbidden and forced, with jumps of the steps
+/// after those batch sizes. Where it is allowed, the graph API takes the non-fused algorithm, as its notes and the
+/// plain product as the main kernel show.
 fn why_sixteen(jumps: [&[f64]; 3]) -> Vec<Answers> {
     use crate::settings::Winograd;
     let network = convolution(56);
@@ -273,12 +275,13 @@ fn jumps_that_go_with_winograd_are_shown_to_go_with_it() {
     assert_eq!(made.len(), 2);
     assert_eq!((made[0].setting.as_str(), made[0].value.as_str()), ("winograd", "never"));
     assert_eq!((made[0].gone.as_slice(), made[0].stay.len(), made[0].unjudged.len()), (&[16.0, 32.0][..], 0, 0));
-    // Forced, it is as it was.
+    // With Winograd forced, the jumps stay.
     assert_eq!((made[1].value.as_str(), made[1].stay.as_slice()), ("nonfused", &[16.0, 32.0][..]));
     assert!(answers[1].interventions.is_empty(), "there is no jump to take away");
 }
 
-/// Where the series without Winograd has a boundary that looked like a jump and was not confirmed, the jump is not called gone.
+/// The jump does not count as gone where the series without Winograd has a boundary that looked like a jump but was not
+/// confirmed.
 #[test]
 fn a_jump_is_not_gone_where_the_other_series_cannot_be_judged() {
     let mut doubted = findings(&[]);
@@ -301,7 +304,8 @@ fn jumps_that_stay_without_winograd_contradict_it() {
     assert_eq!(of(0), (Mechanism::WinogradPadding, "contradicted"));
     let made = &answers[0].interventions[0];
     assert_eq!((made.gone.len(), made.stay.as_slice()), (0, &[16.0, 32.0][..]));
-    // Without Winograd another mechanism has a step at 32 B 56^2 / 128 = 24.5 B tiles nowhere near 16: none is known.
+    // Without Winograd, the tiles of another mechanism are 32 B 56^2 / 128 = 24.5 B, which has no step near 16: none is
+    // known.
     assert!(answers[1].jumps[0].candidates.is_empty(), "{:?}", answers[1].jumps[0]);
 }
 
@@ -327,7 +331,7 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
     let place = &answer.candidates[1].places[0];
     let sizes = "conv forward: 1.00 GB of workspace at 20, about 1.05 GB at 21, and the limit is 1.02 GB";
     assert_eq!((place.detail.as_deref(), place.predicted), (Some(sizes), None));
-    // Where it would still fit, the change had another reason; and elsewhere nothing changes.
+    // Where it would still fit, the change had another reason. Elsewhere nothing changes.
     assert_eq!(mechanisms(&with_workspace(1_060_000_000, 20.0)), [Mechanism::OtherAlgorithm]);
     assert!(mechanisms(&with_workspace(1_020_000_000, 25.0)).is_empty());
 }
@@ -356,7 +360,7 @@ fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
     assert!((found[0].predicted.unwrap() - 0.125).abs() < 1e-9 && found[0].unseen.is_empty(), "{found:?}");
     let detail = found[0].places[0].detail.as_deref().unwrap();
     assert_eq!(detail, "conv forward: 20.00 MB at 20, 21.00 MB at 21, and cache L2 has 20.50 MB");
-    // The jump has 20 %: at most 2 % are no cause of it, and 0.2 % no step at all.
+    // The jump is 20 %: a step of at most 2 % cannot cause it, and 0.2 % is no step at all.
     let verdict = candidates(84e9 * 6.0).remove(0).verdict;
     assert!(matches!(verdict, Verdict::Contradicted(why) if why.contains("less than half")));
     assert!(candidates(84e9 * 60.0).is_empty());
@@ -380,12 +384,13 @@ fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading(
     assert!((candidate.predicted.unwrap() - 1.048_576 / 1.9).abs() < 1e-9, "{candidate:?}");
     let detail = candidate.places[0].detail.as_deref();
     assert_eq!(detail, Some("dense backward_data: 1.05 MB of weights are read 3 times at 18, 4 times at 19"));
-    // 20 and 21 examples take four readings; and the weights' own gradient has its rows along the outputs.
+    // 20 and 21 examples both take four readings. The rows of the weights' own gradient run along the outputs.
     assert!(jumps[1].candidates.is_empty(), "{:?}", jumps[1]);
     assert!(of("backward_weights")[0].candidates.is_empty());
 }
 
-/// The CPU engine took Winograd's algorithm from 24 images of 4x4 on when this was measured; today's takes it from 28 / (4 - 1), that is 10 images, on.
+/// When this was measured, the CPU engine used Winograd's algorithm from 24 images of 4x4 on; today it uses it from 28
+/// / (4 - 1), that is 10 images, on.
 #[test]
 fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
     let network = convolution(4);
@@ -408,16 +413,17 @@ fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
     let answers = explain(&[case(0), case(1)], &rows.concat());
     let candidate = &answers[0].jumps[0].candidates[0];
     assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OwnKernel, None));
-    // The layer's own rows say from what to what, with its times.
+    // The layer's own rows say what changed to what, with the layer's times.
     let detail = candidate.places[0].detail.as_deref().unwrap_or_default();
     let change = "conv forward: im2col_gemm at 23, winograd_4x4_3x3 at 24; 1.0750 ms, then 1.1000 ms; it multiplies";
     assert!(detail.starts_with(change), "{detail}");
-    // No size is needed for an intervention: without Winograd there is no such change, and no jump.
+    // An intervention needs no size: without Winograd there is no such change, and no jump.
     assert_eq!(candidate.verdict, Verdict::Shown { setting: "winograd".into(), value: "never".into() });
     assert_eq!(answers[0].jumps[0].candidates.len(), 1);
 }
 
-/// The predicted step after 32 was not found. Whether it would have been seen depends on what the detector says of the place.
+/// The predicted step after 32 was not found. Whether it would have been seen depends on what the detector says about
+/// the place.
 #[test]
 fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
     use crate::detect::{Candidate as Boundary, Rejection};
@@ -435,9 +441,9 @@ fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
     assert_eq!(of(rejected(32.0, Rejection::NotAmongNeighbours { local: 1.1 })), doubted);
     assert_eq!(of(rejected(30.0, Rejection::Rough { count: 3 })), doubted);
     assert_eq!(of(rejected(28.0, Rejection::Rough { count: 3 })), seen);
-    // It was judged: too small.
+    // It was judged too small.
     assert_eq!(of(rejected(32.0, Rejection::BelowSmallestJump { relative: 0.001 })), seen);
-    // A small one leaves its own place in doubt, and no other: half of the layer's step of 23 % is 0.3 ms.
+    // A small rejected step leaves only its own place in doubt: half of the layer's step of 23 % is 0.3 ms.
     let small = |after: f64| {
         let mut findings = rejected(after, Rejection::TooSteep);
         findings.rejected[0].size = 1e-5;
@@ -452,7 +458,7 @@ fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
     let mut wide = findings(&[16.0, 34.0]);
     wide.jumps[1].after_low = 31.0;
     assert_eq!(compared(wide.clone(), wide)[0].jumps[0].candidates[0].unjudged, [32.0]);
-    // Three points behind it are too few.
+    // Three points after it are too few.
     let mut short = plain();
     short.points.truncate(35);
     assert_eq!(of(short), doubted);

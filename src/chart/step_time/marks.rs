@@ -59,6 +59,24 @@ fn intervals(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64
     }
 }
 
+/// The colour behind sizes to avoid: light enough for the curve, dark enough in grey.
+pub fn shade(color: Color) -> Color {
+    color.tint(0.16)
+}
+
+/// The sizes to avoid, from halfway to the size before to halfway to the next one; neighbours make one stretch.
+pub fn avoided(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+    let is_avoided = |x: f64| curve.series.avoid.contains(&x);
+    let left = |at: usize| at.checked_sub(1).map_or(panel.x.low, |before| curve.behind(curve.points[before].x));
+    let places: Vec<usize> = (0..curve.points.len()).filter(|at| is_avoided(curve.points[*at].x)).collect();
+    for run in places.chunk_by(|a, b| a + 1 == *b) {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        let end = if last + 1 < curve.points.len() { curve.behind(curve.points[last].x) } else { panel.x.high };
+        let [left, right] = [left(first), end].map(|x| panel.at_x(x));
+        scene.rect(Rect { left, right, ..panel.area }, shade(curve.jump_color));
+    }
+}
+
 /// The thin line through the panel at each jump; drawn first, under everything.
 pub fn guides(scene: &mut Scene, panel: &Panel, curve: &Curve, color: Color) {
     let gaps = curve.single_gaps();

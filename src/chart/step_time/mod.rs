@@ -8,6 +8,8 @@ mod layout;
 mod marks;
 mod runs;
 
+use std::collections::BTreeSet;
+
 use super::axis::{Axis, Scale, scale_of};
 use super::data::{ChartSeries, Quantity, StepTime};
 use super::font;
@@ -28,6 +30,7 @@ const SHARED_SCALE: f64 = 4.0;
 
 /// The figure.
 pub fn scene(chart: &StepTime) -> Scene {
+    let chart = &StepTime { series: named_briefly(&chart.series), ..chart.clone() };
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
@@ -47,9 +50,14 @@ pub fn scene(chart: &StepTime) -> Scene {
     let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
     let look = if shared && several { Look::Many } else { Look::One };
+    let shaded = chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty());
     let mut keys = keys(&all, chart.confidence, look, beyond_axis(chart));
     if let Some(data) = keys.first_mut().filter(|_| chart.provenance.forecast) {
         *data = (Mark::Dot(if look == Look::Many { MUTED } else { BLUE }), "forecast".to_owned());
+    }
+    if shaded {
+        let color = if look == Look::Many { MUTED } else { VERMILLION };
+        keys.push((Mark::Shade(marks::shade(color)), "sizes to avoid".to_owned()));
     }
     layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
     if shared && several {
@@ -67,6 +75,45 @@ pub fn scene(chart: &StepTime) -> Scene {
     };
     frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks);
     scene
+}
+
+/// The widest name beside a curve, in letters: a longer one would take the curve's own room.
+const NAME: usize = 34;
+
+/// What series share is not said of each, and a long name is cut where that keeps names apart.
+fn named_briefly(series: &[ChartSeries]) -> Vec<ChartSeries> {
+    let parts = |one: &ChartSeries| one.name.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let all: Vec<Vec<String>> = series.iter().map(parts).collect();
+    let is_shared = |part: &String| series.len() > 1 && all.iter().all(|parts| parts.contains(part));
+    let own =
+        |parts: &Vec<String>| parts.iter().filter(|part| !is_shared(part)).cloned().collect::<Vec<_>>().join(", ");
+    let names: Vec<String> = all.iter().map(own).collect();
+    let apart = |names: &Vec<String>| {
+        names.iter().collect::<BTreeSet<_>>().len() == names.len() && names.iter().all(|name| !name.is_empty())
+    };
+    let ways = [head, ends, str::to_owned as fn(&str) -> String];
+    let mut shorter = ways.iter().map(|way| names.iter().map(|name| way(name)).collect::<Vec<String>>());
+    let Some(chosen) = shorter.find(apart) else { return series.to_vec() };
+    series.iter().zip(chosen).map(|(one, name)| ChartSeries { name, ..one.clone() }).collect()
+}
+
+/// The first letters of a name.
+fn head(name: &str) -> String {
+    match name.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}\u{2026}", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// The first and the last letters of a name.
+fn ends(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= NAME {
+        return name.to_owned();
+    }
+    let half = NAME / 2;
+    let ends = [&letters[..half], &letters[letters.len() - half..]].map(|end| end.iter().collect::<String>());
+    ends.join("\u{2026}")
 }
 
 /// At most four series, on like axes, with like times.
@@ -187,6 +234,9 @@ impl Pair<'_> {
         }
         // Two series may jump at the same place: their common guide has the color of neither.
         let guide = if curves.len() > 1 { MUTED } else { VERMILLION };
+        if let Some(item) = &item {
+            curves.iter().for_each(|curve| marks::avoided(scene, item, curve));
+        }
         for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
             curves.iter().for_each(|curve| marks::guides(scene, panel, curve, guide));
             panel.draw_x(scene, &ticks);
@@ -269,5 +319,34 @@ fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[Curve]) {
     for (curve, y) in curves.iter().zip(places) {
         let at = (panel.area.right + 8.0, y + 4.5);
         scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, curve.color));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(given: &[&str]) -> Vec<String> {
+        let series = |name: &&str| ChartSeries {
+            name: (*name).to_owned(),
+            findings: Findings::default(),
+            smallest: None,
+            avoid: vec![],
+        };
+        named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
+    }
+
+    #[test]
+    fn names_of_curves_say_what_differs_and_leave_the_curves_their_room() {
+        assert_eq!(names(&["mlp, ONEDNN=1", "mlp, ONEDNN=0"]), ["ONEDNN=1", "ONEDNN=0"]);
+        assert_eq!(names(&["vgg16, bf16"]), ["vgg16, bf16"], "one series shares nothing");
+        assert_eq!(names(&["mlp", "mlp, x=1"]), ["mlp", "mlp, x=1"], "no name is left empty");
+        assert_eq!(names(&["same", "same"]), ["same", "same"]);
+        let long = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296";
+        assert_eq!(names(&[&format!("T={long}"), "T="]), ["T=glibc.malloc.mmap_threshold=3355\u{2026}", "T="]);
+        let head = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(40)));
+        assert_eq!(names(&[&head[0], &head[1]])[1], format!("{}\u{2026}{}b", "x".repeat(17), "x".repeat(16)));
+        let middle = ["a", "b"].map(|letter| format!("{}{letter}{}", "x".repeat(36), "y".repeat(20)));
+        assert_eq!(names(&[&middle[0], &middle[1]]), middle, "cut, they would be one name");
     }
 }

@@ -1,11 +1,11 @@
-//! First differences with a robust threshold: the first thing that anyone tries.
+//! First differences with a robust threshold: the simplest method.
 
 use super::medians::{Found, Medians};
 use crate::detect::input::Settings;
 use crate::stats::distribution;
 
-/// The places whose difference stands off the median one by more robust standard deviations than the level allows, corrected for
-/// the number of differences (Bonferroni).
+/// The places whose difference deviates from the median by more robust standard deviations than the level allows,
+/// corrected for the number of differences (Bonferroni).
 pub(super) fn jumps(curve: &Medians, settings: &Settings) -> Vec<Found> {
     let count = curve.differences.len();
     let tail = 0.5 * settings.false_positive_rate.clamp(1e-12, 1.0) / count as f64;

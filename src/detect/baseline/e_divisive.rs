@@ -1,5 +1,6 @@
 //! E-divisive (Matteson & James 2014, *A nonparametric approach for multiple change point analysis of multivariate data*):
-//! bisection where the energy distance between neighbouring stretches is largest, as long as a permutation test finds it.
+//! bisection where the energy distance between neighbouring stretches is largest, as long as a permutation test finds
+//! it significant.
 //!
 //! With distances |a - b| (alpha = 1), a stretch of m values before a place and one of n after it have the energy
 //! `2 mean between - mean within the first - mean within the second` (means over pairs), and the statistic
@@ -43,8 +44,8 @@ pub(super) fn jumps(curve: &Medians, settings: &Settings) -> Vec<Found> {
     found
 }
 
-/// `y` less the line whose slope is the median of the slopes over an eighth of the points: the median of all pairs (Theil 1950,
-/// Sen 1968) takes a single jump for a slope, and that of neighbours is all noise.
+/// `y` minus the line whose slope is the median of the slopes over an eighth of the points. The median over all pairs
+/// (Theil 1950, Sen 1968) would mistake a single jump for a slope, and the median over neighbours is mostly noise.
 fn straightened(x: &[f64], y: &[f64]) -> Vec<f64> {
     let lag = (x.len() / 8).max(1);
     let slope = median(&mut (lag..x.len()).map(|i| (y[i] - y[i - lag]) / (x[i] - x[i - lag])).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What the baselines work on: medians, their first differences, and the jump that each is reported as.
+//! The data of the baselines: medians, their first differences, and the jump that is reported for each place found.
 
 use crate::detect::findings::{Jump, Point};
 use crate::detect::input::Settings;
@@ -15,9 +15,10 @@ pub(super) struct Found {
 pub(super) struct Medians {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
-    /// y at k + 1 less y at k, over the distance of x times the median distance: a line has equal ones.
+    /// y at k + 1 minus y at k, divided by the distance of x and multiplied by the median distance: for a line all are
+    /// equal.
     pub differences: Vec<f64>,
-    /// Median of the differences, and their robust standard deviation as a share of the level: noise grows with it.
+    /// Median of the differences, and their robust standard deviation as a share of the level, with which noise grows.
     pub typical: f64,
     pub sigma: f64,
 }
@@ -34,7 +35,7 @@ impl Medians {
         Self { x, y, differences, typical, sigma }
     }
 
-    /// Robust standard deviations by which the difference after `k` stands off.
+    /// The number of robust standard deviations by which the difference after `k` deviates.
     pub fn z(&self, k: usize) -> f64 {
         (self.differences[k] - self.typical) / (self.sigma * self.y[k])
     }

@@ -1,10 +1,10 @@
-//! What others do, for comparison: first differences, PELT and E-divisive on the medians of the repetitions.
+//! Methods of others, for comparison: first differences, PELT and E-divisive on the medians of the repetitions.
 //!
-//! They look for outlying differences or for another level, and know of no curve, drift or single bad point. Each is given
-//! what helps it: medians, a robust spread relative to the level, values on which a straight line is no change, and the least
-//! relative size that counts. None of them
-//! finds kinks or periods. Sizes, which they do not define, are the same for all: the first difference less the median one,
-//! with an interval from the robust spread of all differences. So is the p-value, except that E-divisive has its own.
+//! They look for outlying differences or for a change of level, and do not model curves, drift or single bad points.
+//! Each gets the input that helps it: medians, a robust spread relative to the level, values on which a straight line
+//! is no change, and the least relative size that counts. None of them finds kinks or periods. Sizes, which they do not
+//! define, are the same for all: the first difference minus the median one, with an interval from the robust spread of
+//! all differences. The p-value is also the same for all, except that E-divisive has its own.
 //!
 //! ```
 //! use batchstep::detect::{Observation, Settings, baseline::{self, Baseline}};
@@ -27,19 +27,19 @@ use super::prepare::prepared::Prepared;
 use super::prepare::unfitted;
 use medians::Medians;
 
-/// A method that others use.
+/// A method of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
-    /// First differences that stand out of all by their median absolute deviation.
+    /// First differences that stand out, measured by the median absolute deviation.
     Differences,
     /// Mean-shift PELT on the first differences: a stretch of one difference is a jump, a longer one another slope.
     Pelt,
-    /// E-divisive on the medians less a straight line with the median slope over an eighth of the points.
+    /// E-divisive on the medians minus a straight line with the median slope over an eighth of the points.
     EDivisive,
 }
 
 impl Baseline {
-    /// All of them.
+    /// All baselines.
     pub const ALL: [Self; 3] = [Self::Differences, Self::Pelt, Self::EDivisive];
 
     /// Its name on the command line.
@@ -52,13 +52,13 @@ impl Baseline {
     }
 }
 
-/// Finds the jumps of one series by a method of others. Never panics; what could not be used is said in the notes.
+/// Finds the jumps of one series by a method of others. Never panics; the notes say what could not be used.
 ///
 /// Cost with n points: O(n log n) for differences, about O(n) for PELT, O(p n^2) for E-divisive with p permutations, which is
 /// refused above 1,000 points.
 pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Settings) -> Findings {
     let series = Prepared::new(observations);
-    // None of them keeps a rate of false alarms on curves that are not straight.
+    // No baseline keeps a rate of false alarms on curves that are not straight.
     let mut findings = Findings { false_positive_rate: f64::NAN, ..Findings::default() };
     if series.dropped > 0 {
         findings.notes.push(Note::Dropped { count: series.dropped });

@@ -1,5 +1,5 @@
-//! Mean-shift PELT (Killick, Fearnhead & Eckley 2012), written here: the crate `pelt` 0.3.4 needs a newer compiler than we
-//! ask for.
+//! Mean-shift PELT (Killick, Fearnhead & Eckley 2012), implemented here because the crate `pelt` 0.3.4 needs a newer
+//! compiler than we require.
 
 use super::medians::{Found, Medians};
 
@@ -39,7 +39,7 @@ pub(super) fn segments(values: &[f64], penalty: f64) -> Vec<usize> {
         if let Some((total, &from)) = least {
             (best[to], origin[to]) = (total + penalty, from);
         }
-        // What cannot win now cannot win later either: the cost of a stretch never falls when it is cut.
+        // A start that cannot win now cannot win later: cutting a stretch never raises its cost.
         let mut kept = totals.iter().map(|total| *total <= best[to]);
         open.retain(|_| kept.next().unwrap_or(false));
         open.push(to);

@@ -1,7 +1,7 @@
 //! Numbers of the hardware that a period equals, or is in a small whole ratio with: coincidences to test, not causes.
 //!
-//! A period of 16 equals the lanes of a PCIe link, half a warp and a quarter of a tile of 64 at once: a number alone proves
-//! nothing. Only another run with another value of that number can separate them.
+//! A period of 16 equals the lanes of a PCIe link, half a warp and a quarter of a tile of 64 at once: such a match
+//! proves nothing. Only a run with another value of one of these numbers can separate them.
 
 use crate::detect::input::HardwareNumbers;
 

@@ -1,4 +1,4 @@
-//! What the jumps have in common, and whether they are work or a slower clock.
+//! The common period of the jumps, and whether they are work or a slower clock.
 
 pub(super) mod coincidence;
 pub(super) mod period;

@@ -1,14 +1,15 @@
-//! Periods: do the jumps stand at multiples of one number more often than expected by chance?
+//! Periods: are the jumps at multiples of one number more often than expected by chance?
 //!
 //! With m jumps among b boundaries, and a periodic grid of c boundaries of which h hold a jump, the probability of h or more hits
-//! is the upper tail of the hypergeometric distribution. It is corrected for all grids tried, periods from 2 to half the
-//! range, by a risk that is divided before any is seen. Three quarters of it go to the grids through the multiples of P
-//! themselves, which is where hardware puts them, in proportion to the **roundness** of P: the largest number that divides
-//! it and is a power of two, or a number of the hardware times one. A quarter goes to the grids with an offset and three
-//! boundaries at least, a period up to a third of the range: with fewer, such a grid could not be proven.
+//! is the upper tail of the hypergeometric distribution. It is corrected for all grids that are tried, with periods
+//! from 2 to half the range, by dividing the risk among them in advance. Three quarters of it go to the grids through
+//! the multiples of P themselves, which is where hardware puts them, in proportion to the **roundness** of P: the
+//! largest number that divides it and is a power of two, or a number of the hardware times one. A quarter goes to the
+//! grids with an offset and at least three boundaries, that is, a period up to a third of the range: with fewer
+//! boundaries such a grid could not be proven.
 //!
 //! So two jumps can prove a round period whose grid has only two boundaries. After 32 and 64 of 70 the probability is `1 /
-//! C(69, 2)`; the roundnesses of 2 to 34 sum to 114, that of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
+//! C(69, 2)`; the roundnesses of 2 to 34 sum to 114, and the roundness of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
 
 use std::collections::HashSet;
 
@@ -20,11 +21,12 @@ use crate::detect::model::grid as x_grid;
 use crate::detect::verify::threshold;
 use crate::stats::distribution::ln_gamma;
 
-/// Fewest jumps that may prove a period whose grid has so many boundaries.
+/// The fewest jumps that may prove a period, if its grid has at least this many boundaries.
 const FEWEST: usize = 3;
 
-/// The period of the jumps, where it is proven at the settings' false-positive rate. Of one that the model steps with and one that only the places show the one
-/// whose jumps are larger together: small steps may be more regular than those that a curve is known for.
+/// The period of the jumps, if it is proven at the settings' false-positive rate. If the model's steps and the places
+/// of the jumps show different periods, the one with the larger total of jumps is taken: small steps may be more
+/// regular than a curve's main steps.
 pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
     let candidates = model.problem.candidates;
     let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
@@ -32,7 +34,7 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
         Term::Staircase(s) => Some((place, &candidates.staircases[s])),
         _ => None,
     });
-    // Most of its steps must have been found one by one as well.
+    // Most of its steps must also have been found individually.
     let confirmed = |steps: &[usize]| steps.iter().filter(|step| places.contains(step)).count();
     let holds = |steps: &[usize]| confirmed(steps) >= FEWEST.max(steps.len().div_ceil(2));
     let stepped = staircase.filter(|(_, staircase)| holds(&staircase.steps)).map(|(place, staircase)| {
@@ -47,7 +49,7 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
     of_larger_jumps([of_jumps(x, jumps, settings), stepped], jumps)
 }
 
-/// The period whose jumps are larger together.
+/// The period with the larger total of jumps.
 fn of_larger_jumps(periods: [Option<Period>; 2], jumps: &[Jump]) -> Option<Period> {
     let size = |period: &Period| -> f64 {
         jumps.iter().filter(|jump| period.explains.contains(&jump.after)).map(|jump| jump.size.abs()).sum()
@@ -57,11 +59,11 @@ fn of_larger_jumps(periods: [Option<Period>; 2], jumps: &[Jump]) -> Option<Perio
 
 /// Jumps of at least this share of the largest one are large.
 const LARGE: f64 = 0.5;
-/// Of the risk, the share of the large jumps where there are smaller ones.
+/// The share of the risk for the large jumps, if there are smaller ones.
 const OF_LARGE: f64 = 0.2;
 
-/// The period of the jumps among `x` alone, where it is proven at the settings' false-positive rate; of all jumps, or else of the large ones, between which
-/// there may be many small ones.
+/// The period that the places of the jumps among `x` show, if it is proven at the settings' false-positive rate: the
+/// period of all jumps, or else of the large ones, between which there may be many small ones.
 pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
     let largest = jumps.iter().map(|jump| jump.size.abs()).fold(0.0, f64::max);
     let large: Vec<Jump> = jumps.iter().filter(|jump| jump.size.abs() >= LARGE * largest).cloned().collect();
@@ -82,9 +84,9 @@ pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option
     of_larger_jumps([some, of(&all, of_all)], jumps)
 }
 
-/// Jumps that may stand between two of one grid.
+/// The most jumps that may lie between two jumps of one grid.
 const BETWEEN: usize = 4;
-/// Of the risk, the share of the grids through the multiples.
+/// The share of the risk for the grids through the multiples.
 const CENTRED: f64 = 0.75;
 
 /// A grid: the boundaries after which x leaves `phase` when divided by `period`.
@@ -93,14 +95,15 @@ struct PeriodicGrid {
     hits: usize,
     /// Positions, ascending and distinct.
     boundaries: Vec<usize>,
-    /// Its share of the risk that some grid is taken for a period by chance.
+    /// Its share of the risk that some grid is mistaken for a period by chance.
     share: f64,
 }
 
 /// Every grid with enough hits.
 ///
-/// A grid with an offset is built only where that many jumps leave its remainder, and where two of them, at most [`BETWEEN`] apart in their
-/// order, are one period apart: with n points and m jumps, O(n ln n) for the multiples and O(m) for each such distance.
+/// A grid with an offset is built only if that many jumps leave its remainder, and if two of them, at most [`BETWEEN`]
+/// apart in their order, are one period apart: with n points and m jumps, O(n ln n) for the multiples and O(m) for each
+/// such distance.
 fn periodic_grids(x: &[f64], numbers: &HardwareNumbers, places: &[usize]) -> Vec<PeriodicGrid> {
     let Some((unit, longest)) = x_grid::periods(x) else { return Vec::new() };
     let periods = || (2..=longest).map(|q| (q, q as f64 * unit));
@@ -146,12 +149,13 @@ fn roundness(period: f64, numbers: &HardwareNumbers) -> f64 {
     dividing.map(|number| number * power(period / number)).fold(power(period), f64::max)
 }
 
-/// The grid whose hits are least probable by chance among those that are proven at `level`, and the probability that some grid has as many.
+/// Among the grids that are proven at `level`, the one whose hits are least probable by chance, and the probability
+/// that some grid has as many hits.
 fn on_a_grid(x: &[f64], numbers: &HardwareNumbers, level: f64, places: &[usize]) -> Option<(f64, PeriodicGrid)> {
     let probability = |grid: &PeriodicGrid| at_least(x.len() - 1, grid.boundaries.len(), places.len(), grid.hits);
     let found = periodic_grids(x, numbers, places).into_iter().map(|grid| (probability(&grid), grid));
-    // By the uncorrected probability: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected
-    // sooner.
+    // Compared by the uncorrected probability: for jumps after 8, 24, 40 and 56, a period of 16 explains more than one
+    // of 8, which is only more likely in advance.
     let proven = found.filter(|(probability, grid)| probability / grid.share <= level);
     let (probability, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
     Some((probability / best.share, best))
@@ -232,7 +236,7 @@ mod tests {
         for afters in [[16.0, 32.0], [28.0, 56.0], [30.0, 60.0], [33.0, 66.0], [20.0, 52.0], [31.0, 63.0]] {
             assert_eq!(found(70, &afters), None);
         }
-        // On 30 threads a period of 30 has 30 parts in place of two.
+        // With 30 threads a period of 30 has 30 parts instead of two.
         let numbers = HardwareNumbers { threads: Some(30), ..HardwareNumbers::default() };
         let period = found_on(numbers, 70, &[30.0, 60.0]).expect("a period");
         assert!(period.value == 30.0 && (period.p_value - 142.0 / 30.0 / 0.75 / 2346.0).abs() < 1e-12);
@@ -274,7 +278,7 @@ mod tests {
                 found(70, &afters).is_some()
             })
             .count();
-        // The promise is 1 % of 2,000; 33 leaves three standard deviations to chance.
+        // The promise is 1 % of 2,000; 33 allows three standard deviations for chance.
         assert!(proven <= 33, "{proven} of 2000");
     }
 

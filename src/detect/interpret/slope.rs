@@ -1,17 +1,19 @@
-//! The slope of the fitted curve beside a kink.
+//! The slope of the fitted curve on both sides of a kink.
 //!
-//! The slope of the kink's own term says little where other terms bend the curve as well: beside a decay it can be negative on a
-//! rising curve. So the slope is that of all terms together but for single steps and bad points, over some points on each side.
+//! The slope of the kink's own term says little if other terms bend the curve as well: next to a decay it can be
+//! negative on a rising curve. So the slope is that of all terms together, except single steps and bad points, over
+//! some points on each side.
 
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 
-/// Most points of a side: a pattern of period 2, 4 or 8 is alike in both halves or cancels within them.
+/// The most points of a side: a pattern of period 2, 4 or 8 is equal in both halves or cancels within them.
 const POINTS: usize = 16;
-/// Steps that are closer than this are part of the slope that a person sees; others are jumps on top of it.
+/// Steps that are closer together than this are part of the slope that a person sees; other steps are jumps in addition
+/// to it.
 const CLOSE: f64 = 5.0;
 
-/// What slopes are read from.
+/// The data from which slopes are computed.
 pub(crate) struct Slopes<'a> {
     x: &'a [f64],
     /// The fitted curve without bad points and single steps.
@@ -40,25 +42,25 @@ impl<'a> Slopes<'a> {
         Self { x, curve: model.fitted(keep), kinks }
     }
 
-    /// Before the kink at `k`.
+    /// The slope before the kink at `k`.
     pub fn before(&self, k: usize) -> f64 {
         let nearest = self.kinks.iter().copied().filter(|kink| *kink < k).max().unwrap_or(0);
         self.over(nearest.max((k + 1).saturating_sub(POINTS)), k)
     }
 
-    /// After it.
+    /// The slope after the kink at `k`.
     pub fn after(&self, k: usize) -> f64 {
         let nearest = self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1);
         self.over(k, nearest.min(k + POINTS - 1))
     }
 
-    /// From the mean of the first half of some points to that of the other half.
+    /// The slope from the mean of the first half of some points to the mean of the other half.
     fn over(&self, first: usize, last: usize) -> f64 {
         let half = (last + 1 - first) / 2;
         if half == 0 {
             return 0.0;
         }
-        // Halves of two, four or eight points hold a pattern whole; what is left over in the middle belongs to neither.
+        // Halves of two, four or eight points hold a whole pattern; points left over in the middle belong to neither.
         let half = 1 << half.ilog2();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let across = |values: &[f64]| mean(&values[last + 1 - half..=last]) - mean(&values[first..first + half]);

@@ -1,8 +1,8 @@
 //! Work or clock: is a jump in seconds also there in cycles?
 //!
 //! Cycles are step time times clock. A device that does more takes more of both; a device that ticks more slowly takes more
-//! seconds for the same cycles. The rule follows nvbench's robust comparison: what is neither shown nor excluded is
-//! ambiguous, and that is the default. Without a clock there is no verdict.
+//! seconds for the same cycles. The rule follows nvbench's robust comparison: a jump that is neither shown nor excluded
+//! in cycles is ambiguous, and that is the default. Without a clock there is no verdict.
 
 use crate::detect::findings::{Jump, Verdict};
 use crate::detect::model::candidates::{CandidateTerms, Term};
@@ -16,10 +16,10 @@ use crate::detect::prepare::scaled::Scaled;
 
 /// Standard errors that a jump must reach in cycles to be work.
 const CLEAR: f64 = 4.0;
-/// Share of the relative size in seconds that must be there in cycles, or must be excluded.
+/// The share of the relative size in seconds that cycles must show, or must exclude.
 const THERE: f64 = 0.5;
 
-/// The cycles of each x, where there is a clock beside each observation.
+/// The cycles of each x, if each observation has a clock.
 pub(crate) fn cycles(series: &Prepared) -> Option<Reduced> {
     let clock = series.clock.as_ref()?;
     let mut cycles = series.clone();

@@ -1,13 +1,14 @@
-//! An orthonormal basis of a growing set of columns, and what follows from it: coefficients, influences, leverage.
+//! An orthonormal basis of a growing set of columns, and the quantities that follow from it: coefficients, influences,
+//! leverage.
 //!
-//! Gram-Schmidt, twice for each column, which is enough (Giraud, Langou & Rozloznik 2005).
+//! Gram-Schmidt is applied twice to each column, which is enough (Giraud, Langou & Rozloznik 2005).
 
 use super::simd::{self, dot};
 
 /// Below this share of its own norm a column counts as a combination of the ones before it.
 pub(crate) const COLLINEAR: f64 = 1e-7;
 
-/// The columns q of Q and the upper triangle R, with QR the columns that were pushed.
+/// The columns q of Q and the upper triangle R; the product QR gives the pushed columns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Basis {
     q: Vec<Vec<f64>>,
@@ -25,7 +26,8 @@ impl Basis {
         &self.q
     }
 
-    /// Takes in one column and returns its unit vector; `None`, and nothing is taken, where it is a combination of the others.
+    /// Adds one column and returns its unit vector. If it is a combination of the others, adds nothing and returns
+    /// `None`.
     pub fn push(&mut self, mut v: Vec<f64>) -> Option<&[f64]> {
         let whole = dot(&v, &v);
         let mut coefficients = vec![0.0; self.q.len() + 1];
@@ -52,7 +54,7 @@ impl Basis {
         self.q.last().map(Vec::as_slice)
     }
 
-    /// Takes a place for a column that the others make up: its coefficient is zero.
+    /// Reserves a place for a column that is a combination of the others: its coefficient is zero.
     pub fn push_nothing(&mut self, n: usize) {
         let place = self.q.len();
         self.q.push(vec![0.0; n]);
@@ -71,11 +73,11 @@ impl Basis {
         b
     }
 
-    /// Takes column `place` out and returns the unit vector that only it spanned, up to sign.
+    /// Removes column `place` and returns the unit vector that only it spanned, up to sign.
     ///
-    /// The columns after it lose their triangle by one row, which plane rotations restore (Golub & Van Loan 2013, 6.5.2):
-    /// O(n) for each of them, where a rebuild costs O(n m) for each. `rotated` is called for each rotation: the unit vectors
-    /// j and j + 1 become cos and sin times them, and minus sin and cos times them.
+    /// The columns after it are then triangular but for one row; plane rotations restore the triangle (Golub & Van Loan
+    /// 2013, 6.5.2) in O(n) for each column, while a rebuild costs O(n m) for each. `rotated` is called for each
+    /// rotation: the unit vectors a = j and b = j + 1 become cos a + sin b and cos b - sin a.
     pub fn remove(&mut self, place: usize, mut rotated: impl FnMut(usize, f64, f64)) -> Vec<f64> {
         self.r.remove(place);
         for j in place..self.r.len() {
@@ -94,7 +96,7 @@ impl Basis {
         self.q.pop().unwrap_or_default()
     }
 
-    /// How coefficient `place` follows from the target, as weights on the unit vectors.
+    /// The weights on the unit vectors by which coefficient `place` follows from the target.
     pub fn row(&self, place: usize) -> Vec<f64> {
         let m = self.q.len();
         let mut z = vec![0.0; m];
@@ -111,7 +113,7 @@ impl Basis {
         self.q.iter().map(|q| dot(q, target)).collect()
     }
 
-    /// How the combination `weights` of all coefficients follows from the target.
+    /// The weights on the target by which the combination `weights` of all coefficients follows from it.
     pub fn influence(&self, weights: &[f64], n: usize) -> Vec<f64> {
         let mut z = weights.to_vec();
         for c in 0..z.len() {
@@ -132,7 +134,7 @@ impl Basis {
         sum
     }
 
-    /// What of `v` is outside the span.
+    /// The part of `v` outside the span.
     pub fn outside(&self, v: &[f64]) -> Vec<f64> {
         let mut v = v.to_vec();
         for q in &self.q {
@@ -144,7 +146,7 @@ impl Basis {
         v
     }
 
-    /// The share of each of `n` points in its own fit.
+    /// The leverage of each of `n` points: its share in its own fit.
     pub fn leverage(&self, n: usize) -> Vec<f64> {
         (0..n).map(|i| self.q.iter().map(|q| q[i] * q[i]).sum()).collect()
     }

@@ -7,7 +7,7 @@ use super::fit::Model;
 #[derive(Clone, Debug)]
 pub(crate) struct Boundary {
     pub k: usize,
-    /// Part of a staircase.
+    /// Whether it belongs to a staircase.
     pub in_staircase: bool,
     /// The departure at the next x from the trend up to here.
     pub size: f64,
@@ -38,9 +38,9 @@ pub(crate) fn boundaries(model: &Model) -> Vec<Boundary> {
     all.collect()
 }
 
-/// What departs at k + 1: steps there, also of a staircase, and a change of slope that starts at k.
+/// The departure at k + 1: steps there, including those of a staircase, and a change of slope that starts at k.
 ///
-/// Returns (is there a step, is it of a staircase, weights on the coefficients).
+/// Returns (whether there is a step, whether it belongs to a staircase, weights on the coefficients).
 pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
     let mut weights = vec![0.0; terms.len() + super::fit::FREE];
     let (mut stepped, mut in_staircase) = (false, false);
@@ -66,7 +66,8 @@ pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) 
     (stepped || in_staircase, in_staircase, weights)
 }
 
-/// Whether no step or change of slope of the model is closer to the boundary after `k` than two that can be distinguished.
+/// Whether the model has no step or change of slope so close to the boundary after `k` that the two could not be
+/// distinguished.
 pub(crate) fn is_free(model: &Model, k: usize) -> bool {
     model.terms.iter().all(|&j| match model.problem.candidates.term(j) {
         Term::Step(at) => at.abs_diff(k) >= EDGE,

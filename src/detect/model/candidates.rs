@@ -1,8 +1,8 @@
 //! All terms that a curve may consist of, and their inner products with any vector.
 //!
-//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases are
-//! sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each: a search over a
-//! thousand candidates costs a few microseconds and no matrix is ever built.
+//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases
+//! are sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each. A search over a
+//! thousand candidates costs a few microseconds, and no matrix is ever built.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) enum Term {
     Step(usize),
     /// x - x_k beyond position k.
     Hinge(usize),
-    /// 1 at `length` positions from `at` on, one to four: a bad point, or neighbours that were disturbed together.
+    /// 1 at `length` positions (one to four) from `at` on: a bad point, or neighbours that were disturbed together.
     Off { at: usize, length: usize },
     /// A tabulated shape: see [`CandidateTerms::shapes`].
     Shape(usize),
@@ -25,7 +25,7 @@ pub(crate) enum Term {
     Staircase(usize),
 }
 
-/// A staircase: one step of equal height after each x that leaves `phase` when divided by `period`.
+/// A staircase: a step of the same height after each x that leaves the remainder `phase` when divided by `period`.
 #[derive(Clone, Debug)]
 pub(crate) struct Staircase {
     pub period: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Staircase {
     pub steps: Vec<usize>,
 }
 
-/// Candidates that cost the same number of units of -2 log likelihood.
+/// Candidates of the same cost, in units of -2 log likelihood.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub range: Range<usize>,
@@ -48,20 +48,20 @@ pub(crate) struct CandidateTerms {
     /// x mapped to [0, 1].
     pub t: Vec<f64>,
     pub shapes: Vec<Vec<f64>>,
-    /// The same by x: all shapes at the first x, then all at the second.
+    /// The shapes ordered by x: all shapes at the first x, then all at the second.
     table: Vec<f64>,
     pub staircases: Vec<Staircase>,
     pub classes: Vec<Class>,
     pub len: usize,
-    /// The shape that is 1 at every other x of an even grid, where there is one.
+    /// The shape that is 1 at every other x, where the grid is even.
     pub even: Option<usize>,
     /// The unit of the staircases' periods.
     unit: f64,
-    /// Of each shape.
+    /// The form of each shape.
     forms: Vec<Form>,
 }
 
-/// Neighbours that may be disturbed together.
+/// The most neighbours that may be disturbed together.
 pub(crate) const MOST_OFF: usize = 4;
 /// Kinds of local terms: steps, hinges and [`MOST_OFF`] lengths of disturbances, one of each for every x.
 const LOCAL: usize = 2 + MOST_OFF;
@@ -71,15 +71,15 @@ pub(crate) const EDGE: usize = 3;
 const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
 /// Longest period, in units, of a staircase that goes down.
 const LONGEST_TOOTH: f64 = 8.0;
-/// Half life, in points, above which what settles is a jump of its own.
+/// The half life, in points, above which a settling term counts as a separate jump.
 const SLOWLY: f64 = 3.0;
-/// The place of the class of smooth shapes, after those of local terms.
+/// The place of the class of smooth shapes, after the classes of local terms.
 const SMOOTH: usize = 2;
 /// Positions from one knot of the soft hinges to the next.
 const STRIDE: usize = 2;
 
 impl CandidateTerms {
-    /// The candidate terms for ascending, distinct `x`; at least eight of them.
+    /// The candidate terms for at least eight ascending, distinct `x`.
     pub fn new(x: &[f64]) -> Self {
         let n = x.len();
         let span = x[n - 1] - x[0];
@@ -134,8 +134,8 @@ impl CandidateTerms {
             let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]);
             for width in WIDTHS {
                 let (knot_t, width) = (self.t[knot], width * spacing);
-                // On an even grid each is the one of the knot before, moved on: exp and ln are most of the cost of the
-                // candidate terms.
+                // On an even grid each shape is the previous knot's shape, shifted. This saves exp and ln, which are
+                // most of the cost of the candidate terms.
                 let moved = if even && knot > 2 { STRIDE } else { n };
                 let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
                 shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
@@ -147,10 +147,10 @@ impl CandidateTerms {
         self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
     }
 
-    /// The same terms with finer variants of the shapes among `terms`, parameters between those on offer, and with what may settle after the
-    /// steps among them. `None` where there are none.
+    /// The same terms, with finer variants of the shapes among `terms`, whose parameters lie between the offered ones,
+    /// and with settling terms after the steps among them. `None` if there are none.
     ///
-    /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
+    /// The coarse shapes are for finding; if the noise is small, steps would have to compensate for their misfit.
     pub fn finer(&self, x: &[f64], terms: &[usize]) -> Option<Self> {
         let step = 1.0 / (self.n - 1) as f64;
         let variants = terms.iter().flat_map(|&j| match self.term(j) {
@@ -170,7 +170,7 @@ impl CandidateTerms {
         let ln_n = (self.n as f64).ln();
         let offered = self.forms.iter().filter(|form| matches!(form, Form::Decay(_) | Form::Power(_))).count();
         let dearer = 2.0 * ((offered + smooth.len()) as f64 / offered as f64).ln();
-        // The place of what settles is that of its step, and known.
+        // The place of a settling term is known: it is that of its step.
         let costs = [
             self.classes[at - 1].cost,
             2.0 * ln_n + 2.0 * (HALF_LIVES.len() as f64).ln(),
@@ -233,7 +233,7 @@ impl CandidateTerms {
         }
     }
 
-    /// Where term `j` is what settles after a step: the position that the step is after. The term is 1 at the next x.
+    /// If term `j` settles after a step: the position after which the step is. The term is 1 at the next x.
     pub fn settles_after(&self, j: usize) -> Option<usize> {
         match self.term(j) {
             Term::Shape(s) => match self.forms[s] {
@@ -244,7 +244,7 @@ impl CandidateTerms {
         }
     }
 
-    /// Whether what settles in term `j` lasts longer than disturbed points do.
+    /// Whether the settling term `j` lasts longer than disturbed points do.
     pub fn settles_slowly(&self, j: usize) -> bool {
         let least = SLOWLY / (self.n - 1) as f64;
         matches!(self.term(j), Term::Shape(s) if matches!(self.forms[s], Form::Settling { half, .. } if half > least))
@@ -260,20 +260,21 @@ impl CandidateTerms {
         self.len - self.staircases.len()..self.len
     }
 
-    /// False for the numbers that stand for no term: steps and hinges at the very edge.
+    /// False for numbers without a term: steps and hinges at the very edge.
     pub fn allowed(&self, j: usize) -> bool {
         let n = self.n;
         match self.term(j) {
             Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
             Term::Hinge(k) => k >= 2 && k + 3 <= n,
-            // As many points at an end as a step needs are a step.
+            // At an end, a disturbance with as many points as a step needs is a step.
             Term::Off { at, length } if length >= EDGE => at > 0 && at + length < n,
             Term::Off { at, length } => at + length <= n,
             Term::Shape(_) | Term::Staircase(_) => true,
         }
     }
 
-    /// Whether the coefficient of term `j` may be negative: not where it is a staircase of more than eight units.
+    /// Whether the coefficient of term `j` may be negative: not if it is a staircase with a period of more than eight
+    /// units.
     pub fn may_fall(&self, j: usize) -> bool {
         match self.term(j) {
             Term::Staircase(s) => self.staircases[s].period <= LONGEST_TOOTH * self.unit,
@@ -281,7 +282,7 @@ impl CandidateTerms {
         }
     }
 
-    /// What `term` costs, in units of -2 log likelihood.
+    /// The cost of term `j`, in units of -2 log likelihood.
     pub fn cost(&self, j: usize) -> f64 {
         self.classes.iter().find(|c| c.range.contains(&j)).map_or(f64::INFINITY, |c| c.cost)
     }
@@ -301,14 +302,15 @@ impl CandidateTerms {
         }
     }
 
-    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` is with or without staircases.
+    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` includes or excludes
+    /// staircases.
     pub fn products(&self, v: &[f64], count: usize, out: &mut Vec<f64>) {
         let n = self.n;
         out.clear();
         out.resize(LOCAL * n, 0.0);
         let (mut sum, mut moment) = (0.0, 0.0);
         for i in (0..n).rev() {
-            // At this point the sums run over i + 1.., which is where the terms of knot i live.
+            // At this point the sums run over i + 1.., the range of the terms of knot i.
             out[i] = sum;
             out[n + i] = moment - self.t[i] * sum;
             add_up(v, i, n, out);
@@ -331,7 +333,7 @@ impl CandidateTerms {
         weigh_rows(&self.table, v, &mut out[start..]);
     }
 
-    /// Stores the shapes by x as well.
+    /// Stores the shapes ordered by x as well.
     fn tabulate(&mut self) {
         self.table = (0..self.n).flat_map(|i| self.shapes.iter().map(move |shape| shape[i])).collect();
     }
@@ -361,7 +363,7 @@ impl CandidateTerms {
     }
 }
 
-/// The sums of the one to four values from `i` on, at the places of the disturbances that begin there.
+/// Writes the sums of the one to four values from `i` on to the places of the disturbances that begin there.
 fn add_up(values: &[f64], i: usize, n: usize, out: &mut [f64]) {
     let mut sum = 0.0;
     for length in 1..=MOST_OFF {

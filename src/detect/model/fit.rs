@@ -1,22 +1,21 @@
 //! A weighted least-squares model over chosen candidate terms, kept as an orthonormal basis.
 //!
-//! With Q the whitened columns orthonormalised, the gain of adding any candidate c is (c'r)^2 / |c - QQ'c|^2, where r is the
-//! residual. Both parts are kept up to date for all candidate terms, so that every addition, removal and exchange is
-//! priced without a refit.
+//! Let Q be the whitened columns, orthonormalised, and r the residual. The gain of adding a candidate c is then (c'r)^2
+//! / |c - QQ'c|^2. Both parts are kept up to date for all candidate terms, so that every addition, removal and exchange
+//! is priced without a refit.
 //!
 //! The price of a model with m terms and residual sum of squares S over n points is its description length
 //!   L = -2 log likelihood(S) + sum of the terms' costs,
 //! with an unknown dispersion phi >= floor that multiplies the stated variances, at its most likely value S / n:
-//!   -2 log likelihood = n ln phi + S / phi.
-//! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
-//! Rodriguez-Yam 2006).
+//! -2 log likelihood = n ln phi + S / phi. So a curve that is rougher than its repetitions show raises the bar for each
+//! term automatically (Rissanen 1978; Davis, Lee & Rodriguez-Yam 2006).
 
 use super::basis::{Basis, COLLINEAR};
 use super::candidates::Term;
 use super::problem::Problem;
 use super::simd::{self, dot};
 
-/// The chosen terms and their fit. Intercept and slope are always in, and free.
+/// The chosen terms and their fit. Intercept and slope are always included and cost nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Model<'a, 'b> {
     pub problem: &'a Problem<'b>,
@@ -25,7 +24,7 @@ pub(crate) struct Model<'a, 'b> {
     pub(super) basis: Basis,
     /// For each unit vector of the basis, its products with all candidates.
     pub(super) spans: Vec<Vec<f64>>,
-    /// For each candidate, the squared norm outside the basis and the product with the residual.
+    /// For each candidate, its squared norm outside the basis and its product with the residual.
     pub(super) outside_norms: Vec<f64>,
     pub(super) inner_products: Vec<f64>,
     pub residual: Vec<f64>,
@@ -37,7 +36,7 @@ pub(crate) struct Model<'a, 'b> {
 pub(crate) const FREE: usize = 2;
 
 impl<'a, 'b> Model<'a, 'b> {
-    /// The straight line and `terms`; a term that is a combination of those before it is left out.
+    /// The straight line and `terms`; a term that is a combination of earlier terms is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self::spanning(problem, terms);
         let mut products = Vec::new();
@@ -51,7 +50,7 @@ impl<'a, 'b> Model<'a, 'b> {
         model
     }
 
-    /// The same without what is kept for the candidates.
+    /// The model without the values that are kept for the candidates.
     fn spanning(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self {
             problem,
@@ -67,7 +66,8 @@ impl<'a, 'b> Model<'a, 'b> {
         let ones = vec![1.0; problem.candidates.n];
         for free in [&ones, &problem.candidates.t] {
             if !model.extend(free) {
-                // Level and slope keep their places, so that coefficients do; one that is collinear with the other is zero.
+                // Level and slope keep their places, so that all coefficients do; if one is collinear with the other,
+                // its coefficient is zero.
                 model.basis.push_nothing(problem.candidates.n);
             }
         }
@@ -81,7 +81,7 @@ impl<'a, 'b> Model<'a, 'b> {
         model
     }
 
-    /// Takes one column into the basis; false where nothing of it is left.
+    /// Adds one column to the basis; false if nothing of it is outside the basis.
     fn extend(&mut self, column: &[f64]) -> bool {
         let Some(v) = self.basis.push(self.problem.whitened(column)) else { return false };
         let along = dot(v, &self.residual);
@@ -102,7 +102,8 @@ impl<'a, 'b> Model<'a, 'b> {
         self.problem.misfit(self.rss) + self.cost
     }
 
-    /// For the chosen term at `place`: the unit vector of what only it explains, and how much of the data lies along it.
+    /// For the chosen term at `place`: the unit vector of the part that only it explains, and how much of the data lies
+    /// along it.
     ///
     /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
@@ -115,7 +116,7 @@ impl<'a, 'b> Model<'a, 'b> {
         (u, along, error)
     }
 
-    /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
+    /// The coefficient that candidate `j` would have if added, and its standard error at dispersion one.
     pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
         let norm = self.outside_norms[j];
         (norm > COLLINEAR * self.problem.norms[j]).then(|| (self.inner_products[j] / norm, norm.sqrt().recip()))
@@ -131,7 +132,7 @@ impl<'a, 'b> Model<'a, 'b> {
         rest
     }
 
-    /// Brings up to date what follows from the residual.
+    /// Updates everything that follows from the residual.
     pub(super) fn settle(&mut self) {
         self.rss = dot(&self.residual, &self.residual);
         let mut inner_products = std::mem::take(&mut self.inner_products);
@@ -182,17 +183,17 @@ impl<'a, 'b> Model<'a, 'b> {
         (self.problem.candidates.n as f64 - self.basis.len() as f64).max(1.0)
     }
 
-    /// The dispersion: residual sum of squares over its degrees of freedom, not below the floor.
+    /// The dispersion: residual sum of squares divided by its degrees of freedom, not below the floor.
     pub fn dispersion(&self) -> f64 {
         (self.rss / self.freedom()).max(self.problem.floor)
     }
 
-    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are correlated, and smaller where
-    /// they zigzag.
+    /// The factor on all standard errors: the root of the dispersion, larger if neighbouring residuals are correlated,
+    /// and smaller if they zigzag.
     ///
     /// With correlation r of neighbours (as of a first-order process) a mean over a stretch varies (1 + r) / (1 - r) times
-    /// as much as it would without; r counts only where it exceeds two standard errors, and below zero only beyond what the fit of m
-    /// terms makes of residuals, and down to -1/2.
+    /// as much as it would without; r counts only where it exceeds two standard errors, and below zero only beyond the
+    /// correlation that the fit of m terms itself causes, and only down to -1/2.
     pub fn spread(&self) -> f64 {
         let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
         let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
@@ -207,27 +208,28 @@ impl<'a, 'b> Model<'a, 'b> {
         (self.dispersion() * inflation).sqrt()
     }
 
-    /// Degrees of freedom of the errors: those of the residuals where the dispersion was taken from them, else none to lose.
+    /// Degrees of freedom of the errors: those of the residuals if the dispersion was estimated from them, else
+    /// infinite.
     pub fn error_freedom(&self) -> f64 {
         if self.problem.estimated || self.dispersion() > self.problem.floor { self.freedom() } else { f64::INFINITY }
     }
 
-    /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
+    /// The weight on each x by which the combination `weights` of the coefficients follows from the whitened data.
     pub fn influence(&self, weights: &[f64]) -> Vec<f64> {
         self.basis.influence(weights, self.problem.candidates.n)
     }
 
-    /// What of the whitened column `v` the model does not explain.
+    /// The part of the whitened column `v` that the model does not explain.
     pub fn outside(&self, v: &[f64]) -> Vec<f64> {
         self.basis.outside(v)
     }
 
-    /// The share of each point in its own fit.
+    /// The leverage of each point: its share in its own fit.
     pub fn leverage(&self) -> Vec<f64> {
         self.basis.leverage(self.problem.candidates.n)
     }
 
-    /// `y` less the terms that `of` is true of, but for the straight line.
+    /// `y` minus the terms for which `of` is true; the straight line is never subtracted.
     pub fn less(&self, y: &[f64], of: impl Fn(Term) -> bool) -> Vec<f64> {
         let (with, straight) = (self.fitted(of), self.fitted(|_| false));
         y.iter().zip(with.iter().zip(&straight)).map(|(y, (w, s))| y - (w - s)).collect()

@@ -1,7 +1,7 @@
-//! Periods, and the positions of their multiples, on the grid of the x.
+//! Periods and the positions of their multiples on the grid of the x.
 
-/// The unit and the longest period in it, half the range, for x on which a period can be judged: whole numbers, twelve or
-/// more, and at least every second one of the range.
+/// The unit, and the longest period in this unit, which is half the range. Only for x on which a period can be judged:
+/// at least twelve whole numbers, and at least every second one of the range.
 pub(crate) fn periods(x: &[f64]) -> Option<(f64, usize)> {
     let unit = grid_unit(x)?;
     let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
@@ -39,7 +39,8 @@ pub(crate) fn positions(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     at
 }
 
-/// For each multiple of the unit within the range of x, the last position not beyond it: [`positions`] without a search.
+/// For each multiple of the unit within the range of x, the last position not beyond it. This gives [`positions`]
+/// without a search.
 pub(crate) struct Ruler {
     first: i64,
     below: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What a curve may be made of, and a least-squares fit of chosen terms.
+//! The terms of a curve, and a least-squares fit of chosen terms.
 
 pub(super) mod basis;
 pub(super) mod boundary;

@@ -1,23 +1,23 @@
-//! The search's view of a model: what every change would bring, without a refit.
+//! The search's view of a model: the gain of every change, without a refit.
 
 use super::basis::COLLINEAR;
 use super::candidates::{CandidateTerms, Class, EDGE, Term};
 use super::fit::{FREE, Model};
 use super::simd::{self, RemovedDirection, dot};
 
-/// Least gain that a change must bring, so that rounding cannot make a search circle.
+/// The least gain of a change, so that rounding cannot make a search go in circles.
 pub(crate) const LEAST_GAIN: f64 = 1e-6;
 
-/// What a search may add.
+/// The terms that a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// A position near which no step may be added: its step was removed on trial.
+    /// A position near which no step may be added, because its step was removed on trial.
     pub no_step_near: Option<usize>,
     /// Only continuous terms: no steps at all.
     pub continuous: bool,
 }
 
-/// A best change of one term, and the description length after it.
+/// The best change of one term, and the description length after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
     pub remove: Option<usize>,
@@ -29,11 +29,11 @@ pub(crate) struct Move {
 #[derive(Clone, Copy)]
 struct Removal<'a> {
     place: usize,
-    /// The term's.
+    /// The direction of the removed term.
     direction: RemovedDirection<'a>,
 }
 
-/// What may not be added to a model.
+/// Terms that may not be added to a model.
 pub(crate) struct Barred {
     staircase: bool,
     rules: Rules,
@@ -41,7 +41,7 @@ pub(crate) struct Barred {
 }
 
 impl Barred {
-    /// Two bends one apart are a step by another name, so the second is not allowed.
+    /// Two bends one point apart amount to a step, so the second is not allowed.
     pub(crate) fn forbids(&self, candidates: &CandidateTerms, j: usize) -> bool {
         match candidates.term(j) {
             Term::Step(_) if self.rules.continuous => true,
@@ -53,8 +53,8 @@ impl Barred {
 }
 
 impl Model<'_, '_> {
-    /// Makes `change`. What the candidates have outside the basis follows from what they had: one pass for each term that comes
-    /// or goes, and not one for each in the model.
+    /// Makes `change`. The candidates' parts outside the basis are updated: one pass for each term that is added or
+    /// removed, instead of one for each term of the model.
     pub fn make(&mut self, change: Move) {
         if let Some(place) = change.remove {
             self.remove(place);
@@ -67,7 +67,8 @@ impl Model<'_, '_> {
 
     /// The best of all additions, removals and exchanges.
     ///
-    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps.
+    /// Exchanges are priced together with the others, not only when nothing else helps: a search that first only adds
+    /// runs into more traps.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
         let projections = self.basis.along(&self.problem.target);
@@ -109,7 +110,7 @@ impl Model<'_, '_> {
         best
     }
 
-    /// Prices every addition, after the removal `without` where there is one. `gains` is scratch.
+    /// Prices every addition, after the removal `without`, if any. `gains` is scratch.
     fn best_addition(&self, rules: Rules, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
         let candidates = self.problem.candidates;
         let (rss, cost) = match without {
@@ -121,8 +122,8 @@ impl Model<'_, '_> {
         let barred = self.barred(rules, without.map(|gone| gone.place));
         simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| gone.direction), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
-        // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
-        // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
+        // The misfit is a concave function of the residual sum of squares, so a gain lowers it by less than the chord
+        // to the largest gain. For most classes this shows, without a logarithm, that no term in them pays.
         let whole = self.problem.misfit(rss);
         let most = simd::largest(gains).min(rss);
         let chord = if most > 0.0 { (whole - self.problem.misfit(rss - most)) / most } else { 0.0 };
@@ -152,7 +153,8 @@ impl Model<'_, '_> {
     /// additions.
     ///
     /// With a direction of data a and candidate's product p taken out, its gain is (inner product + p a)^2 / (norm + p^2),
-    /// at most inner product^2 / norm + a^2 (Cauchy & Schwarz): an exchange explains no more than the addition alone.
+    /// at most inner product^2 / norm + a^2 (Cauchy & Schwarz): an exchange explains no more than the removed direction
+    /// and the addition together.
     fn least_exchanged(&self, gains: &[f64]) -> f64 {
         let classes = self.problem.candidates.classes.iter().filter(|class| class.range.end <= gains.len());
         let length = |class: &Class| {
@@ -171,7 +173,7 @@ impl Model<'_, '_> {
         without: Option<Removal>,
     ) -> Option<usize> {
         let candidates = self.problem.candidates;
-        // A staircase that falls is a sawtooth; one of a long period would be taken for any slow fall and rise.
+        // A falling staircase is a sawtooth; one with a long period would fit any slow fall and rise.
         let forbidden_fall = |j: usize| {
             let along =
                 self.inner_products[j] + without.map_or(0.0, |gone| gone.direction.products[j] * gone.direction.along);
@@ -191,7 +193,7 @@ impl Model<'_, '_> {
         top
     }
 
-    /// What may not be added to the model, less the term at `removed`, under `rules`.
+    /// The terms that may not be added to the model without the term at `removed`, under `rules`.
     pub(crate) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
         let candidates = self.problem.candidates;
         let kept =

@@ -1,23 +1,24 @@
-//! What the points around a boundary show of a jump, whatever the model is far away.
+//! What the points around a boundary show of a jump, whatever the model does far away.
 
 use super::candidates::{EDGE, Term};
 use super::fit::{FREE, Model};
 
-/// Points on each side that the local test looks at.
+/// The number of points on each side in the local test.
 const WINDOW: usize = 16;
 
-/// The jump after `k` in standard errors of [`local_size`]; 0 where that has no answer.
+/// The jump after `k` in standard errors of [`local_size`]; 0 if that gives no answer.
 ///
 /// A model can be wrong far away and make a step look certain; this test depends on nearby points only.
 pub(crate) fn local_z(model: &Model, y: &[f64], k: usize) -> f64 {
     local_size(model, y, k).map_or(0.0, |(size, error)| size.abs() / error)
 }
 
-/// Size and standard error of the jump after `k` from two straight lines over at most sixteen points on each side, not beyond the next
-/// event, both prolonged to k + 1. Where one side has fewer than six points, both lines have one slope.
+/// Size and standard error of the jump after `k` from two straight lines over at most sixteen points on each side, not
+/// beyond the next event, both extended to k + 1. If one side has fewer than six points, both lines have the same
+/// slope.
 ///
-/// Where these points scatter more about the lines than all do about the model, their own dispersion counts, as far as they are enough to
-/// say.
+/// If these points scatter more about the lines than all points about the model, their own dispersion counts, as far as
+/// there are enough of them.
 pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64)> {
     let neighbourhood = Neighbourhood::new(model, k);
     let (left, right) =
@@ -32,19 +33,20 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
     Some((size, (variance * dispersion.max(whole) / whole).sqrt() * model.spread()))
 }
 
-/// Fewest points of a side whose line has a slope of its own.
+/// The fewest points of a side for its line to have its own slope.
 const OWN_SLOPE: usize = 6;
-/// Degrees of freedom that the dispersion of the whole series has beside those of the neighbours.
+/// The weight of the whole series' dispersion, in degrees of freedom, compared with that of the neighbours.
 const PRIOR: f64 = 6.0;
-/// Of the neighbours, one in so many may be off for the others to be a curve; where there are more, the curve is rough there.
+/// At most one in this many neighbours may be off for the others to count as a curve; with more, the curve is rough
+/// there.
 const SELDOM_OFF: usize = 5;
 
-/// The points around a boundary that have no other event among them.
+/// The points around a boundary without another event among them.
 struct Neighbourhood<'m> {
     t: &'m [f64],
     from: usize,
     to: usize,
-    /// One over the variance, from `from` on; 0 where a point is off.
+    /// The reciprocal of the variance, from `from` on; 0 if a point is off.
     weight: Vec<f64>,
 }
 
@@ -90,7 +92,8 @@ impl<'m> Neighbourhood<'m> {
 }
 
 impl Side {
-    /// How far the lines of two sides are apart at `at`: the gap, its variance at dispersion one, and the residual sum of squares.
+    /// The distance of the lines of two sides at `at`: the gap, its variance at dispersion one, and the residual sum of
+    /// squares.
     fn gap(left: &Self, right: &Self, at: f64) -> Option<(f64, f64, f64)> {
         let value = |side: &Self| {
             let slope = side.ty / side.tt;
@@ -105,7 +108,7 @@ impl Side {
         variance.is_finite().then_some((b - a, variance, (rss_a + rss_b).max(0.0)))
     }
 
-    /// The same with one slope for both.
+    /// [`Side::gap`] with the same slope for both lines.
     fn gap_of_one_slope(left: &Self, right: &Self) -> Option<(f64, f64, f64)> {
         let (tt, ty) = (left.tt + right.tt, left.ty + right.ty);
         if left.count == 0 || right.count == 0 || tt <= 0.0 {
@@ -117,21 +120,21 @@ impl Side {
     }
 }
 
-/// What the points right beside a boundary show of a jump.
+/// What the points next to a boundary show of a jump.
 pub(crate) struct Step {
-    /// The change from the last point before to the first point after, less the steeper of the changes before and after it, in the direction
-    /// of the jump.
+    /// The change from the last point before to the first point after, minus the steeper of the changes before and
+    /// after it, in the direction of the jump.
     pub beyond_slopes: f64,
-    /// The same less the mean of both.
+    /// The same change minus the mean of both.
     pub beyond_mean: f64,
-    /// How much the changes before and after it differ, in either direction.
+    /// The absolute difference of the changes before and after it.
     pub bend: f64,
-    /// Standard error of each.
+    /// The standard error of each of these.
     pub error: f64,
 }
 
-/// What the four points around the boundary after `k` show of a jump of the sign of `size`, those left out that are off; `None` where
-/// there is no point on a side, or no second one on either.
+/// What the four points around the boundary after `k` show of a jump with the sign of `size`, without points that are
+/// off; `None` if a side has no point, or if neither side has a second one.
 pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step> {
     let around = Neighbourhood::new(model, k);
     let valid = |i: &usize| around.weight[*i - around.from] > 0.0;
@@ -147,12 +150,14 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
     let bend = slopes.iter().map(|slope| slope - slopes[0]).sum::<f64>().abs();
     let change = (y[b] - y[a]) * size.signum();
     let variance = |i: usize| 1.0 / around.weight[i - around.from];
-    // A point next to the boundary counts one and a half times or, with a slope on one side only, once or twice; one beyond it half or once.
+    // A point next to the boundary counts one and a half times or, with a slope on only one side, once or twice; a
+    // point beyond it half or once.
     let error = (2.5 * (variance(a) + variance(b))).sqrt() * model.spread();
     Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, bend, error })
 }
 
-/// How many points up to k, and how many beyond, show a step of that size: those that are off by half of it or more do not.
+/// How many points up to k, and how many beyond, show a step of that size: points that are off by half of it or more do
+/// not.
 pub(crate) fn good_points(model: &Model, k: usize, size: f64) -> (usize, usize) {
     let mut good = vec![true; model.problem.candidates.n];
     for (&j, off) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
@@ -175,7 +180,7 @@ pub(super) fn off_points(model: &Model) -> Vec<bool> {
     is_off
 }
 
-/// The stretch around the boundary after `k` without another event.
+/// The range of points around the boundary after `k` without another event.
 fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
     let candidates = model.problem.candidates;
     let (mut from, mut to) = ((k + 1).saturating_sub(WINDOW), (k + 1 + WINDOW).min(candidates.n));
@@ -183,8 +188,8 @@ fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
         match candidates.term(j) {
             Term::Step(at) if at < k => from = from.max(at + 1),
             Term::Step(at) if at > k => to = to.min(at + 1),
-            // A bend is continuous: its own point belongs to both sides. Closer than an edge it cannot be distinguished from
-            // the jump.
+            // A bend is continuous: its own point belongs to both sides. If it is closer than an edge, it cannot be
+            // distinguished from the jump.
             Term::Hinge(at) if at + EDGE <= k => from = from.max(at),
             Term::Hinge(at) if at > k + EDGE => to = to.min(at + 1),
             _ => {}
@@ -205,7 +210,8 @@ mod tests {
 
     #[test]
     fn two_lines_are_apart_by_hand() {
-        // y = 2 t at 1 2 3 and 3 + 2 t at 4 5 6 7, at 4: 3 apart, variance 1/3 + (4 - 2)^2 / 2 + 1/4 + 1.5^2 / 5
+        // y = 2 t at 1 2 3 and 3 + 2 t at 4 5 6 7, at 4: the distance is 3, the variance 1/3 + (4 - 2)^2 / 2 + 1/4 +
+        // 1.5^2 / 5
         let (left, right) = (side(1.0, &[2.0, 4.0, 6.0]), side(4.0, &[11.0, 13.0, 15.0, 17.0]));
         let (gap, variance, rss) = Side::gap(&left, &right, 4.0).expect("lines");
         assert!((gap - 3.0).abs() < 1e-12 && (variance - (7.0 / 3.0 + 0.7)).abs() < 1e-12 && rss < 1e-12);

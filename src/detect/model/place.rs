@@ -1,11 +1,11 @@
-//! Where a step may be, as far as the data name its place.
+//! Where a step may be, as far as the data determine its place.
 
 use super::boundary::Boundary;
 use super::candidates::Term;
 use super::fit::Model;
 use super::neighbourhood::off_points;
 
-/// Positions after which one jump may be.
+/// The positions after which a jump may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Places {
     pub first: usize,
@@ -13,17 +13,18 @@ pub(crate) struct Places {
     pub last: usize,
 }
 
-/// Units of -2 log likelihood: places that are less likely by a factor of 20.
+/// Units of -2 log likelihood; places that lose more are less likely by a factor of 20.
 const AS_WELL: f64 = 6.0;
 
-/// Where the step `found` may be: moved there, it explains the points in between worse by less than [`AS_WELL`]. A point that is off may
-/// belong to either side; beside one, the likeliest place is that of the largest change of `y`, unless a staircase names it.
+/// Where the step `found` may be: moved there, it explains the points in between worse by less than [`AS_WELL`]. A
+/// point that is off may belong to either side; next to such a point the likeliest place is that of the largest change
+/// of `y`, unless a staircase determines it.
 pub(crate) fn places(model: &Model, y: &[f64], found: &Boundary) -> Places {
     let (k, size) = (found.k, found.size);
     let candidates = model.problem.candidates;
     let off = off_points(model);
     let dispersion = model.dispersion();
-    // What is lost where the point at i is taken to be on the other side.
+    // The loss if the point at i is assigned to the other side.
     let loss = |i: usize, size: f64| {
         let moved = size * model.problem.factor[i];
         if off[i] { 0.0 } else { ((model.residual[i] + moved).powi(2) - model.residual[i].powi(2)) / dispersion }
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_point_on_the_way_belongs_to_either_side() {
-        // The tenth point is three fifths up, so the larger change is before it.
+        // The tenth point is at three fifths of the step, so the larger change is before it.
         let terms = [Term::Step(9), Term::Off { at: 9, length: 1 }];
         assert_eq!(found(0.5, 1.3, &terms), Places { first: 8, likeliest: 8, last: 9 });
         assert_eq!(found(0.5, 1.2, &terms), Places { first: 8, likeliest: 9, last: 9 });

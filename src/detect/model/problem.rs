@@ -1,25 +1,26 @@
-//! The data of a fit, and the likelihood of what a fit leaves over.
+//! The data of a fit, and the likelihood of its residuals.
 
 use super::candidates::CandidateTerms;
 
-/// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
+/// The data of a fit: whitened values, whitening factors, and the lower bound on the dispersion.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem<'a> {
     pub candidates: &'a CandidateTerms,
-    /// One over the standard error at each x.
+    /// The reciprocal of the standard error at each x.
     pub factor: Vec<f64>,
     /// y times `factor`.
     pub target: Vec<f64>,
     pub norms: Vec<f64>,
     pub floor: f64,
-    /// The errors hold a roughness that was estimated from residuals, and with it their degrees of freedom.
+    /// Whether the errors include a roughness that was estimated from residuals, and therefore have their degrees of
+    /// freedom.
     pub estimated: bool,
-    /// How many of the candidate terms are offered to a search: all, or all but the staircases.
+    /// How many of the candidate terms are offered to a search: all, or all except the staircases.
     pub offered: usize,
 }
 
 impl<'a> Problem<'a> {
-    /// Values `y` with standard errors `error`, both over all x of `dictionary`.
+    /// Values `y` with standard errors `error`, both over all x of `candidates`.
     pub fn new(candidates: &'a CandidateTerms, y: &[f64], error: &[f64], floor: f64) -> Self {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
@@ -35,7 +36,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The same with staircases on offer.
+    /// The same problem with staircases offered.
     pub fn with_staircases(&self) -> Self {
         Self { offered: self.candidates.len, ..self.clone() }
     }

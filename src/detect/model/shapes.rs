@@ -11,15 +11,15 @@ pub(crate) enum Form {
     Alternation,
     /// [`soft_hinge`].
     Soft { knot: f64, width: f64 },
-    /// What a step after position `after` brings and loses again: 1 at the next x, half of that after each further `half`.
+    /// A step after position `after` that settles: 1 at the next x, half of that after each further `half`.
     Settling { after: usize, half: f64 },
 }
 
-/// Half lives of what settles after a step, in points.
+/// Half lives of settling after a step, in points.
 pub(crate) const HALF_LIVES: [f64; 5] = [0.7, 1.2, 2.0, 3.3, 5.5];
 
-/// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays over one point to almost half
-/// of all.
+/// Curves that real step times follow without a jump: powers and the logarithm of x, and a start-up that decays over
+/// one point up to almost half of all points.
 pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
     let shortest = 1.0 / (x.len() - 1) as f64;
     let decays = (0..).map(|i| shortest * 1.45f64.powi(i)).take_while(|decay| *decay < 0.5).map(Form::Decay);
@@ -31,9 +31,9 @@ pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
 }
 
 impl Form {
-    /// Its values over all x, which are `t` on [0, 1]. None for an alternation, which has several.
+    /// Its values over all x, which are `t` on [0, 1]. No column for an alternation, which has several.
     pub fn column(self, x: &[f64], t: &[f64]) -> Vec<f64> {
-        // Each is at most about 1, so that sums keep their digits.
+        // Each value is at most about 1, so that sums keep their digits.
         let unit = |power: f64| if power < 0.0 { x[0] } else { x[x.len() - 1] };
         match self {
             Self::Decay(decay) => t.iter().map(|t| (-t / decay).exp()).collect(),
@@ -50,12 +50,12 @@ impl Form {
         }
     }
 
-    /// What may settle after a step; `step` is the distance of two points in t.
+    /// The settling shapes after a step; `step` is the distance of two points in t.
     pub fn settling(after: usize, step: f64) -> Vec<Self> {
         HALF_LIVES.map(|half| Self::Settling { after, half: half * step }).to_vec()
     }
 
-    /// The same with parameters in between those that are offered; `step` is the distance of two points in t.
+    /// The same shape with parameters between the offered ones; `step` is the distance of two points in t.
     pub fn finer(self, step: f64) -> Vec<Self> {
         match self {
             Self::Decay(decay) => {
@@ -74,7 +74,8 @@ impl Form {
     }
 }
 
-/// Every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant, or in proportion to x, its square or its cube.
+/// Shapes in which every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant or in
+/// proportion to x, its square or its cube.
 pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<Vec<f64>> {
     let top = x[x.len() - 1].abs().max(1.0);
     let mut shapes = Vec::new();

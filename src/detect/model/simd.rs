@@ -1,6 +1,7 @@
 //! Loops over slices, compiled for the widest vectors of this processor.
 //!
-//! Each value is computed by the same operations in the same order as without vectors, so findings do not depend on the machine.
+//! Each value is computed by the same operations in the same order as without vectors, so the findings do not depend on
+//! the machine.
 
 use pulp::{Arch, NullaryFnOnce};
 
@@ -9,8 +10,8 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     Arch::new().dispatch(Product { a, b })
 }
 
-/// Adds to `sums` the rows of `table`, each as wide as `sums`, with weights `v`: four rows at a time, which is a multiple faster
-/// than column by column since no sum has to be gathered from the elements of a vector.
+/// Adds to `sums` the rows of `table`, each as wide as `sums`, with weights `v`: four rows at a time, which is several
+/// times faster than column by column, since no sum has to be gathered from the elements of a vector.
 pub(crate) fn weigh_rows(table: &[f64], v: &[f64], sums: &mut [f64]) {
     if !sums.is_empty() {
         Arch::new().dispatch(Rows { table, v, sums });
@@ -22,14 +23,14 @@ pub(crate) fn combine(vectors: &[Vec<f64>], weights: &[f64], sum: &mut [f64]) {
     Arch::new().dispatch(Combination { vectors, weights, sum });
 }
 
-/// Takes the squares of `v` off `sums`.
+/// Subtracts the squares of `v` from `sums`.
 pub(crate) fn less_squares(sums: &mut [f64], v: &[f64]) {
     for (sum, v) in sums.iter_mut().zip(v) {
         *sum -= v * v;
     }
 }
 
-/// The largest of `values` above zero, else zero.
+/// The largest of `values`, or zero where none is above zero.
 pub(crate) fn largest(values: &[f64]) -> f64 {
     let larger = |a: f64, b: f64| if b > a { b } else { a };
     let (eights, rest) = values.as_chunks::<8>();
@@ -49,24 +50,24 @@ pub(crate) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
     }
 }
 
-/// A direction that is taken out of the basis: the data's part along it, and each candidate's.
+/// A direction that is removed from the basis: the parts of the data and of each candidate along it.
 #[derive(Clone, Copy)]
 pub(crate) struct RemovedDirection<'a> {
     pub along: f64,
     pub products: &'a [f64],
 }
 
-/// What each candidate would gain: its squared inner product with the residual over its squared norm outside the basis, into
-/// `gains`.
+/// Writes the gain of each candidate into `gains`: its squared inner product with the residual, divided by its squared
+/// norm outside the basis.
 ///
-/// The direction `without` is taken out of the basis first.
+/// The direction `without` is removed from the basis first.
 pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<RemovedDirection>, gains: &mut Vec<f64>) {
     gains.clear();
     gains.resize(norms.len(), 0.0);
     Arch::new().dispatch(Gains { norms, inner, without, gains });
 }
 
-/// The arguments of [`dot`]. A closure would not be inlined into the code for wide vectors, and so would miss them.
+/// The arguments of [`dot`]. A closure would not be inlined into the code for wide vectors, and so would not use them.
 struct Product<'a> {
     a: &'a [f64],
     b: &'a [f64],
@@ -75,7 +76,7 @@ struct Product<'a> {
 impl NullaryFnOnce for Product<'_> {
     type Output = f64;
 
-    /// In eight partial sums: a single one cannot be vectorised, since addition of floats does not commute.
+    /// Uses eight partial sums: a single sum cannot be vectorised, since addition of floats is not associative.
     #[inline(always)]
     fn call(self) -> f64 {
         let mut sums = [0.0; 8];

@@ -1,4 +1,4 @@
-//! The model against slow, obvious refits.
+//! Compares the model with slow, obvious refits.
 
 use super::candidates::{CandidateTerms, Term};
 use super::fit::Model;
@@ -74,8 +74,8 @@ fn the_best_move_is_the_best_of_all_refits() {
 
 #[test]
 fn standard_errors_are_those_of_the_normal_equations() {
-    // A step in 4 + 4 points with unit errors, level and slope known to none: by hand the variance of the step next to a
-    // level alone would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
+    // A step in 4 + 4 points with unit errors, with unknown level and slope: by hand the variance of the step next to a
+    // level without slope would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
     let (candidates, y, error) = sample();
     let problem = Problem::new(&candidates, &y, &error, 1.0);
     let model = Model::new(&problem, &[candidates.index(Term::Step(8)), candidates.index(Term::Step(19))]);

@@ -1,10 +1,12 @@
-//! The factor common to all x of a run (heat, clocks, neighbours on the host), subtracted where it can be separated from the curve.
+//! The factor common to all x of a run (heat, clocks, neighbours on the host). It is subtracted if it can be separated
+//! from the curve.
 //!
-//! [`crate::stats::common_factor`] estimates it together with the levels. What a visit loses is the factor that the *other*
-//! visits predict for its moment, so that the scatter of the visits to one x still shows all that is not known, and everything
-//! after this step treats them as ordinary repetitions. Where several machines measured a series, each has levels of its own here: what it adds to an
-//! x that it visited many times in a row would else look like a factor of that time.
-//! Nothing is subtracted where the visits' residuals are not correlated with those of their neighbours in time.
+//! [`crate::stats::common_factor`] estimates it together with the levels. The factor that is subtracted from a visit is
+//! the one that the *other* visits predict for its moment. So the scatter of the visits to one x still shows the full
+//! uncertainty, and all later steps treat the visits as ordinary repetitions. If several machines measured a series,
+//! each has separate levels here: otherwise, what a machine adds to an x that it visited many times in a row would look
+//! like a factor of that time. Nothing is subtracted if the visits' residuals are not correlated with those of their
+//! neighbours in time.
 
 use std::ops::Range;
 
@@ -13,17 +15,17 @@ use super::reduce::{self, Reduced};
 use crate::detect::findings::{FactorPoint, Note};
 use crate::stats::common_factor::{self, CommonFactor, Visit};
 
-/// Fewest visits whose neighbours are compared.
+/// The fewest visits for comparing neighbours.
 const FEWEST: usize = 28;
 /// Share of the variance of order that x explains, above which the two are confounded.
 const CONFOUNDED: f64 = 0.8;
 
-/// A series without what is common to all x.
+/// A series without the factor common to all x.
 pub(crate) struct Undisturbed {
     /// ln y of each observation.
     pub log: Vec<f64>,
     pub reduced: Reduced,
-    /// What was subtracted, or why nothing could be.
+    /// What was subtracted, or why nothing could be subtracted.
     pub note: Option<Note>,
     /// The factor over the run, where there is one.
     pub factor: Vec<FactorPoint>,
@@ -70,8 +72,8 @@ fn follows_x(series: &Prepared, order: &[f64]) -> bool {
     total <= 0.0 || between > CONFOUNDED * total
 }
 
-/// Visits of a machine to an x, on average, from which on the machine has a level of its own there: fewer come in complete blocks, in which
-/// no x is visited more often than others, and a level of fewer is hardly known.
+/// The average number of visits of a machine to an x from which the machine has its own level there. Fewer visits come
+/// in complete blocks, in which no x is visited more often than others, and would hardly determine a level.
 const OWN_LEVEL: usize = 4;
 
 /// The visits of a series in the order of the run.
@@ -79,11 +81,11 @@ struct Run {
     visits: Vec<Visit>,
     /// For each visit its place in the series.
     places: Vec<usize>,
-    /// The distinct x that each level is of.
+    /// The distinct x of each level.
     levels: Vec<usize>,
 }
 
-/// For each observation the number of its level, and the distinct x that each level is of.
+/// For each observation the number of its level, and the distinct x of each level.
 struct Levels {
     of: Vec<usize>,
     x: Vec<usize>,
@@ -121,7 +123,7 @@ impl Run {
         Self { visits, places, levels: levels.x }
     }
 
-    /// The factor, where the visits show one.
+    /// The factor, if the visits show one.
     fn factor(&self, reduced: &Reduced) -> Option<CommonFactor> {
         if self.visits.len() < FEWEST {
             return None;

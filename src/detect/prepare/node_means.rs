@@ -6,10 +6,11 @@
 //! y_cm = mu_c + a_m + b_cm + e_cm,    var b = tau^2,    var e = s_c^2 / n
 //! ```
 //!
-//! With the precisions p_cm = 1 / (tau^2 + s_c^2 / n), mu and a are those of generalised least squares: each machine counts by how well it
-//! knows the x, and where tau is large by nearly the same, however often it came. tau^2 is such that the squared residuals, each over what
-//! it is expected to be, average one (Paule & Mandel 1982; with normal values and equal numbers of visits that is the estimate of restricted maximum
-//! likelihood), those of outliers cut off (Huber 1981, 5.2). Then var mu_c = 1 / sum_m p_cm, known with the degrees of freedom of tau^2
+//! With the precisions p_cm = 1 / (tau^2 + s_c^2 / n), mu and a are those of generalised least squares: each machine
+//! counts by how well it knows the x; if tau is large, all count nearly the same, however often they visited. tau^2 is
+//! chosen so that the squared residuals, each divided by its expected value, average one (Paule & Mandel 1982; with
+//! normal values and equal numbers of visits that is the estimate of restricted maximum likelihood), with those of
+//! outliers cut off (Huber 1981, 5.2). Then var mu_c = 1 / sum_m p_cm, known with the degrees of freedom of tau^2
 //! (Satterthwaite 1946).
 
 use std::ops::Range;
@@ -18,18 +19,18 @@ use super::reduce::{BIWEIGHT_LOSS, FLOOR, Share};
 use crate::stats::quantile::median;
 use crate::stats::robust::{self, BIWEIGHT};
 
-/// Rounds of tau, weights and levels; the changes of a further one are far below any error.
+/// Rounds of tau, weights and levels; a further round would change far less than any error.
 const ROUNDS: usize = 8;
-/// Turns of levels and machines within a round: where all machines visited all x, the first is exact.
+/// Turns of levels and machines within a round: if all machines visited all x, the first turn is exact.
 const TURNS: usize = 8;
-/// Squared standard errors beyond which a deviation counts no more than there, and the mean of squared normal values that are cut off
-/// there: `scipy.stats.chi2.expect(lambda s: min(s, 6.25), (1,))`.
+/// The bound, in squared standard errors, at which deviations are cut off, and the mean of squared normal values that
+/// are cut off at this bound: `scipy.stats.chi2.expect(lambda s: min(s, 6.25), (1,))`.
 const CUT: f64 = 6.25;
 const MEAN: f64 = 0.977_560;
 /// Neighbours on each side that share their scatter, as in [`super::reduce`].
 const REACH: usize = 7;
-/// The mean weight of clean normal data; that of two machines 2.7 standard errors apart, and the least weight where all machines at an x are far from
-/// one another.
+/// The mean weight of clean normal data; the weight of two machines 2.7 standard errors apart, which is also the least
+/// weight if all machines at an x are far from one another.
 const CLEAN: f64 = 0.92;
 const FAR: f64 = 0.45;
 const LEAST: f64 = 0.05;
@@ -39,13 +40,13 @@ const LEAST: f64 = 0.05;
 pub(crate) struct NodeMean {
     x: usize,
     node: usize,
-    /// Of ln y.
+    /// The mean of ln y.
     value: f64,
-    /// The variance of `value` as far as the scatter of its visits goes.
+    /// The part of the variance of `value` that comes from the scatter of its visits.
     within: f64,
     /// 1 / (tau^2 + `within`).
     precision: f64,
-    /// `precision`, less for an outlier.
+    /// `precision`, reduced for an outlier.
     weight: f64,
 }
 
@@ -67,16 +68,16 @@ pub(crate) struct Level {
     pub shares: Vec<Share>,
 }
 
-/// Levels and machines that fit.
+/// Fitted levels and machines.
 pub(crate) struct Fitted {
     means: Vec<NodeMean>,
     pub level: Vec<f64>,
-    /// What each machine adds to all x, relative to the middle of all.
+    /// What each machine adds to all x, relative to the middle of all machines.
     pub added: Vec<f64>,
     /// tau^2.
     pub between: f64,
-    /// Degrees of freedom of tau^2: of the differences between machines that neither levels nor machines explain. `None` where tau cannot be
-    /// separated from the scatter of visits.
+    /// Degrees of freedom of tau^2: the number of differences that neither levels nor machines explain. `None` if tau
+    /// cannot be separated from the scatter of visits.
     freedom: Option<f64>,
 }
 
@@ -103,8 +104,9 @@ impl NodeMeans {
         Self { means, xs: groups.len(), nodes, freedom }
     }
 
-    /// Levels and machines. Where no machine came back to an x, or too few x have several, tau cannot be separated from the scatter of
-    /// visits, and need not be: each visit is then one of a machine of its own. Medians are left at that.
+    /// Fits levels and machines. If no machine visited an x again, or too few x have several machines, tau cannot be
+    /// separated from the scatter of visits, and need not be: each visit then counts as one of a separate machine. The
+    /// medians are kept in that case.
     pub fn fit(self) -> Fitted {
         let mut fitted = self.polished();
         let rounds = if fitted.freedom.is_some() { ROUNDS } else { 0 };
@@ -118,7 +120,7 @@ impl NodeMeans {
         fitted
     }
 
-    /// Where the fit starts: medians of machines and of x in turn (median polish; Tukey 1977).
+    /// The start of the fit: medians of machines and of x in turn (median polish; Tukey 1977).
     fn polished(self) -> Fitted {
         let (mut level, mut added) = (vec![0.0; self.xs], vec![0.0; self.nodes]);
         for _ in 0..ROUNDS {
@@ -137,7 +139,8 @@ impl Fitted {
         mean.value - self.level[mean.x] - self.added[mean.node]
     }
 
-    /// For each mean its squared residual, scaled so that it is expected to be the variance of the mean; `None` where it fits by itself.
+    /// For each mean its squared residual, scaled so that its expectation is the variance of the mean; `None` if it
+    /// fits trivially.
     fn deviations(&self) -> Vec<Option<f64>> {
         let by_x = sums(&self.means, self.level.len(), |mean| (mean.x, mean.precision));
         let by_node = sums(&self.means, self.added.len(), |mean| (mean.node, mean.precision));
@@ -167,8 +170,8 @@ impl Fitted {
         };
     }
 
-    /// Precisions, and weights: those of the biweight, so that one machine that was disturbed at an x has no say there. Of two machines neither can
-    /// be named, and both count alike.
+    /// Sets precisions and weights. The weights are those of the biweight, so that one machine that was disturbed at an
+    /// x does not count there. With two machines neither can be singled out, and both count equally.
     fn weigh(&mut self) {
         let deviations = self.deviations();
         for (mean, square) in self.means.iter_mut().zip(deviations) {
@@ -191,7 +194,7 @@ impl Fitted {
         self.level = level.iter().zip(&all).map(|(sum, all)| sum / all).collect();
         let all = sums(&self.means, nodes, |mean| (mean.node, mean.weight));
         let added = sums(&self.means, nodes, |mean| (mean.node, mean.weight * (mean.value - self.level[mean.x])));
-        // A machine that is an outlier everywhere keeps what the medians gave it.
+        // A machine that is an outlier everywhere keeps the value from the medians.
         let kept = added.iter().zip(&all).zip(&self.added);
         self.added = kept.map(|((sum, all), kept)| if *all > 0.0 { sum / all } else { *kept }).collect();
         center(&mut self.added);
@@ -212,8 +215,8 @@ impl Fitted {
     fn level_of(&self, own: &[NodeMean], freedom: f64) -> Level {
         let [total, carried] =
             [|mean: &NodeMean| mean.precision, |mean: &NodeMean| mean.weight].map(|of| own.iter().map(of).sum::<f64>());
-        // Weights of clean normal values lose a few percent of the information. Two machines have the same weight, whatever it is, and lose
-        // none unless they are far apart.
+        // Weights of clean normal values lose a few percent of the information. Two machines always have the same
+        // weight and lose none, unless they are far apart.
         let (loss, usual) = if own.len() > 2 { (BIWEIGHT_LOSS, CLEAN) } else { (1.0, FAR) };
         let information = (carried / usual).min(total);
         // var mu = 1 / total depends on tau^2 by the sum of squared shares; tau^2 + within has `freedom` degrees of freedom.
@@ -234,7 +237,7 @@ impl Fitted {
     }
 }
 
-/// The entries of `group` on each machine that has any, by the machine's number.
+/// The entries of `group` for each machine that has any, by the machine's number.
 fn by_node(group: Range<usize>, log: &[f64], node: &[usize]) -> Vec<Visits> {
     let mut entries: Vec<usize> = group.collect();
     entries.sort_by_key(|&i| node[i]);
@@ -243,7 +246,7 @@ fn by_node(group: Range<usize>, log: &[f64], node: &[usize]) -> Vec<Visits> {
 }
 
 impl Visits {
-    /// Their biweight, at the x-th x, where visits scatter by `scale`.
+    /// The visits' biweight mean, at the x-th x, where visits scatter by `scale`.
     fn mean(mut self, x: usize, scale: f64) -> NodeMean {
         let start = median(&mut self.logs);
         let location = robust::biweight(&self.logs, start, scale);
@@ -253,8 +256,8 @@ impl Visits {
     }
 }
 
-/// The variance of visits to one x about the means of their machines, such that its median is right (Wilson & Hilferty 1931); `None` where
-/// none visited it twice.
+/// The variance of visits to one x about the means of their machines, scaled so that its median is right (Wilson &
+/// Hilferty 1931); `None` if no machine visited it twice.
 fn scatter(own: &[Visits]) -> Option<f64> {
     let (mut sum, mut freedom) = (0.0, 0.0);
     for Visits { logs, .. } in own.iter().filter(|visits| visits.logs.len() > 1) {
@@ -265,14 +268,14 @@ fn scatter(own: &[Visits]) -> Option<f64> {
     (freedom > 0.0).then(|| sum / freedom / (1.0 - 2.0 / (9.0 * freedom)).powi(3))
 }
 
-/// The middle of the variances within reach of the i-th x.
+/// The median of the variances within reach of the i-th x.
 fn near(scatter: &[Option<f64>], i: usize) -> Option<f64> {
     let near = i.saturating_sub(REACH)..(i + REACH + 1).min(scatter.len());
     let mut near: Vec<f64> = scatter[near].iter().flatten().copied().collect();
     (!near.is_empty()).then(|| median(&mut near))
 }
 
-/// For each of `count` places the median of what `of` gives with that place; zero where there is nothing.
+/// For each of `count` places, the median of the values that `of` gives for that place; zero if there are none.
 fn medians(means: &[NodeMean], count: usize, of: impl Fn(&NodeMean) -> (usize, f64)) -> Vec<f64> {
     let mut values = vec![Vec::new(); count];
     for (place, value) in means.iter().map(of) {
@@ -281,7 +284,7 @@ fn medians(means: &[NodeMean], count: usize, of: impl Fn(&NodeMean) -> (usize, f
     values.iter_mut().map(|values| if values.is_empty() { 0.0 } else { median(values) }).collect()
 }
 
-/// Likewise the sum.
+/// Like [`medians`], but the sum.
 fn sums(means: &[NodeMean], count: usize, of: impl Fn(&NodeMean) -> (usize, f64)) -> Vec<f64> {
     let mut sums = vec![0.0; count];
     for (place, value) in means.iter().map(of) {

@@ -1,8 +1,8 @@
-//! What the machines differ by that measured one series together.
+//! The differences between the machines that measured one series together.
 //!
-//! What a machine adds to all x is fitted with the levels ([`super::node_means`]) and subtracted. What it adds to one x alone cannot be
-//! subtracted, and its visits there share it: what is known of a level then depends on the number of machines and not only on that of visits.
-//! So the levels are those of the machines' means.
+//! What a machine adds to all x is fitted with the levels ([`super::node_means`]) and subtracted. What it adds to only
+//! one x cannot be subtracted, and all its visits there share it: the precision of a level then depends on the number
+//! of machines, not only on the number of visits. So the levels are those of the machines' means.
 
 use super::node_means::{Fitted, Level, NodeMeans};
 use super::prepared::Prepared;
@@ -12,7 +12,7 @@ use crate::detect::machines::{NodeEffect, differences};
 use crate::stats::quantile::median;
 use crate::stats::robust::{self, MAD_TO_SIGMA};
 
-/// The standard deviation of a median over that of the mean, for normal data: sqrt(pi / 2).
+/// The standard deviation of a median divided by that of the mean, for normal data: sqrt(pi / 2).
 const MEDIAN_LOSS: f64 = 1.253;
 
 /// The machines of a series.
@@ -22,7 +22,8 @@ pub(crate) struct Nodes {
     place: Vec<usize>,
 }
 
-/// Subtracts from `series` what each machine adds to all x; `None` where one machine measured it, or it is not known which.
+/// Subtracts from `series` what each machine adds to all x; `None` if only one machine measured it, or if the machines
+/// are not known.
 pub(crate) fn subtract(series: &mut Prepared, names: &[String]) -> Option<Nodes> {
     let node = series.node.clone()?;
     let mut present = node.clone();
@@ -45,8 +46,9 @@ pub(crate) fn subtract(series: &mut Prepared, names: &[String]) -> Option<Nodes>
     Some(Nodes { effects: present.iter().enumerate().map(effect).collect(), place })
 }
 
-/// The standard error of what one machine adds. The visits of one block share what the machine did meanwhile, so blocks count, where there
-/// are at least three of them; and so do the x, to each of which the machine adds something of its own.
+/// The standard error of what one machine adds. The visits of one block share the machine's state at that time, so
+/// blocks count instead of visits, if there are at least three; the x count as well, since the machine adds something
+/// different to each.
 fn error(series: &Prepared, place: &[usize], at: usize, fitted: &Fitted) -> f64 {
     let cell = series.membership();
     let own: Vec<usize> = (0..place.len()).filter(|&i| place[i] == at).collect();
@@ -68,8 +70,8 @@ impl Nodes {
         Note::Nodes { count: self.effects.len(), low, high, apart: differences(&self.effects) }
     }
 
-    /// The level of each x of `series`, whose ln y is `log`, from the means of the machines. `None` where each visit is as good as one of a machine of
-    /// its own.
+    /// The level of each x of `series`, whose ln y is `log`, from the means of the machines. `None` if each visit can
+    /// count as one of a separate machine.
     pub fn levels(&self, series: &Prepared, log: &[f64]) -> Option<Vec<Level>> {
         NodeMeans::new(&series.groups, log, &self.place, self.effects.len()).fit().levels()
     }

@@ -1,4 +1,4 @@
-//! Observations cleaned and grouped by x: the shape that the rest of the room works on.
+//! Observations cleaned and grouped by x: the form that the rest of the room uses.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::stats::disturbance::Summary;
 use crate::stats::slow_times::SlowTimes;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
-/// where visits are not known. No list of structs: the sums over them run in wide vectors.
+/// where visits are not known. Columns instead of a list of structs, so that sums run in wide vectors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
     /// Distinct x, ascending.

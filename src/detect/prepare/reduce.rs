@@ -1,4 +1,4 @@
-//! Repetitions to one value and one error for each x.
+//! Reduces repetitions to one value and one error for each x.
 //!
 //! The location is Tukey's biweight of ln y, so that spikes and a share of slow repetitions have no influence. Its scale
 //! comes from the repetitions of the x *and its neighbours*: noise changes slowly along x, and a scale from ten values is
@@ -10,9 +10,9 @@ use crate::stats::{quantile::median, robust};
 
 /// Neighbours on each side that share their scale.
 const REACH: usize = 7;
-/// Standard deviation of the biweight over that of the mean, for normal data: 1 / sqrt(0.95).
+/// Standard deviation of the biweight divided by that of the mean, for normal data: 1 / sqrt(0.95).
 pub(super) const BIWEIGHT_LOSS: f64 = 1.026;
-/// No relative error is believed below this: clocks tick, and a fit must not hang on one point.
+/// The lower bound on relative errors: clocks have a resolution, and a fit must not depend on one point.
 pub(super) const FLOOR: f64 = 5e-5;
 
 /// One value and one error for each distinct x, in ln y.
@@ -21,15 +21,15 @@ pub(crate) struct Reduced {
     pub center: Vec<f64>,
     /// Standard error of `center`: relative error of the step time.
     pub error: Vec<f64>,
-    /// Degrees of freedom of `error`; infinite where it is that of repetitions, pooled over many x.
+    /// Degrees of freedom of `error`; infinite if it comes from repetitions, pooled over many x.
     pub freedom: Vec<f64>,
     /// Standard deviation of one repetition.
     pub scale: Vec<f64>,
     /// False where there are no repetitions: `error` then comes from second differences along x.
     pub repeated: bool,
-    /// The unit that times are rounded to; 0 where none is seen.
+    /// The unit to which times are rounded; 0 if none is detected.
     pub unit: f64,
-    /// For each x, what each of several machines contributes to it; empty where visits count, whoever made them.
+    /// For each x, the contribution of each of several machines; empty if visits count regardless of the machine.
     pub shares: Vec<Vec<Share>>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Reduced {
 pub(crate) struct Share {
     pub node: usize,
     pub weight: f64,
-    /// How far its mean lies from the level.
+    /// The distance of its mean from the level.
     pub away: f64,
 }
 
 impl Reduced {
-    /// What rounding adds to the relative error of a value.
+    /// The relative error that rounding adds to a value.
     pub fn rounded(&self, log: f64) -> f64 {
         ROUNDING * self.unit / log.exp()
     }
@@ -63,12 +63,12 @@ impl Reduced {
     }
 }
 
-/// Standard deviation of the error of rounding, as a share of the unit that is rounded to.
+/// Standard deviation of the rounding error, as a share of the unit.
 const ROUNDING: f64 = 0.288_675;
 
-/// The unit that the times `log` are whole multiples of; `None` where they have none that would be seen.
+/// The unit of which the times in `log` are whole multiples; `None` if there is none that could be detected.
 ///
-/// It is their greatest common divisor, by Euclid's algorithm with remainders that count as none.
+/// It is their greatest common divisor, by Euclid's algorithm, where small remainders count as zero.
 fn quantum(log: &[f64]) -> Option<f64> {
     let values = || log.iter().map(|log| log.exp());
     let least = values().fold(0.0, f64::max) / FINEST;
@@ -85,8 +85,8 @@ fn quantum(log: &[f64]) -> Option<f64> {
     (log.len() >= SOME).then_some(unit)
 }
 
-/// Fewest values whose unit is looked for, the finest unit that could matter, as a share of the largest, and the remainder, as a share of
-/// that unit, which is of rounding errors.
+/// The fewest values for which a unit is searched; the finest unit that could matter, as a share of the largest value;
+/// and the remainder, as a share of that unit, that counts as rounding error.
 const SOME: usize = 8;
 const FINEST: f64 = 1e4;
 const NOTHING: f64 = 1e-4;
@@ -104,16 +104,16 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             median(&mut scratch)
         })
         .collect();
-    // Values on an exact line are not rounded, whatever they are multiples of.
+    // Values on an exact line do not count as rounded, whatever their common divisor.
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
     let is_exact = medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp());
     let unit = if is_exact { 0.0 } else { quantum(log).unwrap_or(0.0) };
-    // What rounding adds to the error of one value.
+    // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
     if !repeated {
         let sigma = from_neighbours(&medians);
-        // The differences hold the rounding too, unless most of them are rounded away.
+        // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
         let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
@@ -126,7 +126,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         center.push(location.value);
         // The weights of clean normal data sum to about 0.92 of their number at this tuning.
         let carried = (location.weight / 0.92).clamp(1.0, g.len() as f64);
-        // Repetitions are rounded alike.
+        // Repetitions share the same rounding error.
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
     let freedom = vec![f64::INFINITY; error.len()];
@@ -140,7 +140,7 @@ fn pooled_scale(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Vec<f6
     let mut near = Vec::new();
     (0..groups.len())
         .map(|i| {
-            // With few repetitions in all, or gaps without any, the reach grows until something is found.
+            // With few repetitions in total, or gaps without any, the reach grows until some are found.
             let mut reach = REACH;
             loop {
                 near.clear();
@@ -155,8 +155,8 @@ fn pooled_scale(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Vec<f6
         .collect()
 }
 
-/// A variance of one x whose median over many x estimates the true one: from the MAD for 5 and more values, else the
-/// sample variance over the median of its chi-squared distribution (Wilson & Hilferty 1931).
+/// A variance of one x, scaled so that its median over many x estimates the true variance: from the MAD for 5 and more
+/// values, else the sample variance over the median of its chi-squared distribution (Wilson & Hilferty 1931).
 fn variance(values: &[f64], center: f64) -> f64 {
     let n = values.len();
     if n >= 5 {
@@ -169,7 +169,8 @@ fn variance(values: &[f64], center: f64) -> f64 {
 }
 
 /// The noise of single values along x: second differences cancel level and slope, and their median absolute value is
-/// blind to a minority of jumps and kinks. var(a - 2b + c) = 6 var. Where it grows along x, it does so exponentially.
+/// not affected by a minority of jumps and kinks. var(a - 2b + c) = 6 var. If it grows along x, the growth is taken to
+/// be exponential.
 fn from_neighbours(center: &[f64]) -> Vec<f64> {
     let bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
     let growth = growth(&bends);
@@ -182,8 +183,9 @@ fn from_neighbours(center: &[f64]) -> Vec<f64> {
 
 /// Standard errors by which a growth of the noise must differ from none.
 const GROWING: f64 = 3.0;
-/// Variance of the logarithm of the absolute value of a normal variable, pi^2 / 8, and by how much more a mean of them varies for second
-/// differences of neighbours, which are correlated: the sum of the squared correlations, 1 + 2 (4/6)^2 + 2 (1/6)^2.
+/// Variance of the logarithm of the absolute value of a normal variable, pi^2 / 8, times the factor for second
+/// differences of neighbours, which are correlated and make a mean vary more: the sum of the squared correlations, 1 +
+/// 2 (4/6)^2 + 2 (1/6)^2.
 const LOG_VARIANCE: f64 = 1.233_701 * 1.944_444;
 
 /// The logarithm of the factor by which the sizes of `bends` grow from the first to the last, by least squares on their logarithms; 0 where

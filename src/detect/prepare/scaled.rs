@@ -1,18 +1,18 @@
-//! The reduced values on the scale that they are fitted on.
+//! The reduced values on the scale of the fit.
 
 use super::reduce::Reduced;
 use crate::stats::quantile::median;
 
-/// Least dispersion that is believed: with repetitions the errors are known; without, they are a rough guess that jumps and
-/// alternations inflate, and the residuals decide.
+/// The lower bound on the dispersion: with repetitions the errors are known. Without them the errors are a rough guess,
+/// inflated by jumps and alternations, and the residuals decide.
 const KNOWN: f64 = 1.0;
 const GUESSED: f64 = 0.1;
 
-/// Values of one series on a scale of their own: the fit does not see units.
+/// Values of one series on their own scale: the fit does not depend on units.
 pub(crate) struct Scaled {
     pub y: Vec<f64>,
     pub error: Vec<f64>,
-    /// Multiply by this to be back in the unit of the input.
+    /// The factor that converts back to the unit of the input.
     pub unit: f64,
     pub floor: f64,
 }
@@ -26,7 +26,7 @@ impl Scaled {
     }
 }
 
-/// A running median of five: the level that relative errors are a share of.
+/// A running median of five: the level to which relative errors refer.
 fn smooth(y: &[f64]) -> Vec<f64> {
     let around = |i: usize| median(&mut y[i.saturating_sub(2)..(i + 3).min(y.len())].to_vec());
     (0..y.len()).map(around).collect()

@@ -1,4 +1,4 @@
-//! Points without a fit, for series that no jump can be judged on: what was measured is still shown.
+//! Points without a fit, for series on which no jump can be judged: the measurements are still shown.
 
 use super::node_means::Level;
 use super::prepared::Prepared;
@@ -7,7 +7,7 @@ use crate::detect::input::Settings;
 use crate::random::Rng;
 use crate::stats::{bootstrap, distribution, quantile::median};
 
-/// The median of each x and its percentile-bootstrap interval; of a single value just the value.
+/// The median of each x and its percentile-bootstrap interval; for a single value, just the value.
 pub(crate) fn points(series: &Prepared, settings: &Settings) -> Vec<Point> {
     let mut random = Rng::new(settings.seed);
     let point = |(&x, group): (&f64, &std::ops::Range<usize>)| {

@@ -1,9 +1,10 @@
-//! Steps to visits: consecutive steps at one x share the state of the machine, and count as one repetition.
+//! Reduces steps to visits: consecutive steps at one x share the state of the machine and count as one repetition.
 //!
-//! Errors that take them for independent are too small: where steps scatter by 0.5 % and visits by 1 %, five steps a visit,
-//! by half. So the steps of a visit are reduced to their median; or to the fastest one, and some visits to the fastest of them, where other
-//! programs disturb them so much that the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one
-//! visit alone nothing would be left to compare, and the steps stay as they are.
+//! Errors that treat them as independent are too small: by half if steps scatter by 0.5 %, visits by 1 %, and a visit
+//! has five steps. So the steps of a visit are reduced to their median. If other programs disturb them so much that the
+//! medians of a cell's visits agree far less, they are reduced to the fastest step, and some visits to the fastest of
+//! them ([`crate::stats::disturbance`]). If most x have only one visit, nothing would be left to compare, and the steps
+//! stay unchanged.
 
 use std::cmp::Ordering;
 
@@ -15,17 +16,26 @@ use crate::stats::slow_times::SlowTimes;
 /// The observations of a series, and how its visits were summarised.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Visits {
-    /// One for each visit that counts in the order of the run, or for each step where visits are not known.
+    /// One for each counted visit, in the order of the run, or for each step if visits are not known.
     pub observations: Vec<Observation>,
-    /// How visits were summarised where they are disturbed.
+    /// How visits were summarised if they are disturbed.
     pub disturbed: Option<Summary>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
 }
 
-/// One observation for each visit; `observations` as they are where neither order nor block says which steps belong together, or where half of
-/// the x have no second visit.
-pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
+/// One observation for each visit. `observations` stay unchanged if neither order nor block says which steps belong
+/// together, or if half of the x have no second visit.
+pub(crate) fn by_visit(observations: Vec<Observation>) -> Visits {
+    reduced(observations, true)
+}
+
+/// The same, and none stands for several visits: for comparisons within blocks, where each visit has others beside it.
+pub(crate) fn every_visit(observations: Vec<Observation>) -> Visits {
+    reduced(observations, false)
+}
+
+fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
     let place = |o: &Observation| o.order.or(o.block.map(f64::from));
     if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
         return Visits { observations, disturbed: None, slow: None };
@@ -45,8 +55,8 @@ pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
         median: middle(visit).ln(),
         fastest: fastest(visit).ln(),
     });
-    // Machines differ: the visit of one does not stand for those of others.
-    let same_machine = visits.iter().all(|visit| visit[0].node == visits[0][0].node);
+    // Machines differ: a visit of one machine does not represent visits of others.
+    let same_machine = for_several && visits.iter().all(|visit| visit[0].node == visits[0][0].node);
     let Counting { visits: counted, summary: disturbed, slow, .. } =
         counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
@@ -65,7 +75,7 @@ fn fastest(visit: &[Observation]) -> f64 {
     visit.iter().map(|step| step.y).fold(f64::INFINITY, f64::min)
 }
 
-/// The median of the clock beside the steps.
+/// The median clock of the steps.
 fn clock(visit: &[Observation]) -> Option<f64> {
     let clocks: Option<Vec<f64>> = visit.iter().map(|step| step.clock_hz).collect();
     clocks.map(|mut clocks| median(&mut clocks))

@@ -1,4 +1,4 @@
-//! Descents: the best single change until none helps.
+//! Descents: the best single change is made until none helps.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,15 @@ use crate::detect::model::moves::{LEAST_GAIN, Rules};
 /// More changes than any search needs: some ten to fifty are usual.
 const MOST_CHANGES: usize = 400;
 
-/// The sets of terms that descents in one problem passed through.
+/// The sets of terms that descents in one problem have passed through.
 ///
-/// A descent that comes to such a set ends where the one before it did, and that end was compared already: it stops there.
+/// A descent that reaches such a set would end where the earlier one did, and that end was already compared, so it
+/// stops.
 #[derive(Debug, Default)]
 pub(crate) struct Visited(HashSet<Vec<usize>>);
 
 impl Visited {
-    /// Best single change until none helps; `None` where it reaches a set of terms that was visited before.
+    /// Makes the best single change until none helps; `None` where it reaches a set of terms that was visited before.
     pub fn descend<'a, 'b>(&mut self, mut model: Model<'a, 'b>) -> Option<Model<'a, 'b>> {
         for _ in 0..MOST_CHANGES {
             let mut place = model.terms.clone();
@@ -31,7 +32,7 @@ impl Visited {
     }
 }
 
-/// Best single change that `rules` allow until none helps.
+/// Makes the best single change that `rules` allow until none helps.
 pub(crate) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
     for _ in 0..MOST_CHANGES {
         if !step(&mut model, rules) {
@@ -41,7 +42,7 @@ pub(crate) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> 
     model
 }
 
-/// Makes the best single change that `rules` allow; false where none helps.
+/// Makes the best single change that `rules` allow; false if none helps.
 fn step(model: &mut Model, rules: Rules) -> bool {
     let change = model.best_move(rules);
     let enough = model.length() - LEAST_GAIN;
@@ -51,7 +52,7 @@ fn step(model: &mut Model, rules: Rules) -> bool {
     let before = model.terms.clone();
     model.make(change);
     if model.length() > enough {
-        // The predicted gain came of rounding.
+        // The predicted gain was a rounding error.
         *model = Model::new(model.problem, &before);
         return false;
     }

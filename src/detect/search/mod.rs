@@ -1,4 +1,4 @@
-//! The search for the description of least length: from several starts, the best single change until none helps.
+//! The search for the shortest description: from several starts, the best single change is made until none helps.
 
 use super::model::candidates::Term;
 use super::model::fit::Model;
@@ -12,8 +12,8 @@ pub(super) mod staircase;
 /// The best model found for `y`, and whether [`refine`] left it as it was.
 ///
 /// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered
-/// in a second round only, and must win clearly (see [`staircase`]). Then the doubtful parts are replaced on trial ([`refine`]).
-/// Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
+/// in a second round only, and must win clearly (see [`staircase`]). Then doubtful parts are replaced experimentally
+/// ([`refine`]). Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 'b>, bool) {
     let mut visited = descent::Visited::default();
     let mut seen: Vec<Vec<usize>> = Vec::new();
@@ -38,14 +38,14 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 
     (refined, settled)
 }
 
-/// The best model found from `start`, which was the best in a problem little different.
+/// The best model found from `start`, which was the best in a slightly different problem.
 pub(crate) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
     let mut visited = descent::Visited::default();
     let model = visited.descend(start.clone()).unwrap_or(start);
     refine::refine(model, &mut visited)
 }
 
-/// The terms that describe the same as separate lines between `cuts`: a step and a change of slope at each.
+/// The terms that are equivalent to separate lines between `cuts`: a step and a change of slope at each.
 fn opening(problem: &Problem, cuts: &[usize]) -> Vec<usize> {
     let candidates = problem.candidates;
     let terms = cuts.iter().flat_map(|&cut| [Term::Step(cut), Term::Hinge(cut + 1)]);

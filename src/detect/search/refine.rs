@@ -1,8 +1,8 @@
-//! Parts of a description that other terms may describe more briefly.
+//! Replaces parts of a description that other terms may describe more briefly.
 //!
-//! A search by single changes can stop where two changes at once would help. Three such traps are common, and each is tried:
-//! a step that stands for a bend or a curve; two bends close together, or a bend and a bump, that stand for a step; and two
-//! neighbouring steps that stand for one step and a bad point.
+//! A search by single changes can stop where two changes at once would help. Three such traps are common, and an escape
+//! from each is tried: a step in place of a bend or a curve; two bends close together, or a bend and a bump, in place
+//! of a step; and two neighbouring steps in place of one step and a bad point.
 
 use super::descent::{Visited, descend_within};
 use super::staircase::{self, BEYOND_DOUBT};
@@ -10,10 +10,10 @@ use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 
-/// Positions within which two terms may stand for one step.
+/// The number of positions within which two terms may replace one step.
 const CLOSE: usize = 5;
 
-/// The model after its doubtful parts were tried otherwise.
+/// The model after alternatives to its doubtful parts were tried.
 pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, visited: &mut Visited) -> Model<'a, 'b> {
     for _ in 0..4 {
         let rivals =
@@ -40,7 +40,7 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     Some(descend_within(model.without(&[place]), rules))
 }
 
-/// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
+/// Descriptions in which one step or one bend replaces two local terms that are close together.
 fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let mut local: Vec<Local> = model
@@ -64,8 +64,8 @@ struct Local {
     j: usize,
 }
 
-/// The start with one term in place of `a` and `b`: a step where a bend or a bad
-/// point takes part, a bend where a step stands next to one.
+/// The start with one term in place of `a` and `b`: a step if one of them is a bend or a bad point, or a bend if a step
+/// is next to one.
 fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let one: fn(usize) -> Term = match (candidates.term(a.j), candidates.term(b.j)) {
@@ -84,7 +84,7 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Mode
     Some(bare)
 }
 
-/// Makes the description of changes close together unique, where several span the same fits.
+/// Makes the description of nearby changes unique, if several descriptions span the same fits.
 ///
 /// Two steps with one point between them are the larger one and a bad point, since that point may belong to either side; a step beside two or
 /// more disturbed points is a step at each of their ends.
@@ -104,7 +104,7 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
         let is_there = |k: usize| terms.contains(&k) || staircase::height(&model, k) != 0.0;
         let between = candidates.index(Term::Off { at: pair[1], length: 1 });
         if terms.contains(&smaller) && is_there(larger) {
-            // A step of a staircase that takes in the smaller one has a height of its own.
+            // A staircase's step that absorbs the smaller one gets its own height.
             terms.retain(|j| *j != smaller);
             let missing = [between, larger].into_iter().filter(|j| !terms.contains(j) && candidates.allowed(*j));
             terms.extend(missing.collect::<Vec<_>>());
@@ -126,11 +126,12 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     steps_for_ramps(model)
 }
 
-/// Units of description length that steps after the points of an alternation may cost more than steps before them.
+/// The units of description length by which steps after the points of an alternation may exceed steps before them.
 const BEFORE: f64 = 10.0;
 
-/// The model with steps after the points that an alternation takes them back at, in place of those before: a curve that rises after each sixteenth
-/// x, which is a little fast itself, can be told as one that rises before it, and falls back there by nearly as much.
+/// The model with steps after the points of an alternation instead of before them. A curve that rises after each
+/// sixteenth x, where that x itself is a little fast, can also be described as rising before it and falling back there
+/// by nearly as much.
 fn steps_after_alternation<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;
     let coefficients = &model.coefficients()[FREE..];
@@ -153,12 +154,12 @@ fn steps_after_alternation<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     if rival.length() < model.length() + BEFORE { rival } else { model }
 }
 
-/// Longest distance of two bends between which the curve changes its level: farther apart they are two bends.
+/// The longest distance of two bends that count as a change of level: farther apart they are two bends.
 const RAMP: usize = 3;
-/// Share of the larger bend that may be left of both together.
+/// The share of the larger bend that may remain of both together.
 const TAKEN_BACK: f64 = 0.5;
 
-/// The model with a step, and the points on the way as bad points, in place of two bends close together of which the second takes back most
+/// The model with a step, and bad points in between, in place of two bends close together where the second cancels most
 /// of the first.
 fn steps_for_ramps<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;

@@ -1,4 +1,4 @@
-//! Exact segmentation into separate straight lines: where a search for named terms may start from.
+//! Exact segmentation into separate straight lines, from which a search for named terms may start.
 //!
 //! Dynamic programming over all segmentations, any number of segments, each at least three points long (Bai & Perron 2003),
 //! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums.
@@ -31,14 +31,14 @@ pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
 
 /// The cuts of the segmentation that minimises the sum of line costs and `penalty` for each cut.
 ///
-/// A start that is worse than a segmentation up to `to` stays worse for all that ends beyond it, as two lines fit at least as
-/// well as one; such starts are dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
+/// A start that is worse than a segmentation up to `to` stays worse for all ends beyond it, since two lines fit at
+/// least as well as one; such starts are dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
 pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; n + 1];
     let mut from = vec![0; n + 1];
     best[0] = -penalty;
-    // Each with its best segmentation's cost up to `to`, and the end from which on it has no say: a segment needs its shortest
-    // length beyond the place that beat it.
+    // Each start has its best segmentation's cost up to `to`, and the end from which it no longer counts: a segment
+    // needs its shortest length beyond the place that beat it.
     let mut starts: Vec<(usize, f64, usize)> = Vec::new();
     for to in SHORTEST..=n {
         starts.push((to - SHORTEST, 0.0, usize::MAX));
@@ -69,7 +69,7 @@ pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     cuts
 }
 
-/// Positions that stand off their segment's line by more than four standard deviations.
+/// Positions that deviate from their segment's line by more than four standard deviations.
 fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f64) -> Vec<usize> {
     let mut at = Vec::new();
     let mut start = 0;
@@ -87,8 +87,8 @@ fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f6
     at
 }
 
-/// The dispersion of neighbours about one another, from the distance of each point to the line through those beside it, in units of its
-/// error: blind to level, slope and a few jumps.
+/// The dispersion of neighbours about one another, from the distance of each point to the line through its two
+/// neighbours, in units of its error. It does not depend on level, slope and a few jumps.
 pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
     let bend = |i: usize| {
         let after = (t[i] - t[i - 1]) / (t[i + 1] - t[i - 1]);

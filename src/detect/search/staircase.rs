@@ -9,26 +9,27 @@ use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::stats::quantile::median;
 
-/// Steps of more standard errors than this are no other term's doing: they are not removed on trial, unless a bend touches them.
+/// Steps of more standard errors than this cannot be due to another term: they are not removed experimentally, unless a
+/// bend touches them.
 pub(super) const BEYOND_DOUBT: f64 = 12.0;
 /// Units of description length by which a staircase must beat free steps.
 const MARGIN: f64 = 10.0;
 /// Standard errors that its height must reach.
 const LEAST_Z: f64 = 5.0;
-/// Standard errors by which a step may depart from the common height.
+/// Standard errors by which a step may deviate from the common height.
 const DISAGREE: f64 = 3.5;
-/// Standard errors beyond half of its height by which a step must fall short to be missing.
+/// Standard errors by which a step must stay below half of the height to count as missing.
 const MISSING: f64 = 1.0;
-/// Slope of the segments over the height of the steps, up to which those of period 2 count as flat: of single values, and of repeated ones.
-/// Single values often zigzag, and then a slope of half the zigzag is chance.
+/// The ratio of the segments' slope to the steps' height up to which segments of period 2 count as flat: for single
+/// values, and for repeated ones. Single values often zigzag, and then a slope of half the zigzag may be chance.
 const FLAT: [f64; 2] = [0.05, 0.3];
-/// How far below zero it may be.
+/// How far this ratio may be below zero.
 const FALLING: f64 = -0.05;
 
 /// A better model than `best` with a staircase, or with free steps in place of one.
 ///
-/// Steps that agree are one term. Steps of unequal heights are steps of their own, but so many at once that single changes
-/// do not find them: the places of the best staircase are one more start.
+/// Steps that agree are one term. Steps of unequal heights are separate steps, but too many at once for single changes
+/// to find them: the places of the best staircase are one more start.
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
     let mut visited_with_staircases = Visited::default();
@@ -43,8 +44,8 @@ pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Opt
     (free.length() < best.length()).then_some(free)
 }
 
-/// The steps of `model` that no other term mimics. Without a staircase among its terms, bends and disturbed points stand for its smaller steps, and
-/// single exchanges do not lead from them to it.
+/// The steps of `model` that no other term mimics. Without a staircase among the terms, bends and disturbed points
+/// replace its smaller steps, and single exchanges do not lead from them to the staircase.
 fn certain_steps(model: &Model) -> Vec<usize> {
     let enough = BEYOND_DOUBT * model.dispersion().sqrt();
     let is_certain = |(place, j): &(usize, &usize)| {
@@ -68,8 +69,9 @@ fn with_free_steps(model: &Model) -> Option<Vec<usize>> {
     Some(terms)
 }
 
-/// Whether the steps of the model's staircase agree: each in turn is given a height of its own. One that departs from the
-/// common height by more than half of it, and significantly, disagrees, and so does one that has its own step already.
+/// Whether the steps of the model's staircase agree: each in turn gets its own height. A step that deviates from the
+/// common height by more than half of it, and significantly, disagrees, and so does one that already has a separate
+/// step.
 fn steps_agree(model: &Model) -> bool {
     let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
@@ -87,7 +89,7 @@ fn steps_agree(model: &Model) -> bool {
     })
 }
 
-/// Whether the staircase's step at `found`, given a height of its own, turns out less than half of it, beyond doubt.
+/// Whether the staircase's step at `found`, with its own height, is clearly less than half of the common height.
 pub(crate) fn lacks(model: &Model, found: &Boundary) -> bool {
     let step = model.problem.candidates.index(Term::Step(found.k));
     let (extra, error) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
@@ -104,7 +106,7 @@ pub(crate) fn places(model: &Model) -> Vec<usize> {
     steps.flatten().copied().collect()
 }
 
-/// What the staircases of `model` rise after position `k`.
+/// The rise of the staircases of `model` after position `k`.
 pub(crate) fn height(model: &Model, k: usize) -> f64 {
     let coefficients = model.coefficients();
     let rise = |(place, j): (usize, &usize)| match model.problem.candidates.term(*j) {
@@ -117,11 +119,11 @@ pub(crate) fn height(model: &Model, k: usize) -> f64 {
     model.terms.iter().enumerate().map(rise).sum()
 }
 
-/// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
+/// The same model with its even/odd term interpreted as a staircase of period 2, if it is one.
 ///
 /// With slope s per unit of x and every second x higher by a, a curve is at once a line with an alternation of height a and a
-/// staircase with steps of 2a and segments of slope s - a. It is read as a staircase where the segments are flat against the
-/// steps.
+/// staircase with steps of 2a and segments of slope s - a. It is interpreted as a staircase if the segments are flat
+/// compared with the steps.
 pub(crate) fn from_alternation<'a, 'b>(
     model: &Model<'a, 'b>,
     x: &[f64],

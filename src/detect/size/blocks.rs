@@ -1,9 +1,10 @@
-//! The noise between the blocks of a run: what differs between passes over all x stays together.
+//! The noise between the blocks of a run: the values of one pass over all x stay together.
 //!
-//! Repetitions of one visit, or of one pass, share what the machine did in the meantime; only the passes are independent. So
-//! whole blocks are drawn with replacement, for all x at once, and the centers follow (Davison & Hinkley 1997, 8.2.3). The
-//! center is a biweight: a resample moves it by the mean of psi over the mean of psi', its influence function (Huber 1981, 3.2).
-//! Where several machines measured a series, they are drawn instead, and a center is the weighted mean of those drawn.
+//! Repetitions of one visit, or of one pass, share the state of the machine at that time; only the passes are
+//! independent. So whole blocks are drawn with replacement, for all x at once, and the centers follow (Davison &
+//! Hinkley 1997, 8.2.3). The center is a biweight: a resample moves it by the mean of psi over the mean of psi', its
+//! influence function (Huber 1981, 3.2). If several machines measured a series, machines are drawn instead, and a
+//! center is the weighted mean of those drawn.
 
 use super::sizes::Size;
 use crate::detect::model::fit::Model;
@@ -14,20 +15,21 @@ use crate::stats::robust;
 
 /// Fewest blocks from which a spread is estimated.
 const FEWEST: usize = 4;
-/// Least mean of psi' that is believed; 0.76 for clean normal data.
+/// The lower bound on the mean of psi'; it is 0.76 for clean normal data.
 const STEEP: f64 = 0.3;
 
-/// For each x and block, what a resample needs to know.
+/// The data that a resample needs, for each x and block.
 pub(crate) struct Blocks {
     count: usize,
-    /// For each x, by block: the sum of psi, over the mean of psi' at this x, in y; and how many observations, or the weight of the machine.
+    /// For each x, by block: the sum of psi divided by the mean of psi' at this x, in y; and the number of
+    /// observations, or the weight of the machine.
     moves: Vec<Vec<(f64, f64)>>,
 }
 
 impl Blocks {
     /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
-    /// `None` where blocks are not known, or fewer than four, or hold too few x each to be passes.
+    /// `None` if blocks are not known, if there are fewer than four, or if they have too few x to be passes.
     pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
         if !reduced.shares.is_empty() {
             return Self::of_machines(reduced);
@@ -59,7 +61,7 @@ impl Blocks {
         Self::passes(count, series.groups.iter().enumerate().map(at).collect())
     }
 
-    /// The machines that the levels are made of.
+    /// The machines from which the levels are computed.
     fn of_machines(reduced: &Reduced) -> Option<Self> {
         let count = reduced.shares.iter().flatten().map(|share| share.node + 1).max().unwrap_or(0);
         if count < FEWEST {
@@ -75,7 +77,7 @@ impl Blocks {
         Self::passes(count, reduced.shares.iter().zip(&reduced.center).map(at).collect())
     }
 
-    /// `None` where they hold too few x each.
+    /// `None` if they have too few x each.
     fn passes(count: usize, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
         let seen: usize = moves.iter().flatten().filter(|(_, count)| *count > 0.0).count();
         (2 * seen > count * moves.len()).then_some(Self { count, moves })
@@ -88,7 +90,8 @@ impl Blocks {
 
     /// The errors of each size in resamples of the blocks; `unit` is that of the model's y.
     ///
-    /// Multiplied by the root of count / (count - 1), which a resample of few lacks. Cost: `resamples` n (blocks + sizes).
+    /// Multiplied by the root of count / (count - 1), because a resample of few blocks varies too little. Cost:
+    /// `resamples` n (blocks + sizes).
     pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, unit: f64, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
         let (mut times, mut moved) = (vec![0.0; self.count], vec![0.0; self.moves.len()]);
@@ -100,7 +103,7 @@ impl Blocks {
             }
             for ((moved, own), factor) in moved.iter_mut().zip(&self.moves).zip(&model.problem.factor) {
                 let (psi, count) = own.iter().zip(&times).fold((0.0, 0.0), |(a, b), (m, t)| (a + m.0 * t, b + m.1 * t));
-                // An x that none of the drawn blocks holds stays where it is.
+                // An x that is in none of the drawn blocks stays unchanged.
                 *moved = if count > 0.0 { psi / count * factor * stretch } else { 0.0 };
             }
             for (errors, size) in errors.iter_mut().zip(sizes) {

@@ -18,7 +18,7 @@ pub(crate) struct Design<'a, 'b> {
 }
 
 impl<'a, 'b> Design<'a, 'b> {
-    /// The least-squares fit of level, slope and `terms`; `None` where one of them is made up by the others.
+    /// The least-squares fit of level, slope and `terms`; `None` if one of them is a combination of the others.
     pub fn new(problem: &'a Problem<'b>, terms: Vec<usize>) -> Option<Self> {
         let candidates = problem.candidates;
         let mut basis = Basis::default();
@@ -47,7 +47,7 @@ impl<'a, 'b> Design<'a, 'b> {
         Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost }
     }
 
-    /// The design with `term` too; `None` where the others make it up.
+    /// The design with `term` too; `None` if it is a combination of the others.
     pub fn with(&self, term: usize) -> Option<Self> {
         let candidates = self.problem.candidates;
         let mut basis = self.basis.clone();
@@ -59,7 +59,7 @@ impl<'a, 'b> Design<'a, 'b> {
         Some(Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
     }
 
-    /// The unit vector that only the term at `place` spans, and what the data have along it.
+    /// The unit vector that only the term at `place` spans, and the data's part along it.
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64) {
         let mut v = self.basis.combine(&self.basis.row(place + FREE), self.residual.len());
         let norm = dot(&v, &v).sqrt();

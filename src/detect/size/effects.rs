@@ -1,9 +1,9 @@
 //! Slight bends at jumps, and unequal steps of a staircase, as random effects.
 //!
-//! They stand in every design as effects u with a prior `u ~ N(0, tau^2)` whose width tau is learned from the series: the
-//! whitened design is `y = X b + Z u + e, var e = phi`, with a hinge in Z for each jump (another slope from there on) and a step
-//! for each step. With D the diagonal of tau^2 / phi, `Z~` the part of Z outside X, `C = (D^-1 + Z~'Z~)^-1` and r the residual
-//! of the design,
+//! They are in every design as effects u with a prior `u ~ N(0, tau^2)` whose width tau is learned from the series: the
+//! whitened design is `y = X b + Z u + e, var e = phi`, with a hinge in Z for each jump (another slope from there on)
+//! and a step for each step. With D the diagonal of tau^2 / phi, `Z~` the part of Z outside X, `C = (D^-1 + Z~'Z~)^-1`
+//! and r the residual of the design,
 //!
 //! ```text
 //! u = C Z~'r,    size = w'b + v'u,    var size = phi (|x_w|^2 + c'C c),    c = v - Z'x_w
@@ -22,7 +22,7 @@ use crate::stats::{quantile::median, regression::Triangle};
 
 /// Widths of the changes of slope, in units of the curve's own slope.
 const BENDS: [f64; 5] = [0.0, 0.05, 0.15, 0.5, 1.5];
-/// Widths of the departures of steps, in units of the staircase's height.
+/// Widths of the deviations of steps, in units of the staircase's height.
 const STEP_WIDTHS: [f64; 5] = [0.0, 0.03, 0.1, 0.25, 0.6];
 
 /// Widths of the changes of slope at knots along the whole curve, in the same units.
@@ -30,12 +30,12 @@ const CURVES: [f64; 3] = [0.0, 0.05, 0.2];
 /// Knots at which the whole curve may bend slightly.
 const KNOTS: usize = 7;
 
-/// What an effect is.
+/// The kind of an effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Another slope from a jump on.
     Bend,
-    /// A step's departure from the height of its staircase, which is given.
+    /// A step's deviation from the height of its staircase, which is given.
     StaircaseStep(f64),
     /// A slight bend anywhere.
     Curve,
@@ -43,12 +43,12 @@ enum Kind {
 
 /// A random effect.
 struct Effect {
-    /// Whitened.
+    /// The whitened column.
     column: Vec<f64>,
     kind: Kind,
 }
 
-/// The random effects that stand in every design.
+/// The random effects that are in every design.
 pub(crate) struct Offered {
     effects: Vec<Effect>,
     /// For each jump, the effect that is part of its size.
@@ -70,7 +70,7 @@ impl Offered {
             };
             offered.own.push(added);
         }
-        // A staircase shows each bend many times over: there the search does not miss any that would matter.
+        // A staircase shows each bend many times, so the search does not miss any that would matter.
         let knots = if found.iter().any(|b| b.in_staircase) { 0 } else { KNOTS };
         for knot in (1..=knots).map(|i| i * problem.candidates.n / (KNOTS + 1)) {
             offered.add(problem, Term::Hinge(knot), Kind::Curve);
@@ -78,7 +78,7 @@ impl Offered {
         offered
     }
 
-    /// The place of `term` among the effects; `None` where no such term may stand.
+    /// The place of `term` among the effects; `None` if the term is not allowed.
     fn add(&mut self, problem: &Problem, term: Term, kind: Kind) -> Option<usize> {
         let j = problem.candidates.index(term);
         if !problem.candidates.allowed(j) {
@@ -89,23 +89,23 @@ impl Offered {
     }
 }
 
-/// The random effects beside one design.
+/// The random effects in addition to one design.
 pub(crate) struct Effects<'o> {
     offered: &'o Offered,
-    /// What of the columns is outside the design.
+    /// The parts of the columns outside the design.
     outside: Vec<Vec<f64>>,
     products: Products,
 }
 
-/// Products of what is outside the design: all that the price of its effects follows from.
+/// Products of the parts outside the design: the price of its effects follows from them.
 pub(crate) struct Products {
-    /// With each other; nothing is left of an effect that the design has itself.
+    /// Products with each other; zero for an effect that the design already has.
     inner: Vec<Vec<f64>>,
-    /// With the residual.
+    /// Products with the residual.
     with_residual: Vec<f64>,
 }
 
-/// The effects beside a design with one column more or less.
+/// The effects in addition to a design with one column more or fewer.
 pub(crate) struct Priced {
     /// The parts of all effects along the unit vector that was added or removed.
     parts: Vec<f64>,
@@ -119,13 +119,13 @@ pub(crate) struct Fit {
     pub dispersion: f64,
     /// The effects whose width is not zero, with their widths.
     width: Vec<(usize, f64)>,
-    /// Of 1 + D^1/2 Z~'Z~ D^1/2 over those effects.
+    /// The triangle of 1 + D^1/2 Z~'Z~ D^1/2 over those effects.
     triangle: Triangle,
 }
 
 impl Products {
-    /// The products after a unit vector came into the basis (`sign` -1) or left it (`sign` 1): `parts` are its products with the
-    /// columns, or with what of them was outside, `along` that with the data.
+    /// The products after a unit vector was added to the basis (`sign` -1) or removed from it (`sign` 1). `parts` has
+    /// its products with the columns, or with their parts outside; `along` is its product with the data.
     fn moved(&self, parts: &[f64], along: f64, sign: f64) -> Self {
         let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + sign * a * b).collect();
         Self {
@@ -139,7 +139,8 @@ impl Products {
         }
     }
 
-    /// A lower bound on the length of all fits of a design with `rss` and `cost`: that of effects of any width, at no cost.
+    /// A lower bound on the length of all fits of a design with `rss` and `cost`: the length with effects of any width,
+    /// at no cost.
     pub fn shortest(&self, offered: &Offered, problem: &Problem, rss: f64, cost: f64) -> f64 {
         let present: Vec<usize> = (0..self.with_residual.len()).filter(|&e| self.is_present(offered, e)).collect();
         let mut inner_products: Vec<f64> = present.iter().map(|&e| self.with_residual[e]).collect();
@@ -167,29 +168,30 @@ impl<'o> Effects<'o> {
         Self { offered, outside, products: Products { inner, with_residual } }
     }
 
-    /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
-    /// the data have `along` along it.
+    /// The parts of all effects along the unit vector `v`, which is removed from the basis, and the products for a
+    /// design without it; the data have `along` along it.
     pub fn priced_without(&self, v: &[f64], along: f64) -> Priced {
         let parts: Vec<f64> = self.offered.effects.iter().map(|effect| dot(&effect.column, v)).collect();
         let products = self.products.moved(&parts, along, 1.0);
         Priced { parts, products }
     }
 
-    /// The same for a unit vector `q` that comes into the basis, along which the residual has `along`.
+    /// The same for a unit vector `q` that is added to the basis; the residual has `along` along it.
     pub fn priced_with(&self, q: &[f64], along: f64) -> Priced {
         let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
         let products = self.products.moved(&parts, along, -1.0);
         Priced { parts, products }
     }
 
-    /// The effects beside the design that was priced: `sign` is 1 where the unit vector `v` left the basis, -1 where it came.
+    /// The effects in addition to the priced design: `sign` is 1 if the unit vector `v` was removed from the basis, -1
+    /// if it was added.
     pub fn beside(&self, priced: Priced, v: &[f64], sign: f64) -> Self {
         let outside = self.outside.iter().zip(&priced.parts);
         let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
         Self { offered: self.offered, outside: outside.map(moved).collect(), products: priced.products }
     }
 
-    /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.
+    /// For each effect, the unit of its width divided by the root of the dispersion; zero if the design already has it.
     fn scales(&self, design: &Design) -> Vec<f64> {
         let slope = typical_slope(design);
         let scale = |(e, effect): (usize, &Effect)| match effect.kind {
@@ -221,7 +223,7 @@ impl<'o> Effects<'o> {
         fits
     }
 
-    /// The fit with widths `scales` times those of bends, steps and the whole curve; `None` where they are too wide to be
+    /// The fit with widths `scales` times those of bends, steps and the whole curve; `None` if they are too wide to be
     /// determined.
     fn fit(&self, design: &Design, scales: &[f64], [bend, step, curve]: [f64; 3]) -> Option<Fit> {
         let Products { inner, with_residual } = &self.products;
@@ -233,7 +235,7 @@ impl<'o> Effects<'o> {
         let widths =
             self.offered.effects.iter().zip(scales).map(|(effect, scale)| scale * relative(&effect.kind)).enumerate();
         let width: Vec<(usize, f64)> = widths.filter(|(_, width)| *width > 0.0).collect();
-        // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero: nothing of such an effect is in it.
+        // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also if a width is zero: such an effect contributes nothing.
         let entry = |i: usize, j: usize| {
             let ((e, a), (f, b)) = (width[i], width[j]);
             a * inner[e][f] * b + f64::from(i == j)
@@ -250,18 +252,18 @@ impl<'o> Effects<'o> {
         })
     }
 
-    /// What the effects have to do with the size of the `i`-th jump, whose fixed part has the influence `fixed`: c.
+    /// The part c of the effects in the size of the `i`-th jump, whose fixed part has the influence `fixed`.
     pub fn part(&self, fixed: &[f64], i: usize) -> Vec<f64> {
         let own = |e: usize| f64::from(self.offered.own[i] == Some(e));
         self.offered.effects.iter().enumerate().map(|(e, effect)| own(e) - dot(&effect.column, fixed)).collect()
     }
 
-    /// What the effects add to a size with part `c`, and to its variance at dispersion one.
+    /// The effects' contribution to a size with part `c`, and to its variance at dispersion one.
     pub fn contribution(&self, moved: &[f64], c: &[f64]) -> (f64, f64) {
         (dot(moved, &self.products.with_residual), dot(moved, c))
     }
 
-    /// Adds to `influence` what the effects do with the data, weighted by `moved`.
+    /// Adds to `influence` the effects' influence on the data, weighted by `moved`.
     pub fn influence(&self, moved: &[f64], influence: &mut [f64]) {
         for (outside, moved) in self.outside.iter().zip(moved) {
             for (influence, o) in influence.iter_mut().zip(outside) {
@@ -304,7 +306,7 @@ mod tests {
     use crate::detect::model::candidates::CandidateTerms;
     use crate::random::Rng;
 
-    /// Generalised least squares with the covariance 1 + Z D Z' written out: the slow, obvious way. Returns the step's
+    /// Generalised least squares with the full covariance matrix 1 + Z D Z': the slow, obvious way. Returns the step's
     /// coefficient and its variance.
     fn directly(columns: &[Vec<f64>], y: &[f64], effects: &[(Vec<f64>, f64)], place: usize) -> (f64, f64) {
         let covariance = |i: usize, j: usize| {

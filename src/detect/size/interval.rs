@@ -2,9 +2,9 @@
 //!
 //! A size is a weighted sum of the reduced values, so one resample costs one sum. Where the run has blocks, whole blocks are
 //! drawn ([`super::blocks`]); else the residuals of the fit, each divided by the root of one minus its leverage (Davison &
-//! Hinkley 1997, 6.3), which hold the noise of the repetitions and the roughness of the curve alike. The spread is widened to
-//! that of Student's t, and never below what the averaged designs say ([`super::sizes`]): their doubt about bends and
-//! curvature is in no resample of the noise.
+//! Hinkley 1997, 6.3), which include both the noise of the repetitions and the roughness of the curve. The spread is
+//! widened to that of Student's t, and is never below the error of the averaged designs ([`super::sizes`]): resamples
+//! of the noise do not include the doubt about bends and curvature.
 
 use super::blocks::Blocks;
 use super::sizes::Size;
@@ -14,10 +14,10 @@ use crate::detect::model::simd::dot;
 use crate::random::Rng;
 use crate::stats::{bootstrap, distribution};
 
-/// Resamples that are drawn before the sizes are looked at.
+/// The number of resamples that are drawn before the sizes are computed.
 const AT_A_TIME: usize = 8;
 
-/// The run's blocks, and the unit of the model's y in which their errors are wanted.
+/// The run's blocks, and the unit of the model's y for their errors.
 #[derive(Clone, Copy)]
 pub(crate) struct BlocksInUnit<'a> {
     pub blocks: &'a Blocks,
@@ -55,19 +55,21 @@ pub(crate) fn intervals(
             _ => size.error / spread * t,
         } / normal;
         let (low, high) = bootstrap::percentiles(&mut errors, confidence);
-        // Basic interval: what the estimate is above its own expectation is taken off.
+        // Basic interval: the excess of the estimate over its expectation is subtracted.
         (size.value - widen * high, size.value - widen * low)
     };
     sizes.iter().zip(errors).map(interval).collect()
 }
 
-/// Degrees of freedom of a `spread` of which a part is known from the fit and the rest from a few blocks (Satterthwaite 1946).
+/// Degrees of freedom of a `spread`, part of which is known from the fit and the rest from a few blocks (Satterthwaite
+/// 1946).
 fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
     let (known, whole) = (size.error.powi(2), spread.powi(2));
     whole.powi(2) / (known.powi(2) / model.freedom() + (whole - known).powi(2) / blocks.freedom())
 }
 
-/// The errors of each size in resamples of the residuals: some at a time, so that an influence is read once for all of them.
+/// The errors of each size in resamples of the residuals: some at a time, so that each influence is read only once for
+/// them.
 fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
     let pool = pool(model);
     let n = pool.len();
@@ -83,7 +85,7 @@ fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng
     errors
 }
 
-/// Residuals to draw from, each rid of its leverage: mean zero, mean square one.
+/// Residuals to draw from, each corrected for its leverage: mean zero, mean square one.
 fn pool(model: &Model) -> Vec<f64> {
     let mut pool: Vec<f64> =
         model.residual.iter().zip(model.leverage()).map(|(r, h)| r / (1.0 - h).max(0.05).sqrt()).collect();

@@ -1,10 +1,10 @@
 //! Sizes of jumps, averaged over descriptions of nearly the same length.
 //!
-//! A search names one place for each bend and drops what the data do not demand; both move the sizes of the jumps beside.
-//! So the size is averaged over designs: the model as found, and the same without some of its bends, curves and doubtful
-//! steps, each with slight bends at the jumps as random effects ([`super::effects`]), which take the place of what was left
-//! out where they can. A design of description length L has the weight `exp(-L / 2)`; the error takes in the disagreement
-//! (Buckland, Burnham & Augustin 1997; Burnham & Anderson 2002, 4.3).
+//! A search names one place for each bend and drops terms that the data do not require; both affect the sizes of nearby
+//! jumps. So the size is averaged over designs: the model as found, and the model without some of its bends, curves and
+//! doubtful steps. Each has slight bends at the jumps as random effects ([`super::effects`]), which replace what was
+//! left out where they can. A design of description length L has the weight `exp(-L / 2)`; the error includes the
+//! disagreement (Buckland, Burnham & Augustin 1997; Burnham & Anderson 2002, 4.3).
 
 use super::design::Design;
 use super::effects::{Effects, Fit, Offered};
@@ -13,18 +13,18 @@ use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
 
-/// Terms that may be left out at once.
+/// The most terms that may be left out at once.
 const DEPTH: usize = 3;
-/// Shapes before and after one in its class that may take its place.
+/// The number of shapes before and after a shape in its class that may replace it.
 const RIVALS: usize = 16;
-/// A design or width of a description so much longer than the shortest is left out (weight e^-5).
+/// Designs and widths whose description is longer than the shortest by this much are left out (weight e^-5).
 const NEGLIGIBLE: f64 = 10.0;
 
 /// The size of one jump, averaged over designs and widths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Size {
     pub value: f64,
-    /// Standard error, doubt about the design included.
+    /// Standard error, including doubt about the design.
     pub error: f64,
     /// What each whitened value contributes to `value`.
     pub influence: Vec<f64>,
@@ -47,8 +47,9 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
         self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
     }
 
-    /// The fitted designs with one doubtful term less, and with `reshaped` those with another shape of the same class in place of
-    /// one; each shorter than this by less than [`NEGLIGIBLE`]. Most are priced without being built.
+    /// The fitted designs with one doubtful term fewer and, with `reshaped`, those in which another shape of the same
+    /// class replaces one. None is longer than this design by [`NEGLIGIBLE`] or more. Most are priced without being
+    /// built.
     fn rivals(&self, offered: &'o Offered, found: &[Boundary], reshaped: bool) -> Vec<Self> {
         let limit = self.length() + NEGLIGIBLE;
         let design = &self.design;
@@ -69,7 +70,7 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
         rivals
     }
 
-    /// The fitted designs with another shape in place of that at `place`, as far as they may be shorter than `limit`.
+    /// The fitted designs in which another shape replaces the one at `place`, if they may be shorter than `limit`.
     fn reshaped(&self, place: usize, offered: &'o Offered, limit: f64) -> Vec<Self> {
         let (problem, j) = (self.design.problem, self.design.terms[place]);
         let candidates = problem.candidates;
@@ -84,7 +85,7 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
             let along = dot(&q, &rest.residual);
             let (rss, cost) = (rest.rss - along * along, rest.cost + candidates.cost(other));
             let priced = effects.priced_with(&q, along);
-            // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
+            // If a shape is a combination of the others, the norm and all of q are zero up to rounding.
             let pays = norm > 0.0 && priced.products.shortest(offered, problem, rss, cost) < limit;
             Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
         };
@@ -137,8 +138,8 @@ impl Sum {
 }
 
 impl FittedDesign<'_, '_, '_> {
-    /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
-    /// `inflation` the factor on variances for neighbours that are correlated.
+    /// Adds this design's size of the `i`-th jump; `best` is the shortest description of all designs, and `inflation`
+    /// the factor on variances for correlated neighbours.
     fn add(&self, sum: &mut Sum, i: usize, found: &Boundary, best: f64, inflation: f64) {
         let design = &self.design;
         let (_, _, weights) = boundary::departure(design.problem.candidates, &design.terms, found.k);
@@ -162,7 +163,8 @@ impl FittedDesign<'_, '_, '_> {
     }
 }
 
-/// The design of the model, its bare staircase, and what comes of leaving out doubtful terms one by one, best first.
+/// The design of the model, its bare staircase, and the designs that result from leaving out doubtful terms one by one,
+/// best first.
 fn fitted_designs<'a, 'b, 'o>(
     model: &Model<'a, 'b>,
     found: &[Boundary],
@@ -185,7 +187,7 @@ fn fitted_designs<'a, 'b, 'o>(
     all
 }
 
-/// The terms of a model with a staircase, less all that may stand for the departures of single steps.
+/// The terms of a model with a staircase, without all terms that may represent the deviations of single steps.
 fn bare(model: &Model) -> Option<Vec<usize>> {
     let term = |j: &usize| model.problem.candidates.term(*j);
     let staircase = model.terms.iter().find(|j| matches!(term(j), Term::Staircase(_)))?;

@@ -1,4 +1,4 @@
-//! Series without a jump, and what looks like one.
+//! Series without a jump, and patterns that look like one.
 
 use super::{Simulation, found, jumping, line};
 use crate::detect::Rejection;
@@ -6,7 +6,7 @@ use crate::random::Rng;
 
 #[test]
 fn straight_lines_seldom_raise_an_alarm() {
-    // The promise is 1 % per series; 3 % of 300 leaves room for chance (binomial, p < 0.004).
+    // The promise is 1 % per series; 3 % of 300 allows for chance (binomial, p < 0.004).
     let alarms = (0..300)
         .filter(|&seed| {
             let noise = [0.002, 0.01, 0.03][seed as usize % 3];
@@ -33,7 +33,7 @@ fn p_values_of_jump_free_series_are_conservative() {
     let p: Vec<f64> = (0..400).map(smallest).collect();
     for level in [0.01, 0.05, 0.2, 0.5] {
         let below = p.iter().filter(|p| **p <= level).count() as f64;
-        // Two and a half standard deviations of the binomial are left to chance.
+        // Two and a half standard deviations of the binomial are allowed for chance.
         let chance = 2.5 * (400.0 * level * (1.0 - level)).sqrt();
         assert!(below <= 400.0 * level + chance, "{below} of 400 at {level}");
     }

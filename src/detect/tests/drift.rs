@@ -44,7 +44,7 @@ fn a_jump_is_found_under_drift() {
     assert_eq!(afters(&found(&observations)), [32.0]);
 }
 
-/// A busy machine: other programs slow half of the visits, by up to 60 %, all steps of a visit alike.
+/// A busy machine: other programs slow half of the visits by up to 60 %, with all steps of a visit affected equally.
 fn on_a_busy_machine(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
     let mut rng = Rng::new(seed);
     let mut observations = Vec::new();
@@ -75,8 +75,8 @@ fn jumps_are_found_on_a_busy_machine_and_none_where_there_is_none() {
     assert!(alarms <= 1, "{alarms} of 40");
 }
 
-/// Four quiet blocks; then another program takes a core: each step waits 20 ms for it, which is more of a short step than of a long one, while some
-/// batch sizes are visited again and again; then two quiet blocks.
+/// Four quiet blocks. Then another program occupies a core: each step waits 20 ms for it, which is a larger share of a
+/// short step than of a long one, while some batch sizes are visited again and again. Then two quiet blocks.
 fn with_a_core_taken(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
     let mut rng = Rng::new(seed);
     let mut observations = Vec::new();
@@ -138,7 +138,7 @@ fn blocks_stand_in_for_order() {
 
 #[test]
 fn work_shows_in_cycles_and_a_slow_clock_does_not() {
-    // After 20 the clock drops by 10 %: time jumps and cycles do not. After 45 there is more to do at the same clock.
+    // After 20 the clock drops by 10 %: time jumps and cycles do not. After 45 there is more work at the same clock.
     let mut observations = Simulation::new(31)
         .noise(0.004)
         .of(|x| (line(x) + if x > 45.0 { 0.005 } else { 0.0 }) / if x > 20.0 { 0.9 } else { 1.0 });

@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing panics.
+//! No input causes a panic.
 
 use super::{Simulation, found, line};
 use crate::detect::{Note, Observation, Settings, detect};

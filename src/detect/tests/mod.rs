@@ -1,4 +1,4 @@
-//! The detector as a whole, on simulated series with a known truth.
+//! Tests of the whole detector, on simulated series with a known truth.
 
 mod alarms;
 mod drift;

@@ -24,7 +24,7 @@ fn jump_free(seed: u64) -> Vec<Observation> {
         0 => rng.normal(),
         // Student's t with three degrees of freedom
         1 => rng.normal() / ((0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0).sqrt(),
-        // skewed, as waiting is
+        // skewed, like waiting times
         _ => -(1.0 - rng.uniform()).ln() - 1.0,
     };
     let xs = (1..=70).flat_map(|x| vec![f64::from(x); reps]);
@@ -39,11 +39,11 @@ fn p_values_of_jump_free_series_are_uniform() {
     let count = COUNT as f64;
     let distance = |(i, p): (usize, &f64)| (p - i as f64 / count).abs().max((p - (i + 1) as f64 / count).abs());
     let farthest = found.iter().enumerate().map(distance).fold(0.0, f64::max);
-    // Kolmogorov's distribution: 1.63 / sqrt(n) is passed by chance in 1 % of samples.
+    // Kolmogorov's distribution: 1.63 / sqrt(n) is exceeded by chance in 1 % of samples.
     assert!(farthest < 1.63 / count.sqrt(), "{farthest}");
     for level in [0.01, 0.05, 0.1, 0.2, 0.5] {
         let below = found.iter().filter(|p| **p <= level).count() as f64;
-        // Two and a half standard deviations of the binomial are left to chance.
+        // Two and a half standard deviations of the binomial are allowed for chance.
         let chance = 2.5 * (count * level * (1.0 - level)).sqrt();
         assert!((below - count * level).abs() <= chance, "{below} of {count} at {level}");
     }
@@ -54,7 +54,7 @@ fn a_jump_makes_the_series_unlikely_to_be_free_of_one() {
     let observations = Simulation::new(4).of(jumping(0.05, &[30.0]));
     let findings = detect(&observations, &Settings::default());
     assert_eq!(findings.p_value, findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min));
-    // One too small to be reported still counts as evidence.
+    // A jump that is too small to be reported still counts as evidence.
     let small = (0..20).filter(|&seed| p_value(&Simulation::new(seed).of(jumping(0.015, &[30.0])), 1) < 0.05).count();
     assert!(small >= 12, "{small} of 20");
 }
@@ -64,6 +64,6 @@ fn a_series_that_was_not_drawn_for_has_no_p_value() {
     let settings = Settings { resamples: 0, ..Settings::default() };
     assert_eq!(detect(&Simulation::new(1).of(line), &settings).p_value, None);
     assert_eq!(detect(&Simulation::new(1).of(line)[..12], &Settings::default()).p_value, None);
-    // No noise, nothing to wonder about.
+    // Without noise there is no evidence of a jump.
     assert_eq!(detect(&Simulation::new(0).noise(0.0).of(line), &Settings::default()).p_value, Some(1.0));
 }

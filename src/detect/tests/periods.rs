@@ -25,7 +25,8 @@ fn unequal_jumps_at_multiples_have_a_period_too() {
     assert_eq!(findings.period.map(|p| p.value), Some(16.0));
 }
 
-/// As dense layers on a CPU: steps of one height at 16, 48 and 64, half of it at 32, before which one batch size is fast.
+/// Like dense layers on a CPU: steps of the same height at 16, 48 and 64, and half of it at 32, before which one batch
+/// size is fast.
 #[test]
 fn a_staircase_with_a_lower_step_beside_a_fast_point_is_found() {
     for seed in 60..70 {
@@ -38,7 +39,8 @@ fn a_staircase_with_a_lower_step_beside_a_fast_point_is_found() {
     }
 }
 
-/// The same with all of these batch sizes a little fast: not a curve that rises before them and falls back there.
+/// The same curve with all of these batch sizes a little fast: it must not be described as rising before them and
+/// falling back there.
 #[test]
 fn steps_after_fast_points_are_not_before_them() {
     for seed in 80..90 {
@@ -105,8 +107,9 @@ fn a_staircase_does_not_grow_a_missing_member() {
     assert!(seen >= 170, "{seen} of 180");
 }
 
-/// The heights of a measured run: three dense layers whose products take vectors of 16 examples and tiles of 6. The six's small steps are near the noise
-/// of a point, and without the staircase as one term disturbed points stood for them, and swallowed the step after 16.
+/// The heights of a measured run: three dense layers whose products take vectors of 16 examples and tiles of 6. The
+/// small steps of period 6 are near the noise of a point. Without the staircase as one term, disturbed points replaced
+/// them and absorbed the step after 16.
 #[test]
 fn a_weak_staircase_does_not_hide_the_steps_of_a_stronger_one() {
     let heights = [22e-6, 110e-6, 130e-6, 210e-6];
@@ -124,6 +127,6 @@ fn a_weak_staircase_does_not_hide_the_steps_of_a_stronger_one() {
     }
     assert_eq!((strong, others), (160, 0));
     assert!(weak >= 270, "{weak} of 440");
-    // The period that is named is that of the larger steps, which are known for it.
+    // The reported period is that of the larger steps.
     assert_eq!(named, 40);
 }

@@ -1,4 +1,4 @@
-//! A jump of the size that is said to be detectable is detected, and a smaller one is not.
+//! A jump of the size that is reported as detectable is detected, and a smaller one is not.
 
 use super::{Simulation, afters, found, jumping, line};
 use crate::detect::{Settings, detect};
@@ -9,9 +9,10 @@ const RUNS: u64 = 100;
 #[test]
 fn jumps_of_the_detectable_size_are_found_in_nine_of_ten_series() {
     let settings = Settings { resamples: 0, ..Settings::default() };
-    // The dispersion is known where repetitions show all of the noise. It is estimated without repetitions, and where the curve is
-    // rougher than its repetitions: there each batch size has a deviation of its own, 1 % as the noise of one repetition. The
-    // places are the ends and the middle of the range that the size holds for: a third of 70 points on each side.
+    // The dispersion is known if repetitions show all of the noise. It is estimated without repetitions, and if the
+    // curve is rougher than its repetitions: there each batch size has its own deviation of 1 %, as large as the noise
+    // of one repetition. The places are the ends and the middle of the range for which the size holds: a third of 70
+    // points on each side.
     let cases = [1, 3, 6, 12, 24].map(|reps| (reps, 0.0)).into_iter().chain([3, 6, 12, 24].map(|reps| (reps, 0.01)));
     for (reps, roughness) in cases {
         let mut found = [[0; 2]; 3];
@@ -41,7 +42,7 @@ fn jumps_of_the_detectable_size_are_found_in_nine_of_ten_series() {
 #[test]
 fn a_series_that_was_not_searched_has_no_detectable_size() {
     assert_eq!(detect(&Simulation::new(1).of(line)[..12], &Settings::default()).detectable, None);
-    // Without noise the smallest jump that is reported is what counts.
+    // Without noise only the smallest reported jump counts.
     let size = detect(&Simulation::new(0).noise(0.0).of(line), &Settings::default()).detectable.expect("a size");
     assert!((0.003..0.0035).contains(&size), "{size}");
 }

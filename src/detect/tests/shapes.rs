@@ -1,4 +1,4 @@
-//! Shapes that curves have in the world: changes close together, disturbances, ramps, steep starts, rounded times, sawteeth, zigzags.
+//! Shapes of real curves: changes close together, disturbances, ramps, steep starts, rounded times, sawteeth, zigzags.
 
 use super::{Simulation, afters, found, jumping, line};
 use crate::detect::{Findings, Rejection};
@@ -174,7 +174,8 @@ fn a_spiky_head_makes_no_jumps() {
     assert!(alarms <= 3, "{alarms} of 60");
 }
 
-/// The sign of every reported jump is that of the change from one point to the next, less the change that the slope brings.
+/// The sign of every reported jump is that of the change from one point to the next, minus the change that the slope
+/// causes.
 #[test]
 fn no_jump_has_another_sign_than_its_points_show() {
     let (mut jumps, mut wrong) = (0, Vec::new());

@@ -48,7 +48,7 @@ fn intervals_cover_the_size_of_a_jump_that_brings_another_slope() {
             covered += usize::from(jump.low <= size && size <= jump.high);
         }
     }
-    // 95 % of 150, give or take two and a half standard deviations of the binomial
+    // 95 % of 150, within two and a half standard deviations of the binomial
     assert!(all > 140 && (0.905..=0.995).contains(&(covered as f64 / all as f64)), "{covered} of {all}");
 }
 

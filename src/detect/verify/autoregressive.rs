@@ -1,19 +1,19 @@
 //! The autoregressive alternative to weak steps.
 //!
 //! Where neighbouring points share their errors (a disturbed machine, a curve rough on a scale of several points), a straight
-//! line with independent noise is the wrong null, and runs of high and low points pass for steps. The alternative has no weak
-//! term at all, but a first-order process u under the noise,
-//! `r_i = u_i + e_i, u_i = rho u_(i-1) + w_i, var e = 1, var w = q` (in units of the dispersion). Its likelihood is exact by
-//! the Kalman filter (Harvey 1989, 3.4) and maximised over a grid; rho and q cost ln n each.
+//! line with independent noise is the wrong null hypothesis, and runs of high and low points look like steps. The
+//! alternative has no weak term at all, but a first-order process u in addition to the noise, `r_i = u_i + e_i, u_i =
+//! rho u_(i-1) + w_i, var e = 1, var w = q` (in units of the dispersion). Its likelihood is exact by the Kalman filter
+//! (Harvey 1989, 3.4) and maximised over a grid; rho and q cost ln n each.
 
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 
 /// Steps of fewer standard errors than this are weak.
 pub(crate) const WEAK: f64 = 12.0;
-/// Steps of more standard errors than this are never explained by it.
+/// The alternative never explains steps of more standard errors than this.
 const STRONG: f64 = 20.0;
-/// Persistence and strength of the process, the latter as a share of the noise variance.
+/// Persistence and strength of the process, the strength as a share of the noise variance.
 const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
 const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
@@ -23,8 +23,9 @@ const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 /// errors, at 20 1 %, and from 25 on true jumps are lost.
 const MARGIN: f64 = 20.0;
 
-/// The step, as a multiple of `unit`, from which on a model with the step is preferred to the alternative, for noise without
-/// correlation at its expected likelihood; `unit` is the whitened step, less what the terms of `model` explain of it.
+/// The step, as a multiple of `unit`, from which a model with the step is preferred to the alternative, for
+/// uncorrelated noise at its expected likelihood; `unit` is the whitened step without the part that the terms of
+/// `model` explain.
 ///
 /// The residual sum of squares of the filter is quadratic in the step, so each pair of rho and q gives a bound in closed form.
 pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
@@ -44,7 +45,8 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
             noise_state = rho * rho * ((1.0 - gain) * (1.0 - gain) * noise_state + gain * gain);
             variance = rho * rho * variance * (1.0 - gain) + q;
         }
-        // The sum of squares at which n ln phi + squares / phi + logs reaches what is needed, phi = max(floor, squares / n).
+        // The sum of squares at which n ln phi + squares / phi + logs reaches the needed value, phi = max(floor,
+        // squares / n).
         let free = n * ((needed - logs) / n - 1.0).exp();
         let squares = if free >= n * floor { free } else { floor * (needed - logs - n * floor.ln()) };
         ((squares - model.rss / n * noise).max(0.0) / step).sqrt()
@@ -52,10 +54,12 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
     RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| bound(rho, q))).fold(0.0, f64::max)
 }
 
-/// The size in standard errors below which steps are explained by the autoregressive alternative as well; 0 where it explains none.
+/// The size in standard errors below which the autoregressive alternative explains steps as well; 0 if it explains
+/// none.
 ///
-/// It takes the place of all weak terms and must be about as short as they are; or of all bends, disturbances and steps but the strongest,
-/// and must be shorter: many bends that follow a wandering curve closely make its steps look sharp.
+/// It replaces all weak terms, and must then be about as short as they are; or it replaces all bends, disturbances and
+/// steps except the strongest, and must then be shorter: many bends that closely follow a wandering curve make its
+/// steps look sharp.
 pub(crate) fn explained_below(model: &Model) -> f64 {
     let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
@@ -89,7 +93,7 @@ fn best_of_grid(residual: &[f64], floor: f64) -> f64 {
 
 /// -2 log likelihood at `rho` and `q`, dispersion at its most likely value not below `floor`.
 fn filtered(residual: &[f64], rho: f64, q: f64, floor: f64) -> f64 {
-    // A process of unit root has no stationary variance; the residuals' own scale bounds it.
+    // A process with a unit root has no stationary variance; the residuals' own scale bounds it.
     let mut variance = q / (1.0 - rho * rho).max(0.02);
     let (mut state, mut logs, mut squares) = (0.0, 0.0, 0.0);
     for r in residual {

@@ -1,4 +1,4 @@
-//! Why a step of the model is not a jump, if it is not: every condition that a jump has to meet.
+//! Every condition that a jump must meet: why a step of the model is not a jump, if it is not one.
 
 use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
@@ -7,31 +7,32 @@ use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::neighbourhood;
 use crate::detect::search::staircase;
 
-/// Share of a jump that the points right beside it have to show, within so many of their standard errors.
+/// The share of a jump that the points next to it must show, within [`DOUBT`] of their standard errors.
 const SHOWN: f64 = 1.0 / 3.0;
 const DOUBT: f64 = 2.5;
-/// Points on each side among which changes that are no jumps, at least of this share of its size and more often than at one in so many of
-/// the points, make a step one of them.
+/// The number of points on each side that are searched for other changes. If changes that are not jumps, of at least
+/// the share [`AS_LARGE`] of the step's size, occur at more than one in [`SELDOM`] of these points, the step counts as
+/// one of them.
 const AROUND: usize = 10;
 const SELDOM: usize = 9;
 const AS_LARGE: f64 = 0.3;
 /// Units of rounded times that a jump must reach.
 const LEAST_UNITS: f64 = 2.0;
-/// Share of the largest of some steps that may be left of all together where the points between were disturbed.
+/// The share of the largest of some steps that may remain of all together, if the points between were disturbed.
 const LEFT_OVER: f64 = 1.0 / 3.0;
 
-/// A fitted model, and what its steps are examined by.
+/// A fitted model, and the data by which its steps are examined.
 pub(crate) struct Examination<'a, 'b, 'c> {
     pub model: &'a Model<'b, 'c>,
     /// The absolute value of the curve at each x, above zero.
     pub level: Vec<f64>,
-    /// The values less alternation, which makes all neighbours differ.
+    /// The values without alternation, which makes all neighbours differ.
     pub measured: Vec<f64>,
     /// The values of [`straightened`].
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
     pub smallest: f64,
-    /// The unit that values are rounded to, in that of the model's y; 0 where none is seen.
+    /// The unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
     pub rounding: f64,
     /// The smallest size in standard errors that counts.
     pub limit: f64,
@@ -39,8 +40,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub explained_below: f64,
 }
 
-/// The values less alternation, staircases, smooth shapes and what settles after a step, so that straight lines fit them between events. What
-/// settles leaves its first value, which is part of the step.
+/// The values without alternation, staircases, smooth shapes and settling after a step, so that straight lines fit them
+/// between events. The first value of a settling term stays, since it is part of the step.
 pub(crate) fn straightened(model: &Model, y: &[f64]) -> Vec<f64> {
     let candidates = model.problem.candidates;
     let mut values = model.less(y, |term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
@@ -52,20 +53,20 @@ pub(crate) fn straightened(model: &Model, y: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The values less alternation.
+/// The values without alternation.
 pub(crate) fn without_alternation(model: &Model, y: &[f64]) -> Vec<f64> {
     let candidates = model.problem.candidates;
     model.less(y, |term| candidates.alternates(candidates.index(term)))
 }
 
-/// A change that is no jump.
+/// A change that is not a jump.
 struct Change {
     k: usize,
     size: f64,
 }
 
 impl Examination<'_, '_, '_> {
-    /// For each of all boundaries, why it is not a jump; `None` where it is one.
+    /// For each boundary, why it is not a jump; `None` if it is one.
     pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
         let own =
             |place: usize| returns(all, place).or_else(|| settles(all, place)).or_else(|| self.objection(&all[place]));
@@ -90,7 +91,7 @@ impl Examination<'_, '_, '_> {
             _ => None,
         };
         let off = self.model.terms.iter().zip(&coefficients[FREE..]).filter_map(term);
-        // What rounding makes has its size from the last digit, whatever the curve does.
+        // A step caused by rounding has its size from the last digit, whatever the curve does.
         let is_rough =
             |objection: &Option<Rejection>| objection.is_some_and(|why| !matches!(why, Rejection::Rounded { .. }));
         let steps = all.iter().zip(objections).filter(|(_, objection)| is_rough(objection));
@@ -119,12 +120,12 @@ impl Examination<'_, '_, '_> {
         })
     }
 
-    /// Why the two points of the jump, as they were measured, do not show it, if they do not.
+    /// Why the two measured points of the jump do not show it, if they do not.
     fn own_points_objection(&self, found: &Boundary) -> Option<Rejection> {
         let step = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
         let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
         let local = step.beyond_mean / step.error;
-        // At an end there is little else to go by.
+        // At an end there is little other evidence.
         let goes_the_other_way = before.min(after) < EDGE && local < 0.0;
         match goes_the_other_way || step.beyond_mean + DOUBT * step.error < found.size.abs() * SHOWN {
             true if found.in_staircase => Some(Rejection::OfThePeriodAlone { local }),
@@ -133,7 +134,7 @@ impl Examination<'_, '_, '_> {
         }
     }
 
-    /// The steps of a staircase were tested together and support each other; but each of them has to be there as well.
+    /// The steps of a staircase were tested together and support each other, but each of them must also be there.
     fn staircase_objection(&self, found: &Boundary) -> Option<Rejection> {
         if staircase::lacks(self.model, found) {
             return Some(Rejection::NoStepOfTheStaircase);
@@ -162,8 +163,8 @@ impl Examination<'_, '_, '_> {
         (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
-    /// The step at a place of a staircase from its own neighbours, in standard errors, negative where it goes the other way. `None` at an
-    /// end, where there are too few of them for a line.
+    /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
+    /// the other way. `None` at an end, where there are too few neighbours for a line.
     fn own_step(&self, found: &Boundary) -> Option<f64> {
         let (rest, error) = neighbourhood::local_size(self.model, &self.straightened, found.k)?;
         let height = staircase::height(self.model, found.k);
@@ -187,12 +188,12 @@ fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
     pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
 }
 
-/// Whether a boundary takes back a small part of a step at most four points before it: what a step brings settles more often than
-/// it is followed by another so soon.
+/// Whether a boundary takes back a small part of a step at most four points before it: settling after a step is more
+/// common than another step so soon.
 fn settles(all: &[Boundary], place: usize) -> Option<Rejection> {
     let (before, found) = (all.get(place.checked_sub(1)?)?, &all[place]);
     let points = found.k - before.k;
-    // Nearer than three points a block that partly returns looks the same.
+    // Within three points, a block that partly returns looks the same.
     let share = if points < EDGE { 0.5 * LEFT_OVER } else { LEFT_OVER };
     let small = before.size * found.size < 0.0 && found.size.abs() < share * before.size.abs();
     (small && points <= MOST_OFF && !found.in_staircase && !before.in_staircase)

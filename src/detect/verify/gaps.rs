@@ -1,22 +1,23 @@
-//! The gap at every boundary, beside a curve without steps: one projection and two suffix sums.
+//! The gap at every boundary, relative to a curve without steps: one projection and two suffix sums.
 //!
-//! The gap after k is the least-squares coefficient of a step there, with a change of slope right after it, beside the curve:
-//! how far two lines on one curve are apart (Worsley 1983). It is expressed in units of its own standard error, over the
-//! root of the residual sum of squares of the curve, so that the size of the noise cancels. With r the whitened residual, `f` the
-//! whitening factors, Q the basis of the curve and u the t at k + 1, the products of both columns with r are
-//! `a = sum f r` and `b = sum f r (t - u)` over all beyond k, and what the two columns have outside Q follows in the same way.
+//! The gap after k is the least-squares coefficient of a step there, with a change of slope right after it, in addition
+//! to the curve: the distance of two lines on one curve (Worsley 1983). It is expressed in units of its own standard
+//! error, divided by the root of the residual sum of squares of the curve, so that the size of the noise cancels. With
+//! r the whitened residual, `f` the whitening factors, Q the basis of the curve and u the t at k + 1, the products of
+//! both columns with r are `a = sum f r` and `b = sum f r (t - u)` over all beyond k, and the parts of the two columns
+//! outside Q follow in the same way.
 
 use crate::detect::model::basis::{Basis, COLLINEAR};
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
 
-/// A curve without steps, and what turns suffix sums of a residual into gaps.
+/// A curve without steps, and the weights that turn suffix sums of a residual into gaps.
 pub(crate) struct Gaps<'a> {
     pub basis: Basis,
     factor: &'a [f64],
     t: &'a [f64],
-    /// For each boundary the weights of the sums of f r and f r t beyond it; both zero where no step may stand.
+    /// For each boundary the weights of the sums of f r and f r t beyond it; both zero where no step is allowed.
     weights: Vec<[f64; 2]>,
 }
 
@@ -32,7 +33,7 @@ impl<'a> Gaps<'a> {
         let mut basis = Basis::default();
         let free = [vec![1.0; candidates.n], candidates.t.clone()];
         for column in free.into_iter().chain(model.terms.iter().map(|&j| candidates.column(j))) {
-            // One that the others make up adds nothing.
+            // A column that is a combination of the others adds nothing.
             let _ = basis.push(problem.whitened(&column));
         }
         let whole = moments(t, |i| factor[i] * factor[i]);
@@ -45,7 +46,7 @@ impl<'a> Gaps<'a> {
         let weight = |k: usize| {
             let ([step, both, bend], least) = (outside[k], COLLINEAR * whole[k][0]);
             let share = if bend > COLLINEAR * whole[k][2] { both / bend } else { 0.0 };
-            // A curve that bends right here already has no other bend to add.
+            // A curve that already bends exactly here cannot get another bend.
             let share = if step - share * both > least { share } else { 0.0 };
             let left = step - share * both;
             if !candidates.allowed(candidates.index(Term::Step(k))) || left <= least {

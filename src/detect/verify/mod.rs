@@ -1,4 +1,5 @@
-//! Whether a step of the model is real: thresholds, p-values, the alternative of correlated errors, all conditions together, and the power.
+//! Whether a step of the model is real: thresholds, p-values, the alternative of correlated errors, all conditions
+//! together, and power.
 
 pub(super) mod autoregressive;
 pub(super) mod examination;

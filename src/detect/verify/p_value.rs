@@ -1,9 +1,9 @@
 //! The p-value of a series: how often one without a jump shows a step as strong as the strongest here.
 //!
 //! The curve is the best description without steps, and the statistic its strongest gap ([`super::gaps`]). Its distribution
-//! without a jump is found by permuting the residuals, each freed of its leverage, and fitting the curve again (Freedman &
-//! Lane 1983): tails and sizes of the noise stay as they are. Where neighbouring residuals are correlated, their innovations
-//! are permuted. Drawing ends as soon as the answer is known well enough (Besag & Clifford 1991).
+//! without a jump is found by permuting the residuals, each corrected for its leverage, and fitting the curve again
+//! (Freedman & Lane 1983): tails and sizes of the noise stay as they are. Where neighbouring residuals are correlated,
+//! their innovations are permuted. Drawing ends as soon as the answer is precise enough (Besag & Clifford 1991).
 
 use super::gaps::Gaps;
 use crate::detect::input::Settings;
@@ -16,17 +16,17 @@ use crate::random::Rng;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
 const ENOUGH: usize = 50;
-/// A point of more leverage has almost no residual: it is a bad point with a term of its own.
+/// A point with more leverage has almost no residual: it is a bad point with its own term.
 const TAKEN: f64 = 0.95;
-/// Standard errors by which the correlation of neighbours must exceed zero to count; noise without correlation passes them
-/// in 7 % of series.
+/// Standard errors by which the correlation of neighbours must exceed zero to count; uncorrelated noise exceeds them in
+/// 7 % of series.
 const CORRELATED: f64 = 1.5;
-/// Residuals that are smaller than this share of their errors are of rounding.
+/// Residuals that are smaller than this share of their errors are rounding errors.
 const ROUNDING: f64 = 1e-6;
 
 /// The p-value of the strongest step in the series of `model`, whose surest jump has the corrected p-value `surest`.
 ///
-/// It is not above `surest`, and nothing is drawn where the draws could not come below that. `None` where none are asked for.
+/// It is not above `surest`, and nothing is drawn if the draws could not go below it. `None` if no draws are requested.
 /// Cost: O(n m) for each of at most `settings.resamples` draws, with m terms.
 pub(crate) fn p_value(model: &Model, surest: Option<f64>, settings: &Settings) -> Option<f64> {
     let draws = settings.resamples;
@@ -42,7 +42,7 @@ pub(crate) fn p_value(model: &Model, surest: Option<f64>, settings: &Settings) -
 
 /// The best description without steps near `model`.
 ///
-/// Less its steps alone it would keep bends and bad points that only made up for them.
+/// If only its steps were removed, it would keep bends and bad points that merely compensated for them.
 fn without_steps<'a, 'b>(model: &Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;
     let steps = |p: &usize| matches!(candidates.term(model.terms[*p]), Term::Step(_) | Term::Staircase(_));
@@ -81,11 +81,11 @@ fn drawn(curve: &Model, settings: &Settings) -> f64 {
 
 /// The source of the draws.
 struct Noise {
-    /// Where it stands.
+    /// The positions of the residuals.
     places: Vec<usize>,
-    /// Of each value, the part that the one before it does not predict.
+    /// The part of each value that the value before it does not predict.
     innovations: Vec<f64>,
-    /// Correlation of neighbours, zero where it is not significant.
+    /// Correlation of neighbours, zero if it is not significant.
     correlation: f64,
 }
 
@@ -97,14 +97,15 @@ impl Noise {
         let count = freed.len() as f64;
         let products: f64 = freed.windows(2).map(|w| w[0] * w[1]).sum();
         let correlation = products / dot(&freed, &freed);
-        // A fit with m columns takes about m / n off the correlation of its residuals, and two ends a little more.
+        // A fit with m columns lowers the correlation of its residuals by about m / n, and the two ends lower it a
+        // little more.
         let lost = (gaps.basis.len() as f64 + 2.0) / count;
         let rho = if correlation > CORRELATED / count.sqrt() { (correlation + lost).min(0.95) } else { 0.0 };
         let mut innovations = freed.clone();
         for (innovation, pair) in innovations[1..].iter_mut().zip(freed.windows(2)) {
             *innovation = pair[1] - rho * pair[0];
         }
-        // The first value has none before it: its own spread is that of the process.
+        // The first value has no predecessor: its spread is that of the process.
         innovations[0] *= (1.0 - rho * rho).sqrt();
         Self { places, innovations, correlation: rho }
     }

@@ -1,4 +1,4 @@
-//! The smallest jump that would have been detected, from the conditions that a jump has to meet.
+//! The smallest jump that would have been detected, from the conditions that a jump must meet.
 
 use super::autoregressive;
 use crate::detect::findings::LOCAL_Z;
@@ -9,21 +9,25 @@ use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood;
 use crate::stats::distribution;
 
-/// Probability that a jump of that size fails one of the conditions. The search describes as many again otherwise (a bend and a
-/// bad point, a step one place off), which no formula gives: simulated, 0.9 and more are found (`detect::tests::power`).
+/// Probability that a jump of that size fails one of the conditions. The search describes about as many again in
+/// another way (a bend and a bad point, a step one place off), for which there is no formula; in simulations 0.9 and
+/// more are found (`detect::tests::power`).
 const MISSED: f64 = 0.02;
-/// Boundaries that are looked at: both ends of the range that the answer holds for, and evenly between.
+/// The number of boundaries that are examined: both ends of the range for which the answer holds, and evenly spaced
+/// ones between.
 const PLACES: usize = 5;
 
 /// The smallest jump, as a share of the level, that is detected with probability 0.9 in the middle third of the points;
 /// `limit` is the threshold on standard errors, `curve` the fit.
 ///
 /// With a, b the standard errors of the size in the model and in its neighbourhood, a jump of size x is missed with at most the
-/// probability `P(A) + P(B)`: A that the estimated size stays below the larger of `limit` a (the noncentral t as normal with
-/// variance 1 + limit^2 / 2 df; Johnson & Welch 1940), `smallest_jump`, and what the autoregressive alternative asks for;
-/// B that it stays below 3.5 b in its neighbourhood. x is where the sum is 0.02, the largest over five places.
+/// probability `P(A) + P(B)`: A means that the estimated size stays below the largest of `limit` a (the noncentral t as
+/// normal with variance 1 + limit^2 / 2 df; Johnson & Welch 1940), `smallest_jump`, and the size that the
+/// autoregressive alternative requires; B means that it stays below 3.5 b in its neighbourhood. x is the size at which
+/// the sum is 0.02; the largest over five places is taken.
 ///
-/// Places beside a step or a change of slope do not count. `None` where a step is collinear with the terms of the model at all places.
+/// Places next to a step or a change of slope do not count. `None` if a step is collinear with the terms of the model
+/// at all places.
 pub(crate) fn detectable(model: &Model, curve: &[f64], limit: f64, settings: &Settings) -> Option<f64> {
     let n = curve.len();
     let reach = n / 3;

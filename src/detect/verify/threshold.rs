@@ -1,27 +1,28 @@
-//! How large a step must be in standard errors, over all that a search looks at, and the p-value that goes with it.
+//! How large a step must be in standard errors, given everything that a search looks at, and the corresponding p-value.
 
 use crate::detect::model::candidates::CandidateTerms;
 use crate::stats::distribution;
 
 /// The size in standard errors that a step must reach.
 ///
-/// A false step seldom comes alone: it makes up for another wrong term. So the threshold is corrected for all pairs of a
-/// boundary and a candidate term (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
-/// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
+/// A false step is usually accompanied by another wrong term, for which it compensates. So the threshold is corrected
+/// for all pairs of a boundary and a candidate term (Bonferroni), at the false-positive rate of the series. If the
+/// dispersion had to be estimated from the residuals, Student's t with their degrees of freedom replaces the normal
+/// distribution.
 pub(crate) fn threshold(candidates: &CandidateTerms, freedom: f64, false_positive_rate: f64) -> f64 {
     let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(candidates) as f64;
     distribution::t_upper_quantile(tail, freedom)
 }
 
-/// At how many pairs of a boundary and a candidate term a search looks.
+/// The number of pairs of a boundary and a candidate term that a search looks at.
 pub(crate) fn looks(candidates: &CandidateTerms) -> usize {
     candidates.n * candidates.len
 }
 
-/// Two-sided p-value of a size of `z` standard errors, corrected for as many `looks` (Sidak 1967).
+/// Two-sided p-value of a size of `z` standard errors, corrected for the number of `looks` (Sidak 1967).
 ///
-/// On series without a jump these p-values err on the large side: few have a candidate, and a search does not see all that it
-/// could look at as independent.
+/// On series without a jump these p-values are rather too large: few series have a candidate, and the looks of a search
+/// are not independent.
 pub(crate) fn p_value(z: f64, freedom: f64, looks: usize) -> f64 {
     let single = (2.0 * distribution::t_upper(z, freedom)).min(1.0);
     -(looks as f64 * (-single).ln_1p()).exp_m1()

@@ -22,7 +22,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// All of them, in the order of [`super::Counts::values`].
+    /// All counters, in the order of [`super::Counts::values`].
     pub const ALL: [Self; 9] = [
         Self::Cycles,
         Self::Instructions,
@@ -50,12 +50,12 @@ impl Counter {
         }
     }
 
-    /// Counted by the kernel, not by the processor.
+    /// Whether the kernel counts it, rather than the processor.
     pub(super) fn is_software(self) -> bool {
         self.code().kind == sys::PERF_TYPE_SOFTWARE
     }
 
-    /// Whether it counts what happens in the kernel alone: without the kernel it stays 0.
+    /// Whether it counts only events in the kernel: without the kernel it stays 0.
     pub(super) fn is_of_the_kernel(self) -> bool {
         matches!(self, Self::ContextSwitches | Self::Migrations)
     }
@@ -77,18 +77,18 @@ impl Counter {
     }
 }
 
-/// How perf_event_open calls a counter.
+/// A counter's code for perf_event_open.
 struct Code {
     kind: u32,
     config: u64,
 }
 
-/// Where something must happen to be counted.
+/// Where an event must happen to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// In user space and in the kernel.
     All,
-    /// In user space alone.
+    /// Only in user space.
     User,
 }
 
@@ -122,7 +122,7 @@ impl Event {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given this descriptor to nobody but us.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         Ok(Self { counter, file: unsafe { File::from_raw_fd(descriptor) } })
     }
 
@@ -137,8 +137,8 @@ impl Event {
     }
 }
 
-/// What the kernel answers to a read: the count, and for how many nanoseconds the counter was wanted and was running.
-/// They differ where more counters are wanted than the processor has, which then takes turns.
+/// The kernel's answer to a read: the count, and the nanoseconds for which the counter was enabled and for which it
+/// ran. They differ where more counters are enabled than the processor has; the counters then take turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub value: u64,
@@ -159,8 +159,8 @@ impl Answer {
         Self { value: word(0), enabled_ns: word(1), running_ns: word(2) }
     }
 
-    /// What was counted since `before`, for the whole time: a counter that ran for half of it counted half. `None` where it
-    /// was wanted and never ran.
+    /// The count since `before`, scaled to the whole time: a counter that ran for half of it counted half. `None` where
+    /// it was enabled but never ran.
     pub fn since(self, before: Self) -> Option<f64> {
         let value = self.value.saturating_sub(before.value) as f64;
         let enabled = self.enabled_ns.saturating_sub(before.enabled_ns);

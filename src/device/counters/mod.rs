@@ -1,9 +1,10 @@
 //! The processor's counters and the kernel's: cycles and instructions distinguish work from clock on a CPU; page faults,
 //! context switches and migrations show what disturbed a step.
 //!
-//! Source: perf_event_open(2). [`Session`] counts for this process and all its threads; [`Counters`] says what may be counted
-//! here, and why not. Where a counter does not exist (in most virtual machines those of the processor) its value is `None`. The
-//! kernel's counters always work: what perf_event_open refuses is taken from getrusage(2) and `/proc`.
+//! Source: perf_event_open(2). [`Session`] counts for this process and all its threads; [`Counters`] says what may be
+//! counted here, and why other events may not. Where a counter does not exist (in most virtual machines those of the
+//! processor) its value is `None`. The kernel's counters always work: where perf_event_open refuses, their values come
+//! from getrusage(2) and `/proc`.
 
 mod event;
 mod session;
@@ -26,10 +27,10 @@ pub struct Counters {
     pub instructions: bool,
     /// Why cycles cannot be counted, in the words of the operating system.
     pub refused: Option<String>,
-    /// Those of the processor that cannot be counted: their columns are null.
+    /// Counters of the processor that cannot be used: their columns are null.
     #[serde(default)]
     pub lacking: Vec<Lacking>,
-    /// Whether the kernel refuses for want of permission, which can be given.
+    /// Whether the kernel refuses because of a missing permission, which can be given.
     #[serde(default)]
     pub forbidden: bool,
     /// Whether the kernel's own counters, such as context switches, can be counted by perf_event_open.
@@ -40,7 +41,7 @@ pub struct Counters {
     pub paranoid: Option<i32>,
 }
 
-/// A counter that is not there.
+/// A counter that does not exist here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacking {
     /// The name of its column: `cache_misses`.
@@ -50,7 +51,7 @@ pub struct Lacking {
 }
 
 impl Counters {
-    /// Tries them on this machine; the paranoia is read from `root`.
+    /// Tries the counters on this machine; the paranoid level is read from `root`.
     pub fn probe(root: &FilesystemRoot) -> Self {
         let open = |counter| Event::open(counter, 0, Scope::User);
         let cycles = open(Counter::Cycles);

@@ -4,7 +4,7 @@ use std::io;
 
 use super::event::{Answer, Counter, Event, Scope};
 
-/// What was counted between two readings. `None`: this machine does not count it.
+/// The counts between two readings. `None`: this machine does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts([Option<f64>; Counter::ALL.len()]);
 
@@ -30,7 +30,7 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
-    /// Up to now, of all threads of this process.
+    /// The totals up to now, over all threads of this process.
     pub fn now() -> Self {
         // SAFETY: a structure of numbers, for which zeros are valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -45,7 +45,7 @@ impl ProcessTimes {
         }
     }
 
-    /// What came since `before`.
+    /// The difference since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             user_s: self.user_s - before.user_s,
@@ -64,7 +64,7 @@ pub fn thread_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Counters of every thread that the process has when it begins, and of those that they start later.
+/// Counters of every thread that exists when the session begins, and of the threads that these start later.
 #[derive(Debug, Default)]
 pub struct Session {
     events: Vec<Event>,
@@ -79,7 +79,7 @@ pub struct Reading {
 }
 
 impl Session {
-    /// Opens what this machine counts. It never fails: what cannot be counted is left out.
+    /// Opens all counters that this machine has. It never fails: unavailable counters are left out.
     pub fn begin() -> Self {
         let mut session = Self::default();
         let threads = threads();
@@ -102,12 +102,12 @@ impl Session {
         }
     }
 
-    /// Whether the processor, or the kernel, counts it for this session.
+    /// Whether the processor or the kernel counts it for this session.
     pub(super) fn counts(&self, counter: Counter) -> bool {
         self.events.iter().any(|event| event.counter == counter)
     }
 
-    /// What was counted from `before` to `after`, over all threads.
+    /// The counts from `before` to `after`, over all threads.
     pub fn between(&self, before: &Reading, after: &Reading) -> Counts {
         let process = after.process.since(before.process);
         let value = |counter: Counter| {
@@ -129,16 +129,18 @@ impl Session {
     }
 }
 
-/// What one counter counted between two answers of each thread, corrected and added up. `None` where a thread's is not known.
+/// The count of one counter between two answers of each thread, corrected and added up. `None` if a thread's count is
+/// not known.
 pub(super) fn sum(threads: impl Iterator<Item = (Option<Answer>, Option<Answer>)>) -> Option<f64> {
     threads.map(|(before, after)| after?.since(before?)).sum()
 }
 
-/// With the kernel where that is permitted, since a task clock without it would leave out what system calls take.
+/// Includes the kernel where that is permitted, since a task clock without it would leave out the time of system calls.
 fn scope(counter: Counter) -> Option<Scope> {
     let may = |scope| Event::open(counter, 0, scope).is_ok();
     match counter {
-        // Of the processor's, those in user space: the kernel's work on a timer or a disk is not the step's.
+        // The processor's events are counted only in user space: the kernel's work on a timer or a disk does not belong
+        // to the step.
         _ if !counter.is_software() => may(Scope::User).then_some(Scope::User),
         _ if may(Scope::All) => Some(Scope::All),
         _ if counter.is_of_the_kernel() || counter == Counter::TaskClock => None,
@@ -161,7 +163,7 @@ fn threads() -> Vec<libc::pid_t> {
     if threads.is_empty() { vec![0] } else { threads }
 }
 
-/// From the kernel's statistics of its scheduler, where it was built with them.
+/// Migrations, from the statistics of the kernel's scheduler, if it was built with them.
 fn migrations() -> Option<f64> {
     let of = |thread: libc::pid_t| -> Option<f64> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/sched")).ok()?;

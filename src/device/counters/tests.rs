@@ -14,7 +14,7 @@ fn the_probe_answers_and_never_fails() {
     assert_eq!(counters.refused.is_none(), counters.cycles);
     let lacks = |counter: Counter| counters.lacking.iter().any(|lacking| lacking.name == counter.name());
     assert_eq!((lacks(Counter::Cycles), lacks(Counter::Instructions)), (!counters.cycles, !counters.instructions));
-    // What a session counts is what the probe found.
+    // A session counts what the probe found.
     let session = Session::begin();
     let counts = session.between(&session.read(), &session.read());
     for counter in Counter::ALL.into_iter().filter(|counter| !counter.is_software()) {
@@ -49,8 +49,8 @@ fn recorded_answers_of_the_kernel_are_read() {
     assert_eq!(counted(CLOCK), Some(1_028_475.0));
 }
 
-/// A counter of page faults that ran all the time, and one of cycles that shared its register: bytes as perf_event_open(2) describes
-/// them, on a machine of little-endian words.
+/// A counter of page faults that ran all the time, and a counter of cycles that shared its register: bytes as
+/// perf_event_open(2) describes them, on a little-endian machine.
 #[cfg(target_endian = "little")]
 #[test]
 fn the_kernels_answers_are_corrected_for_taking_turns() {
@@ -72,7 +72,8 @@ fn the_kernels_answers_are_corrected_for_taking_turns() {
     assert_eq!(before.since(before), Some(0.0), "a thread that slept");
 }
 
-/// By hand: of two threads' cycles, one counted for half of its time, 2 x 1,500, and the other for all of it, 500.
+/// By hand: the counter of one thread's cycles ran for half of the time, 2 x 1,500, and the other thread's for all of
+/// it, 500.
 #[test]
 fn threads_are_added_up_after_each_was_corrected() {
     let answer = |value, enabled_ns, running_ns| Some(Answer { value, enabled_ns, running_ns });
@@ -83,7 +84,7 @@ fn threads_are_added_up_after_each_was_corrected() {
     assert_eq!(cycles(begun, [answer(100, 3_000, 500), answer(507, 2_010, 2_010)]), None, "one never ran");
 }
 
-/// Touches so many fresh pages.
+/// Touches `pages` fresh pages.
 fn touch(pages: usize) {
     let bytes = pages * 4096;
     // SAFETY: a mapping of our own, written within its bounds and unmapped.
@@ -136,7 +137,7 @@ fn the_kernels_counters_are_there_whatever_is_permitted() {
     assert_eq!((names.len(), counts.values().len()), (9, 9));
 }
 
-/// A child of this test, so that no other test disturbs the counts: this test binary, running the test below alone.
+/// A child process runs this test binary with only the test below, so that no other test disturbs the counts.
 #[test]
 fn perf_stat_counts_the_same() {
     if !Command::new("perf").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {

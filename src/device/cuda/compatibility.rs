@@ -1,8 +1,8 @@
 //! Which libraries a driver runs: NVIDIA's minor-version compatibility.
 //!
-//! A driver runs libraries of its own major version of CUDA, of every minor version, and of older major versions. Source: "CUDA
-//! Compatibility", Minor Version Compatibility, table 1 (<https://docs.nvidia.com/deploy/cuda-compatibility/>), and table 2 of the
-//! CUDA Toolkit's release notes.
+//! A driver runs libraries of its own major version of CUDA, with any minor version, and of older major versions.
+//! Source: "CUDA Compatibility", Minor Version Compatibility, table 1
+//! (<https://docs.nvidia.com/deploy/cuda-compatibility/>), and table 2 of the CUDA Toolkit's release notes.
 
 /// The oldest driver on Linux for each major version of CUDA.
 const OLDEST_DRIVER: [(u32, &str); 3] = [(11, "450.80.02"), (12, "525.60.13"), (13, "580.65.06")];

@@ -33,13 +33,13 @@ pub fn driver() -> Option<&'static Driver> {
     found().ok().flatten()
 }
 
-/// The same; a library that is there and does not load is a refusal, as it is where the driver does not work.
+/// The driver; a library that exists but does not load is a refusal, like a driver that does not work.
 fn found() -> Result<Option<&'static Driver>, &'static Refusal> {
     static DRIVER: OnceLock<Result<Option<Driver>, Refusal>> = OnceLock::new();
     DRIVER.get_or_init(|| open(&PLACES)).as_ref().map(Option::as_ref)
 }
 
-/// Why a driver that is installed gives no GPU; `None` where it gives one, or there is none.
+/// Why an installed driver gives no GPU; `None` if it gives one, or if there is no driver.
 pub fn refusal() -> Option<Refusal> {
     match found() {
         Ok(driver) => driver?.count().err(),
@@ -71,7 +71,7 @@ pub fn devices() -> Result<u32> {
 /// Whether CUDA shows a GPU to this process. A machine without a driver, and a driver that says that there is no GPU, have none.
 ///
 /// # Errors
-/// [`crate::error::Kind::Device`] where a driver is installed and refuses: what was meant for the GPU must not run on the CPU
+/// [`crate::error::Kind::Device`] where a driver is installed but refuses: work for the GPU must not run on the CPU
 /// instead.
 pub fn has_gpu() -> Result<bool> {
     let driver = found().map_err(refused)?;
@@ -84,7 +84,7 @@ fn refused(refusal: &Refusal) -> Error {
         .hint(format!("{remedy}; or run on the CPU with `--device cpu`"))
 }
 
-/// A GPU as CUDA alone describes it, without the management library.
+/// A GPU as described by CUDA, without the management library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub name: String,
@@ -117,7 +117,7 @@ impl Driver {
     /// Initialises CUDA and counts its GPUs.
     ///
     /// # Errors
-    /// Why the driver refuses. That there is no GPU is an answer.
+    /// Why the driver refuses. The absence of a GPU is an answer, not an error.
     pub fn count(&self) -> Result<u32, Refusal> {
         let mut count: c_int = 0;
         // SAFETY: int cuInit(unsigned) and int cuDeviceGetCount(int*), of cuda.h.
@@ -189,10 +189,10 @@ impl Driver {
     }
 }
 
-/// The first of some files that loads; `None` where none of them is there.
+/// The first of some files that loads; `None` if none of them exists.
 ///
 /// # Errors
-/// Why the first of those that are there does not load.
+/// Why the first existing file does not load.
 pub(crate) fn open(places: &[&str]) -> Result<Option<Driver>, Refusal> {
     let mut refusal = None;
     for place in places {
@@ -213,7 +213,7 @@ pub(crate) fn open(places: &[&str]) -> Result<Option<Driver>, Refusal> {
     refusal.map_or(Ok(None), Err)
 }
 
-/// Whether the loader's message says that there is no such file, and not that a library that it depends on is missing:
+/// Whether the loader's message says that this file is missing, rather than a library on which it depends:
 /// `libcuda.so.1: cannot open shared object file: No such file or directory`.
 fn is_missing(place: &str, message: &str) -> bool {
     message.split(':').next().is_some_and(|named| named.ends_with(place))
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// What was meant for the GPU must not run on the CPU because of a damaged installation.
+    /// Work for the GPU must not run on the CPU because of a damaged installation.
     #[test]
     fn a_driver_that_is_there_and_does_not_load_is_a_refusal_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ mod tests {
         assert!(!is_missing("libcuda.so.1", "/usr/lib/libcuda.so.1: wrong ELF class: ELFCLASS32"));
     }
 
-    /// A driver that answers the calls that need no GPU, and no other.
+    /// A driver that answers only the calls that need no GPU.
     fn stub(folder: &std::path::Path, [init, count_answer, count]: [i32; 3]) -> Option<Driver> {
         let path = folder.join(format!("{init}-{count_answer}-{count}/libcuda.so.1"));
         let source = format!(
@@ -297,7 +297,7 @@ mod tests {
         std::fs::read_dir("/dev").into_iter().flatten().flatten().map(name).filter(is_gpu).count()
     }
 
-    /// What the device files say, the driver must say too.
+    /// The driver must agree with the device files.
     #[test]
     fn this_machine_has_a_gpu_or_says_why_not() {
         let found = devices();

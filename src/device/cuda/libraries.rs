@@ -1,8 +1,8 @@
 //! The CUDA libraries of the GPU engine: where they are, their versions, and loading them in the right order.
 //!
-//! Nobody should have to set `LD_LIBRARY_PATH`. The libraries are opened by absolute path and kept open; code that
-//! opens them later by soname, as cudarc and cuDNN do, gets the same ones. Each library is loaded after those that it
-//! depends on.
+//! Users should not have to set `LD_LIBRARY_PATH`. The libraries are opened by absolute path and kept open; code that
+//! opens them later by soname, as cudarc and cuDNN do, gets the same ones. Each library is loaded after those on which
+//! it depends.
 //!
 //! The driver belongs to the machine and is found elsewhere ([`super::driver`]).
 
@@ -58,7 +58,7 @@ pub fn load() -> &'static Libraries {
     })
 }
 
-/// Whether a library is loaded; where it is not, the test that asks is recorded as skipped.
+/// Whether a library is loaded; if not, the calling test is recorded as skipped.
 #[cfg(test)]
 pub(crate) fn is_loaded(library: Library) -> bool {
     let word = match library {
@@ -75,8 +75,9 @@ pub(crate) fn is_loaded(library: Library) -> bool {
 }
 
 impl Libraries {
-    /// Opens what the search finds. Where a file does not load, or is built for a newer major version of CUDA than `newest`, the
-    /// newest that the driver runs, the next candidate is tried; where none is left, the problem of the first is reported.
+    /// Opens the libraries that the search finds. If a file does not load, or is built for a newer major version of
+    /// CUDA than `newest`, the newest that the driver runs, the next candidate is tried. If none is left, the problem
+    /// of the first is reported.
     pub fn open(search: &Search, newest: Option<(u32, u32)>) -> Self {
         let mut found = Vec::new();
         let mut open = Vec::new();
@@ -124,7 +125,7 @@ fn open_one(
     let mut passed_over: Vec<PassedOver> = Vec::new();
     let mut first_origin = None;
     for candidate in search.candidates(library) {
-        // A soname's links lead to one file.
+        // The links of a soname lead to the same file.
         let is_known = |passed: &PassedOver| is_same_file(&passed.path, &candidate.path);
         if passed_over.iter().any(is_known) {
             continue;
@@ -134,7 +135,7 @@ fn open_one(
                 let (path, origin) = (Some(path), Some(candidate.origin));
                 return (LibraryReport { library, path, origin, version, problem: None, passed_over }, Some(handle));
             }
-            // A soname that the loader does not know means that the library is not there, not that it is broken.
+            // A soname that the loader does not know means that the library is missing, not that it is broken.
             Err(None) => {}
             Err(Some(refused)) => {
                 first_origin.get_or_insert(candidate.origin);
@@ -171,12 +172,12 @@ fn open_candidate(library: Library, asked: &Path, newest: Option<(u32, u32)>) ->
     // library runs that library's code, as with LD_LIBRARY_PATH.
     let handle = match unsafe { libloading::Library::new(asked) } {
         Ok(handle) => handle,
-        // By a bare name: a file that is there and does not load is met again under its path, where it is searched for.
+        // A bare name: if the file exists but does not load, the search finds it again by its path.
         Err(_) if !asked.is_absolute() => return Err(None),
         Err(error) => return Err(passed(asked, format!("it does not load: {}", reason(&error, asked)))),
     };
     let named = Some(asked).filter(|path| path.is_absolute()).map(Path::to_path_buf);
-    // Another version may be mapped as well, as what a third library needs.
+    // Another version may be mapped as well, because a third library needs it.
     let path = named.or_else(|| file_of(library, &handle)).or_else(|| loaded_path(library.file()));
     let path = path.unwrap_or(asked.to_path_buf());
     let version = version::read(library, &handle, &path).map_err(|why| passed(&path, why))?;
@@ -189,9 +190,9 @@ fn open_candidate(library: Library, asked: &Path, newest: Option<(u32, u32)>) ->
     }
 }
 
-/// The file that a library's function comes from.
+/// The file from which a library's function comes.
 fn file_of(library: Library, handle: &libloading::Library) -> Option<PathBuf> {
-    // SAFETY: the address alone is taken; nothing is called.
+    // SAFETY: only the address is taken; nothing is called.
     let found = unsafe { handle.get::<unsafe extern "C" fn()>(library.function()?.as_bytes()) };
     file_at(*found.ok()? as usize)
 }
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(Library::Cudnn.remedy(Some(13)), "pip install nvidia-cudnn-cu13");
     }
 
-    /// A library that answers its version and nothing else; false where there is no compiler.
+    /// Makes a library that only reports its version; false if there is no compiler.
     fn plant(root: &Path, path: &str, version: &str) -> bool {
         crate::needs::shared_library(version, &root.join(path))
     }
@@ -258,7 +259,7 @@ mod tests {
         assert!(passed.why.starts_with("13.0.1: it is built for CUDA 13, which needs the NVIDIA driver 580.65.06"));
         let nvrtc = libraries.get(Library::Nvrtc).unwrap();
         assert!(nvrtc.problem.as_deref().is_some_and(|why| why.contains("built for CUDA 13")), "{nvrtc:?}");
-        // A newer driver, or none to ask.
+        // A newer driver, or no driver.
         for newest in [Some((13, 0)), None] {
             assert_eq!(open(newest).get(Library::CublasLt).unwrap().version.as_deref(), Some("13.0.1"));
         }

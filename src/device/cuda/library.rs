@@ -18,7 +18,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// All, in the order in which they are loaded.
+    /// All libraries, in the order in which they are loaded.
     pub const ALL: [Self; 5] = [Self::CublasLt, Self::Cublas, Self::NvrtcBuiltins, Self::Nvrtc, Self::Cudnn];
 
     /// Its name as NVIDIA writes it.

@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file that an address of this process is mapped from.
+/// The file from which an address of this process is mapped.
 pub fn file_at(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     file_in(&maps, address)
 }
 
-/// Whether two paths lead to one file, or to copies of one: WSL has libcuda.so, libcuda.so.1 and libcuda.so.1.1 as three files of
-/// the same bytes.
+/// Whether two paths lead to the same file, or to identical copies: WSL has libcuda.so, libcuda.so.1 and libcuda.so.1.1
+/// as three files with the same bytes.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let (Ok(of_a), Ok(of_b)) = (std::fs::metadata(a), std::fs::metadata(b)) else { return a == b };
     let identity = |of: &std::fs::Metadata| (of.dev(), of.ino());
@@ -44,8 +44,8 @@ fn file_in(maps: &str, address: usize) -> Option<PathBuf> {
     line.find('/').map(|at| PathBuf::from(&line[at..]))
 }
 
-/// Where a library that is loaded into this process came from: the first file in `/proc/self/maps` whose name is `file`,
-/// or `file` and a version.
+/// The file from which a library was loaded into this process: the first file in `/proc/self/maps` whose name is
+/// `file`, or `file` and a version.
 pub(super) fn loaded_path(file: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     path_in(&maps, file)
@@ -73,7 +73,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             path
         };
-        // Longer than what is read at a time, and other in the last byte.
+        // Longer than the part that is read at a time, and different in the last byte.
         let bytes = vec![7; 100_000];
         let other = [&bytes[..99_999], &[8]].concat();
         let first = file("libcuda.so.1", &bytes);

@@ -1,21 +1,21 @@
-//! Why a driver that is installed gives no GPU: the codes of `cuInit` and `cuDeviceGetCount`, and what mends each.
+//! Why an installed driver gives no GPU: the codes of `cuInit` and `cuDeviceGetCount`, with a remedy for each.
 //!
-//! The names and meanings are those of `CUresult` in cuda.h. The remedies are those of NVIDIA's documentation (fabric manager,
-//! forward compatibility, MPS) and of what solved the same code for others.
+//! The names and meanings are those of `CUresult` in cuda.h. The remedies come from NVIDIA's documentation (fabric
+//! manager, forward compatibility, MPS) and from what solved the same code for others.
 
 use std::ffi::c_int;
 
 /// CUDA_ERROR_NO_DEVICE: an answer, not a failure.
 pub const NO_DEVICE: c_int = 100;
 
-/// A driver that is there and refuses.
+/// The refusal of an installed driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// One clause, with the code.
     pub what: String,
     /// What to do.
     pub remedy: String,
-    /// The commands for it, in their order; none where it takes a person.
+    /// The commands for it, in order; none if commands cannot do it.
     pub commands: &'static [&'static str],
 }
 
@@ -160,7 +160,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of a library that is there and that the loader does not load, with the loader's reason.
+    /// The refusal of a library that exists but that the loader does not load, with the loader's reason.
     pub fn unloadable(why: &str) -> Self {
         Self {
             what: format!("its libcuda.so.1 does not load: {why}"),
@@ -171,7 +171,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of a library that lacks a function of every driver.
+    /// The refusal of a library that lacks a function which every driver has.
     pub fn lacking(why: String) -> Self {
         Self { what: why, remedy: "reinstall the NVIDIA driver".to_owned(), commands: &[] }
     }
@@ -181,7 +181,7 @@ impl Refusal {
 mod tests {
     use super::*;
 
-    /// cuda.h, by the bindings.
+    /// The names come from cuda.h, through the bindings.
     #[test]
     fn codes_have_the_names_of_cuda_h() {
         use cudarc::driver::sys::CUresult as C;

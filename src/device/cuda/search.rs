@@ -1,11 +1,12 @@
 //! Where CUDA's libraries may be, from the user's most explicit choice to whatever happens to be installed.
 //!
-//! Order: what the system's loader opens by the names that cudarc will ask it for, since cudarc's calls lead there whatever else
-//! is installed; the folders that environment variables name, the virtual environment beside the experiment, the loader by
-//! sonames, the usual folders, and last the packages of `python3`, which has to be started to list them.
+//! The order is: the files that the system's loader opens by the names that cudarc will ask for, since cudarc's calls
+//! use these whatever else is installed; the folders in environment variables; the virtual environment next to the
+//! experiment; the loader by sonames; the usual folders; and last the packages of `python3`, which has to be started to
+//! list them.
 //!
-//! To open a library is to run its code, and the working folder can be a stranger's: relative folders are not searched, and the environment
-//! beside the experiment is searched where it belongs to the caller or to root.
+//! Opening a library runs its code, and the working folder may belong to someone else. So relative folders are not
+//! searched, and the environment next to the experiment is searched only if it belongs to the caller or to root.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,7 +27,7 @@ pub struct Search {
     folders_last: Vec<Place>,
 }
 
-/// A folder, and how it was found, in words.
+/// A folder, and a description of how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     origin: String,
@@ -47,7 +48,7 @@ impl Search {
         Self { asks_python: true, ..search }
     }
 
-    /// The same places, and those of the process's loader.
+    /// The same places, with those of the process's loader.
     pub(crate) fn with_loader(self) -> Self {
         Self { asks_loader: true, ..self }
     }
@@ -76,8 +77,9 @@ impl Search {
     }
 }
 
-/// The names by which cudarc asks the loader for a library, in its order: `libcublasLt.so` before `libcublasLt.so.13`. cuBLAS itself is
-/// not called, and is taken from where the others are. Linked libraries are where the linker found them.
+/// The names by which cudarc asks the loader for a library, in its order: `libcublasLt.so` before `libcublasLt.so.13`.
+/// cuBLAS itself is not called; it is taken from the same place as the others. Linked libraries are where the linker
+/// found them.
 #[cfg(not(feature = "candle-cuda"))]
 fn bare_names(library: Library) -> Vec<String> {
     let stem = library.file().trim_start_matches("lib").trim_end_matches(".so");
@@ -112,7 +114,7 @@ fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     places
 }
 
-/// The virtual environment beside the experiment, unless it is someone else's.
+/// The virtual environment next to the experiment, unless it belongs to someone else.
 fn beside(environment_folder: &Path, caller: u32) -> Vec<Place> {
     let owner = fs::metadata(environment_folder).ok().map(|metadata| metadata.uid());
     match owner {
@@ -185,8 +187,8 @@ fn matching(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The files in a folder that are `library`: highest version first, of those the soname before longer names, and the
-/// developers' link without a version last.
+/// The files of `library` in a folder: highest version first; for equal versions the soname before longer names; and
+/// the developers' link without a version last.
 fn files(place: &Place, library: Library) -> Vec<Candidate> {
     let version = |path: &PathBuf| {
         let rest = path.file_name()?.to_str()?.strip_prefix(library.file())?.to_string();

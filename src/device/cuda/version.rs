@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::library::Library;
 
-/// The oldest cuDNN that the engine calls: its calls that report why something was refused exist since then.
+/// The oldest cuDNN that the engine supports: the calls that report why something was refused exist since then.
 const OLDEST_CUDNN: usize = 90_000;
 
-/// What a library says of itself; `None` where it does not report it.
+/// What a library reports about itself; `None` where it reports nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Version {
     /// `9.19.0`.
@@ -20,7 +20,7 @@ pub(super) struct Version {
 /// The version of a library.
 ///
 /// # Errors
-/// One clause where the library cannot be used although it loads.
+/// One clause, if the library cannot be used although it loads.
 pub(super) fn read(library: Library, handle: &libloading::Library, path: &Path) -> Result<Version, String> {
     let text = match library {
         Library::CublasLt => size_call(handle, b"cublasLtGetVersion\0").map(cublas),
@@ -36,13 +36,13 @@ pub(super) fn read(library: Library, handle: &libloading::Library, path: &Path) 
                     cudnn(old)
                 ));
             }
-            // Of CUDA's runtime, as major * 1000 + minor * 10.
+            // The version of CUDA's runtime, as major * 1000 + minor * 10.
             let cuda =
                 size_call(handle, b"cudnnGetCudartVersion\0").and_then(|number| u32::try_from(number / 1000).ok());
             return Ok(Version { text: number.map(cudnn), cuda });
         }
     };
-    // All but cuDNN are numbered like CUDA.
+    // All except cuDNN are numbered like CUDA.
     let cuda = text.as_ref().and_then(|text| text.split('.').next()?.parse().ok());
     Ok(Version { text, cuda })
 }
@@ -81,7 +81,7 @@ fn nvrtc(handle: &libloading::Library) -> Option<String> {
     (result == 0).then(|| format!("{major}.{minor}"))
 }
 
-/// cuDNN is a thin library over others and ends the process where it cannot find them, so they are looked for first.
+/// cuDNN is a thin library over others and ends the process if it cannot find them, so they are searched for first.
 fn sublibrary(path: &Path) -> Result<(), String> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let suffix = name.strip_prefix("libcudnn.so.").unwrap_or("9");
@@ -92,7 +92,7 @@ fn sublibrary(path: &Path) -> Result<(), String> {
     if beside.exists() {
         return Ok(());
     }
-    // SAFETY: as for cuDNN itself; it is closed again at once.
+    // SAFETY: as for cuDNN itself; it is closed again immediately.
     let elsewhere = unsafe { libloading::Library::new(&part) };
     elsewhere.map(|_| ()).map_err(|_| format!("its component {part} is missing"))
 }

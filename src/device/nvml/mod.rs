@@ -1,7 +1,7 @@
-//! A GPU as NVIDIA's management library (NVML) knows it. The only folder that knows nvml-wrapper.
+//! A GPU as NVIDIA's management library (NVML) describes it. Only this folder uses nvml-wrapper.
 //!
 //! The library comes with the driver. It is opened once for the process and never closed, so that a reading costs only
-//! its calls; where it is missing, the GPU's link is still read from sysfs, and all else is `None`.
+//! its calls; where it is missing, the GPU's link is still read from sysfs, and everything else is `None`.
 
 #[cfg(test)]
 mod recorded;
@@ -25,7 +25,7 @@ use crate::device::topology::Ancestor;
 use crate::device::warnings::Warnings;
 use crate::device::{Covariates, Device, Facts};
 
-/// The soname, then where containers and WSL keep the library where the loader does not look.
+/// The soname, then the places where containers and WSL keep the library if the loader does not find it.
 const PLACES: [&str; 4] = [
     "libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
@@ -33,7 +33,7 @@ const PLACES: [&str; 4] = [
     "/usr/lib64/libnvidia-ml.so.1",
 ];
 
-/// The name of a GPU that NVML does not name.
+/// The name given to a GPU that NVML does not name.
 const UNNAMED: &str = "NVIDIA GPU";
 
 /// A GPU's facts, in SI units.
@@ -57,7 +57,7 @@ pub struct GpuFacts {
     /// True where the GPU is cut into instances, which share its clocks and its link; nvmlDeviceGetMigMode.
     pub mig: Option<bool>,
     pub numa_node: Option<u32>,
-    /// Read while idle, most likely; see [`crate::device::Covariates::pcie_link_generation`].
+    /// Probably read while idle; see [`crate::device::Covariates::pcie_link_generation`].
     pub link: Link,
 }
 
@@ -87,7 +87,7 @@ fn open(places: &[&str]) -> Result<Nvml, String> {
         match Nvml::builder().lib_path(OsStr::new(place)).init() {
             Ok(nvml) => return Ok(nvml),
             Err(NvmlError::LibloadingError(_)) => {}
-            // The library is there: what it says outweighs that other places have none.
+            // The library exists: its error matters more than its absence in other places.
             Err(error) => why = error.to_string(),
         }
     }
@@ -124,7 +124,8 @@ pub fn gpus(root: &FilesystemRoot) -> Vec<GpuFacts> {
     (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| facts(&device, root)).collect()
 }
 
-/// The nearest thing that two GPUs share, by their addresses on the bus; `None` without NVML, or where it does not say.
+/// The nearest common ancestor of two GPUs, by their addresses on the bus; `None` without NVML, or if it does not
+/// report it.
 pub fn common_ancestor(first: &str, second: &str) -> Option<Ancestor> {
     ancestor(library().ok()?, first, second)
 }
@@ -162,7 +163,7 @@ fn facts(device: &nvml_wrapper::Device<'_>, root: &FilesystemRoot) -> GpuFacts {
     }
 }
 
-/// One GPU beside which readings are taken.
+/// One GPU of which readings are taken.
 pub struct Gpu {
     id: String,
     device: Result<nvml_wrapper::Device<'static>, String>,
@@ -178,7 +179,7 @@ impl fmt::Debug for Gpu {
 }
 
 impl Gpu {
-    /// The GPU that is `wanted`. Where NVML does not know it, or is missing, what sysfs says is left: the link.
+    /// The GPU that is `wanted`. If NVML does not know it, or is missing, only the link remains, from sysfs.
     pub fn open(wanted: &BusAddress, root: FilesystemRoot) -> Self {
         let device = library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted));
         Self::new(wanted, device, root)
@@ -204,7 +205,7 @@ fn facts_from_sysfs(wanted: &BusAddress, root: &FilesystemRoot) -> GpuFacts {
 }
 
 impl From<PciDevice> for GpuFacts {
-    /// What the bus alone knows of a GPU.
+    /// The facts about a GPU that the bus provides.
     fn from(device: PciDevice) -> Self {
         let address = Some(device.address);
         Self { name: UNNAMED.into(), address, numa_node: device.numa_node, link: device.link, ..Self::default() }
@@ -212,7 +213,7 @@ impl From<PciDevice> for GpuFacts {
 }
 
 impl From<Seen> for GpuFacts {
-    /// What CUDA alone knows of a GPU.
+    /// The facts about a GPU that CUDA provides.
     fn from(seen: Seen) -> Self {
         let (major, minor) = seen.compute_capability;
         Self {
@@ -269,7 +270,7 @@ fn link(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Link {
     }
 }
 
-/// Every call here answers at once; those that sample for 20 ms (throughput) are not among them.
+/// Every call here answers at once; calls that sample for 20 ms (throughput) are not used.
 fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Covariates {
     let link = link(device, warnings);
     Covariates {
@@ -290,7 +291,7 @@ fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Cov
     }
 }
 
-/// The wrapper drops bits that it does not know, or fails on them and hands them over: this keeps them.
+/// The wrapper drops unknown bits, or fails and returns them; this function keeps them.
 fn throttle_bits(device: &nvml_wrapper::Device<'_>) -> Result<u64, NvmlError> {
     match device.current_throttle_reasons_strict() {
         Err(NvmlError::IncorrectBits(Bits::U64(bits))) => Ok(bits),
@@ -307,7 +308,7 @@ fn hertz(mhz: u32) -> f64 {
     f64::from(mhz) * 1e6
 }
 
-/// NVML counts power in mW. Divided, since 11950 times 0.001 is 11.950000000000001.
+/// NVML counts power in mW. The value is divided, since 11950 times 0.001 is 11.950000000000001.
 fn thousandths(value: u32) -> f64 {
     f64::from(value) / 1e3
 }

@@ -10,18 +10,18 @@ use crate::needs::shared_library;
 
 const LIBRARY: &str = include_str!("library.c");
 
-/// A GeForce GTX 1080 Ti under load: `nvidia-smi -q` in github.com/NVIDIA/nvidia-docker/issues/821. What is not quoted there is
-/// not among the facts, and so not supported.
+/// A GeForce GTX 1080 Ti under load: `nvidia-smi -q` in github.com/NVIDIA/nvidia-docker/issues/821. Values that are not
+/// quoted there are not among the facts and so count as unsupported.
 const LOADED: &str = "bus_id 00000000:03:00.0\nname GeForce GTX 1080 Ti\nlink_generation_max 3\nlink_generation 3\n\
                       link_width_max 16\nlink_width 16\nreplays 0\nthrottle 0\nmemory_total 11705253888\nmemory_used 6673137664\n";
 
-/// A GPU that idles: clocks and power of github.com/NVIDIA/nvidia-docker/issues/957; an idle link of generation 1 and 16 lanes, of
-/// a GTX 1080 Ti, is in github.com/Syllo/nvtop/issues/6. 0x1 is nvmlClocksThrottleReasonGpuIdle of nvml.h.
+/// An idle GPU: clocks and power from github.com/NVIDIA/nvidia-docker/issues/957; an idle link of generation 1 and 16
+/// lanes, of a GTX 1080 Ti, is in github.com/Syllo/nvtop/issues/6. 0x1 is nvmlClocksThrottleReasonGpuIdle of nvml.h.
 const IDLE: &str = "bus_id 00000000:03:00.0\nname GeForce GTX 1080 Ti\nlink_generation_max 3\nlink_generation 1\nlink_width_max 16\n\
                     link_width 16\nthrottle 0x1\nclock_sm 139\nclock_memory 405\nclock_max_sm 1999\nclock_max_memory 5505\n\
                     power 11950\npower_limit 275000\n";
 
-/// A machine with such a GPU; its facts can be exchanged.
+/// A machine with such a GPU; its facts can be replaced.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -43,7 +43,7 @@ impl Machine {
     }
 
     fn nvml(&self) -> Result<&'static Nvml, String> {
-        // As the process's own, it is never closed.
+        // Like the process's own library, it is never closed.
         open(&[self.library().to_str().unwrap()]).map(|nvml| &*Box::leak(Box::new(nvml)))
     }
 
@@ -55,7 +55,7 @@ impl Machine {
     }
 }
 
-/// The facts with some lines in place of those of the same name, or added.
+/// The facts, with some lines added or replacing those of the same name.
 fn but(facts: &str, lines: &[&str]) -> String {
     let name = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
     let kept = facts.lines().filter(|line| lines.iter().all(|other| name(other) != name(line)));
@@ -99,7 +99,7 @@ fn what_is_not_supported_is_null_with_one_warning_and_the_rest_is_read() {
         assert_eq!((read.temperature_c, read.power_w, read.energy_j, read.sm_clock_hz), (None, None, None, None));
         assert_eq!(read.pcie_link_width, Some(16));
     }
-    // Five readings, one reason, once.
+    // Five readings with the same reason give one warning.
     let warnings = gpu.warnings();
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
     assert!(warning.contains("the SM clock") && warning.contains("2 other readings"), "{warning}");
@@ -126,7 +126,7 @@ fn a_gpu_that_is_lost_or_forbidden_reads_as_null_and_says_so() {
     );
 }
 
-/// nvml.h: 0x4 is SwPowerCap, 0x20 SwThermalSlowdown; a bit that no version names stays visible.
+/// nvml.h: 0x4 is SwPowerCap, 0x20 SwThermalSlowdown; a bit that no version names is kept.
 #[test]
 fn throttle_reasons_are_those_of_nvml_and_an_unknown_one_is_not_lost() {
     let Some(machine) = Machine::with(&but(LOADED, &["throttle 0x24"])) else { return };
@@ -167,13 +167,13 @@ fn another_gpu_than_the_one_that_computes_is_not_read() {
     assert_eq!(gpu.read(), Covariates::default());
     let warnings = gpu.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("NVML does not know 0000:04:00.0"), "{warnings:?}");
-    // CUDA writes the address of the GPU that computes in capitals.
+    // CUDA writes the GPU's address in capitals.
     assert_eq!(machine.gpu("0000:03:00.0").facts().name, machine.gpu("00000000:03:00.0").facts().name);
     let path: &Path = machine.folder.path();
     assert!(path.join("facts").is_file());
 }
 
-/// nvmlGpuTopologyLevel_t of nvml.h: 0, 10, 20, 30, 40, 50. The tree of the two ways to the bus is that of one root complex.
+/// nvmlGpuTopologyLevel_t of nvml.h: 0, 10, 20, 30, 40, 50. In the tree both GPUs are in one root complex.
 #[test]
 fn two_gpus_have_the_common_ancestor_that_nvml_says() {
     let Some(machine) = Machine::with(&but(LOADED, &["other_bus_id 00000000:04:00.0", "common_ancestor 20"])) else {
@@ -194,7 +194,7 @@ fn two_gpus_have_the_common_ancestor_that_nvml_says() {
         machine.set(&but(LOADED, &["other_bus_id 00000000:04:00.0", &level]));
         assert_eq!(asked(), Some(expected), "{level}");
     }
-    // Beside what the tree says, which knows no more than the bridges.
+    // NVML's answer is shown next to the tree's, which knows only the bridges.
     let topology = two_cards();
     let pair = |ask: &dyn Fn(&str, &str) -> Option<Ancestor>| pairs_by(&topology, ask).remove(0);
     let by_nvml = pair(&|first, second| ancestor(nvml, first, second));
@@ -205,7 +205,7 @@ fn two_gpus_have_the_common_ancestor_that_nvml_says() {
     assert_eq!(ancestor(nvml, "0000:03:00.0", "0000:05:00.0"), None, "a GPU that NVML does not know");
 }
 
-/// Two of NVIDIA's cards, each in a root port of its own of one root complex.
+/// Two NVIDIA cards, each in its own root port of one root complex.
 fn two_cards() -> Topology {
     let device = |path: &str, class: &str| {
         let at = |file: &str| format!("sys/devices/pci0000:00/{path}/{file}");

@@ -1,8 +1,8 @@
-//! How devices hang together: the PCI Express tree with the link of every hop, and the NUMA nodes.
+//! How devices are connected: the PCI Express tree with the link of every hop, and the NUMA nodes.
 //!
-//! Sources: the folders of `/sys/devices/pci*`, which lie in one another as the devices hang on one another, with the files of
-//! Documentation/ABI/testing/sysfs-bus-pci of Linux; `/sys/devices/system/node`; the class codes of PCI-SIG's "PCI Code and ID Assignment
-//! Specification".
+//! Sources: the folders of `/sys/devices/pci*`, which are nested as the devices are connected, with the files of
+//! Documentation/ABI/testing/sysfs-bus-pci of Linux; `/sys/devices/system/node`; the class codes of PCI-SIG's "PCI Code
+//! and ID Assignment Specification".
 
 mod nodes;
 mod pairs;
@@ -27,7 +27,7 @@ pub struct Topology {
     pub allowed: Vec<usize>,
 }
 
-/// A host bridge with what hangs on it: `pci0000:17`.
+/// A host bridge with the devices attached to it: `pci0000:17`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RootComplex {
     pub name: String,
@@ -41,14 +41,14 @@ pub struct PciNode {
     pub address: String,
     pub role: Role,
     pub vendor: Option<u32>,
-    /// To its parent.
+    /// The link to its parent.
     pub link: Link,
-    /// `None` on a machine with one node, for which the kernel says -1.
+    /// `None` on a machine with one node, where the kernel reports -1.
     pub numa_node: Option<u32>,
     pub children: Vec<PciNode>,
 }
 
-/// What a device is for.
+/// The purpose of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -65,7 +65,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// By the class code (base class, subclass, interface), and whether it hangs on a bridge.
+    /// The role by the class code (base class, subclass, interface), and whether the device is attached to a bridge.
     fn of(class: u32, below_a_bridge: bool) -> Self {
         match (class >> 16, (class >> 8) & 0xff) {
             (0x06, 0x04) if below_a_bridge => Self::Switch,
@@ -79,12 +79,12 @@ impl Role {
         }
     }
 
-    /// Whether a training has to do with it.
+    /// Whether it matters for a training.
     pub fn matters(self) -> bool {
         !matches!(self, Self::RootPort | Self::Switch | Self::Other)
     }
 
-    /// For people.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::RootPort => "root port",
@@ -100,7 +100,7 @@ impl Role {
 }
 
 impl PciNode {
-    /// Whether a training has to do with it, or with something behind it.
+    /// Whether it, or a device behind it, matters for a training.
     pub fn matters(&self) -> bool {
         self.role.matters() || self.children.iter().any(Self::matters)
     }
@@ -114,7 +114,7 @@ impl PciNode {
 }
 
 impl Topology {
-    /// Reads what the kernel says. Never fails: what cannot be read is left out.
+    /// Reads what the kernel reports. Never fails: unreadable parts are left out.
     pub fn read(root: &FilesystemRoot) -> Self {
         let complexes = root.entries("/sys/devices").into_iter().filter(|path| is_complex(path));
         let complexes =
@@ -138,7 +138,7 @@ impl Topology {
     }
 }
 
-/// `pci0000:17`; also `pci10000:e0` below a device, where a controller gives its drives a domain of their own.
+/// `pci0000:17`; also `pci10000:e0` below a device, where a controller gives its drives a separate domain.
 fn is_complex(path: &Path) -> bool {
     name_of(path).strip_prefix("pci").is_some_and(|rest| rest.contains(':'))
 }
@@ -170,7 +170,7 @@ fn device(root: &FilesystemRoot, path: &Path, below_a_bridge: bool) -> PciNode {
     }
 }
 
-/// What both ends of a link allow: the lesser of the two, where both are known.
+/// The best link that both ends allow: the lesser of the two, if both are known.
 pub fn possible(device: &PciNode, above: Option<&PciNode>) -> Link {
     let port = above.map(|port| port.link).unwrap_or_default();
     let least = |own: Option<u32>, other: Option<u32>| match (own, other) {
@@ -233,7 +233,7 @@ pub(crate) mod tests {
         assert_eq!(paths(&desktop, Role::Gpu), ["00:01.0 > 01:00.0"]);
         assert_eq!(paths(&desktop, Role::Storage), ["00:1c.4 > 03:00.0", "00:1f.2"]);
         let (port, card) = (&desktop.of_role(Role::RootPort)[0], &desktop.of_role(Role::Gpu)[0]);
-        // The card allows 8 GT/s and the port 5 GT/s; idle, they run at 2.5.
+        // The card allows 8 GT/s and the port 5 GT/s; when idle, they run at 2.5 GT/s.
         let expected = Link { width: Some(16), generation: Some(1), width_max: Some(16), generation_max: Some(2) };
         assert_eq!((possible(card, Some(port)), card.link.generation_max), (expected, Some(3)));
         // A port without a card has no lanes in use.

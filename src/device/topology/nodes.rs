@@ -22,7 +22,7 @@ pub(super) fn read(root: &FilesystemRoot) -> Vec<NumaNode> {
     nodes
 }
 
-/// The numbers of a list as the kernel writes it; what is none of it is left out.
+/// The numbers of a list as the kernel writes it; other text is left out.
 ///
 /// ```
 /// use batchstep::device::topology::numbers;
@@ -32,7 +32,7 @@ pub fn numbers(list: &str) -> Vec<usize> {
     let piece = |piece: &str| -> Option<std::ops::RangeInclusive<usize>> {
         let (low, high) = piece.split_once('-').unwrap_or((piece, piece));
         let (low, high): (usize, usize) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
-        // A list is of processors: more than this would be a damaged file.
+        // The list has processors: a larger number would mean a damaged file.
         (high < 1 << 20).then_some(low..=high)
     };
     list.trim().split(',').filter_map(piece).flatten().collect()

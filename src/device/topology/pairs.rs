@@ -1,4 +1,4 @@
-//! What the way between two GPUs leads through.
+//! The path between two GPUs.
 
 use serde::Serialize;
 
@@ -6,15 +6,15 @@ use super::{PciNode, Role, Topology};
 use crate::device::nvml;
 use crate::device::sysfs;
 
-/// The nearest thing that two GPUs share, in the order of the distance; the levels of `nvidia-smi topo -m`.
+/// The nearest common ancestor of two GPUs, ordered by distance; the levels are those of `nvidia-smi topo -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ancestor {
-    /// One card.
+    /// The same card.
     Card,
-    /// One PCIe switch.
+    /// The same PCIe switch.
     Switch,
-    /// Several PCIe switches, and no root complex.
+    /// Several PCIe switches, without a root complex.
     Switches,
     /// A root complex.
     RootComplex,
@@ -25,7 +25,7 @@ pub enum Ancestor {
 }
 
 impl Ancestor {
-    /// For people, with the abbreviation of `nvidia-smi topo -m`.
+    /// The name for people, with the abbreviation of `nvidia-smi topo -m`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Card => "one card",
@@ -43,9 +43,9 @@ impl Ancestor {
 pub struct GpuPair {
     pub first: String,
     pub second: String,
-    /// As the tree says.
+    /// According to the tree.
     pub by_tree: Ancestor,
-    /// As NVML says; `None` where it does not answer.
+    /// According to NVML; `None` if it does not answer.
     pub by_nvml: Option<Ancestor>,
 }
 
@@ -54,7 +54,7 @@ pub fn pairs(topology: &Topology, live: bool) -> Vec<GpuPair> {
     pairs_by(topology, &|first, second| live.then(|| nvml::common_ancestor(first, second)).flatten())
 }
 
-/// The same, where `ask` gives the common ancestor by NVML of the GPUs at two addresses.
+/// [`pairs`], where `ask` gives NVML's common ancestor of the GPUs at two addresses.
 pub(crate) fn pairs_by(topology: &Topology, ask: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
     const NVIDIA: u32 = 0x10de;
     let mut ways: Vec<Way> = Vec::new();
@@ -98,11 +98,12 @@ impl Way {
 
     fn ancestor(&self, other: &Self) -> Ancestor {
         if self.complex != other.complex {
-            // Without nodes there is one.
+            // Without NUMA information there is only one node.
             return if self.numa_node == other.numa_node { Ancestor::Node } else { Ancestor::System };
         }
         let shared = self.bridges.iter().zip(&other.bridges).take_while(|(own, others)| own == others).count();
-        // The first bridge is the root port, and the ports of one switch lie two apart: its upstream port is shared, its downstream ports are not.
+        // The first bridge is the root port. A switch counts as two bridges: its upstream port is shared, its
+        // downstream ports are not.
         match shared {
             0 => Ancestor::RootComplex,
             _ if shared >= 2 && self.bridges.len().max(other.bridges.len()) <= shared + 1 => Ancestor::Switch,
@@ -117,7 +118,7 @@ mod tests {
     use super::super::tests::machine;
     use super::*;
 
-    /// The real server, with its accelerators taken for NVIDIA's GPUs.
+    /// The real server, with its accelerators treated as NVIDIA's GPUs.
     fn server() -> Topology {
         fn rename(device: &mut PciNode) {
             if device.role == Role::Accelerator {
@@ -141,7 +142,7 @@ mod tests {
                 .map(|pair| pair.by_tree)
         };
         assert_eq!(of("1b:00.0", "1e:00.0"), Some(Ancestor::Switch));
-        // Both root complexes are of node 0.
+        // Both root complexes belong to node 0.
         assert_eq!(of("1b:00.0", "3d:00.0"), Some(Ancestor::Node));
         let mut far = server();
         far.complexes[1].devices[0].children[0].children[0].children[0].numa_node = Some(1);

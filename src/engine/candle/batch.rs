@@ -7,13 +7,13 @@ use crate::engine::{Workload, train};
 use crate::network::Network;
 use crate::settings::{DataPath, Loss};
 
-/// Inputs and targets on the device, and, for data that moves in each step, where they come from.
+/// Inputs and targets on the device, and, if they are copied in each step, their source.
 #[derive(Debug)]
 pub struct Batch {
     pub inputs: Tensor,
-    /// Labels for a cross-entropy, since candle-nn's takes those; values for a squared error.
+    /// Labels for a cross-entropy, because candle-nn's takes labels; values for a squared error.
     pub targets: Tensor,
-    /// The same two on the host.
+    /// Inputs and targets on the host.
     host: Option<(Tensor, Tensor)>,
 }
 
@@ -35,7 +35,7 @@ impl Batch {
         Ok(Self { inputs: inputs.to_device(device)?, targets: targets.to_device(device)?, host })
     }
 
-    /// Takes other examples, as a training loop makes tensors of what its loader gives.
+    /// Replaces the examples, as a training loop makes tensors of its loader's batches.
     ///
     /// # Errors
     /// candle's, where memory cannot be had.
@@ -47,7 +47,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Copies the batch from the host, where it comes from there; says whether it did.
+    /// Copies the batch from the host, if that is its source; returns whether it did.
     ///
     /// # Errors
     /// candle's.

@@ -24,7 +24,7 @@ pub fn forward(model: &Model, inputs: &Tensor, masks: Masks) -> OurResult<Tensor
     run(model, inputs, Some(masks))
 }
 
-/// The same without training: running statistics in batch norms, no dropout.
+/// [`forward`] without training: running statistics in batch norms, no dropout.
 ///
 /// # Errors
 /// As [`forward`].
@@ -43,7 +43,7 @@ fn run(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor
     outputs.pop().ok_or_else(|| Error::engine("a network without layers"))
 }
 
-/// `key` is that of the dropout mask; `None` without training.
+/// `key` is the dropout mask's key; `None` without training.
 fn apply(module: &Module, sources: &[&Tensor], key: Option<u64>) -> Result<Tensor> {
     match (module, sources) {
         (Module::Add, [a, b]) => *a + *b,

@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::network::{MaxPool2d, Network, Operation};
 use crate::settings::Optimizer;
 
-/// Room for thread stacks, scratch buffers and the allocator's own loss.
+/// Room for thread stacks, scratch buffers and the allocator's overhead.
 const SLACK: u64 = 64 << 20;
-/// Tensors as large as the largest output that the gradient of one operation takes at a time: what comes in, the sum that it
-/// is added to, the new sum, and masks and products on the way.
+/// The number of tensors, each as large as the largest output, that the gradient of one operation needs at a time: its
+/// input, the old and the new sum, and masks and products in between.
 const BACKWARD: f64 = 8.0;
 
 /// Refuses a workload that does not fit in memory.
@@ -28,8 +28,8 @@ fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     };
     let counts = network.parameters().map(|(_, parameter)| parameter.count() as f64);
     let (all, largest) = counts.fold((0.0, 0.0f64), |(all, largest), count| (all + count, largest.max(count)));
-    // A gradient holds the two tensors that it is the sum of, zeros among them; an update makes new tensors of a variable's
-    // size before it is copied into the old one.
+    // A gradient keeps the two tensors whose sum it is, even if one is zeros; an update makes new tensors of a
+    // variable's size before the result is copied into the old one.
     let parameters = all * (4.0 + copies) + 6.0 * largest;
     let outputs = network.layers.iter().map(|layer| layer.output.count() as f64);
     let held: f64 = (0..network.layers.len()).map(|index| graph_scalars(network, index)).sum();
@@ -37,17 +37,18 @@ fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     ((parameters + maps * *batch_size as f64) * bytes_per_scalar as f64) as u64 + SLACK
 }
 
-/// The scalars that the graph holds of layer `index` until the backward pass, for one example.
+/// The scalars of layer `index` that the graph keeps until the backward pass, for one example.
 fn graph_scalars(network: &Network, index: usize) -> f64 {
     let output = network.layers[index].output.count() as f64;
     let input = network.sources(index).next().map_or(0.0, |source| source.count() as f64);
     match network.layers[index].operation {
-        // The result, of groups one by one and joined; the sum with the bias; the input where it is padded beforehand.
+        // The result, for groups both separate and joined; the sum with the bias; the input, if it is padded
+        // beforehand.
         Operation::Conv2d(conv) => {
             output * (1.0 + f64::from(u8::from(conv.groups > 1)) + f64::from(u8::from(conv.bias))) + input
         }
         Operation::Dense(_) => 2.0 * output,
-        // By channel, less the mean, its square, over the deviation, times gamma, plus beta.
+        // For each channel: minus the mean, its square, divided by the deviation, times gamma, plus beta.
         Operation::BatchNorm(_) => 6.0 * output,
         Operation::Relu6 => 2.0 * output,
         // The mask, scaled, and the product.

@@ -1,16 +1,16 @@
 //! candle as its users train with it: its tensors, its autograd, and candle-nn's layers, losses and optimizers, in float32.
-//! Nothing of [`crate::engine::cpu`] is in its steps; parameters, data and dropout masks are the same numbers, so that losses
-//! and gradients compare.
+//! Its steps use nothing of [`crate::engine::cpu`]. Parameters, data and dropout masks are the same numbers, so that
+//! losses and gradients can be compared.
 //!
-//! Where candle 0.11 lacks something, or computes a wrong gradient, it is written out of candle's own differentiable
-//! operations, as a user would have to:
+//! Where candle 0.11 lacks an operation or computes a wrong gradient, the operation is built from candle's own
+//! differentiable operations, as a user would have to do:
 //! - max-pooling ([`op::max_pool`]): candle refuses the gradient where windows overlap, and scales it wrongly elsewhere;
 //! - momentum and RMSprop ([`optimizer`]): candle-nn has neither. Adam is its AdamW without decay;
 //! - convolutions whose padding or stride differs between sides ([`op::convolution`]).
 //!
-//! What stays as candle has it: a convolution in groups is a loop over the groups, so a depthwise one is slow; the gradient
-//! of a ReLU at 0 is 1 (PyTorch: 0); batch norm is a chain of small operations and, with one value for each channel, leaves
-//! a running variance that is no number; a gradient is computed for the batch too.
+//! Some things stay as they are in candle: a convolution in groups is a loop over the groups, so a depthwise one is
+//! slow; the gradient of a ReLU at 0 is 1 (PyTorch: 0); batch norm is a chain of small operations and, with one value
+//! for each channel, gives a running variance of NaN; the gradient of the batch is computed too.
 //!
 //! With the cargo feature `candle-cuda` the engine runs on NVIDIA GPUs by candle's own CUDA support. Such a build needs nvcc
 //! and takes some ten minutes longer; the program then needs libcudart to start at all, which is why the feature is off by

@@ -1,5 +1,5 @@
-//! The optimizers: candle-nn's SGD and AdamW, and the two that it lacks, in its style: chains of tensor operations, by
-//! PyTorch's update rules.
+//! The optimizers: candle-nn's SGD and AdamW, and the two that it lacks. These are written in its style, as chains of
+//! tensor operations, by PyTorch's update rules.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Var};

@@ -14,7 +14,7 @@ use crate::engine::train::{self, Score, Trainer};
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload, work};
 use crate::error::Result;
 
-/// A model in training, the batch that it is fed, and the threads that it runs on.
+/// A model in training, its batch, and the threads on which it runs.
 #[derive(Debug)]
 pub struct CandleStep {
     workload: Workload,
@@ -28,7 +28,7 @@ pub struct CandleStep {
     last: Option<Last>,
 }
 
-/// What is kept of a step until the next.
+/// The parts of a step that are kept until the next.
 #[derive(Debug)]
 struct Last {
     output: Tensor,
@@ -37,7 +37,7 @@ struct Last {
     loss: Tensor,
 }
 
-/// When each part of a step had been called on the host.
+/// The times at which the calls of each part of a step had been made on the host.
 struct Ends {
     upload: Option<Instant>,
     forward: Instant,
@@ -72,7 +72,7 @@ impl CandleStep {
         Ok(())
     }
 
-    /// What a user's training loop does with one batch.
+    /// The work of a user's training loop on one batch.
     fn train(&mut self) -> Result<Ends> {
         // A loop drops its gradients when an iteration ends; these were kept for `computed`.
         self.last = None;
@@ -124,7 +124,7 @@ impl Step for CandleStep {
         self.device.synchronize()?;
         let step_s = start.elapsed().as_secs_f64();
 
-        // On a GPU the host's clock sees when work was queued, and not when it was done.
+        // On a GPU the host's clock shows when work was queued, not when it was done.
         let on_host = self.device.is_cpu();
         let seconds = |from: Instant, to: Instant| on_host.then(|| to.duration_since(from).as_secs_f64());
         let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose()?;
@@ -139,7 +139,7 @@ impl Step for CandleStep {
         })
     }
 
-    /// candle does not say with which algorithm it computes a layer.
+    /// candle does not report the algorithm of a layer.
     fn layers(&self) -> Vec<LayerExecution> {
         work::layers(&self.workload)
     }

@@ -1,17 +1,18 @@
-//! How the operators cut their matrix products and round their factors, in one place: what they compute with is what [`crate::mechanism::cpu`] predicts from.
+//! How the operators cut their matrix products and round their factors, in one place: [`crate::mechanism::cpu`]
+//! predicts from the same rules.
 
 use crate::settings::{Precision, Settings};
 
 /// Columns of a product are padded to a multiple of this: whole vector registers, of 16 float32 with AVX-512.
 pub const VECTOR: usize = 16;
 
-/// Rows of a product that are computed together, at most: for each block of them its right side is read once.
+/// The most rows of a product that are computed together. The right side is read once for each such block.
 pub const ROWS: usize = 6;
 
 /// What the factors of a product are rounded to before they are multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Factors {
-    /// To nothing.
+    /// Not rounded.
     #[default]
     Exact,
     /// float32 to bfloat16; the sums stay float32.
@@ -21,9 +22,9 @@ pub enum Factors {
 /// What the settings say about the products of dense layers and convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// They work on the batch padded to a multiple of this.
+    /// The batch is padded to a multiple of this before the products.
     pub batch_padding: usize,
-    /// Columns that one product computes, at most; `None`: all.
+    /// The most columns that one product computes; `None`: all.
     pub product_columns: Option<usize>,
     pub factors: Factors,
 }
@@ -43,18 +44,20 @@ impl Default for Blocking {
 }
 
 impl Blocking {
-    /// What is rounded where a layer's weights meet so many columns, over the whole batch. With no more of them than a register has, rounding the weights
-    /// takes as long as is saved (measured: 64 x 25,088 weights on 16 columns 0.95 of the rate, on 64 columns 1.6).
+    /// How the factors are rounded where a layer's weights are multiplied by `columns` columns, over the whole batch.
+    /// With at most one register of columns, rounding the weights costs as much time as it saves (measured: 64 x 25,088
+    /// weights on 16 columns 0.95 of the rate, on 64 columns 1.6).
     pub fn factors(self, columns: usize) -> Factors {
         if columns > VECTOR { self.factors } else { Factors::Exact }
     }
 
-    /// Examples that the forward product of a dense layer works on. The batch runs along its vectors, so whole ones are computed.
+    /// Examples that the forward product of a dense layer works on. The batch runs along the vectors, and only whole
+    /// vectors are computed.
     pub fn dense_columns(self, batch: usize) -> usize {
         batch.next_multiple_of(self.batch_padding).next_multiple_of(VECTOR)
     }
 
-    /// How often the product of a dense layer's input gradient, whose rows are the examples, reads the weights.
+    /// How often the product for a dense layer's input gradient reads the weights; its rows are the examples.
     pub fn dense_readings(self, batch: usize) -> usize {
         batch.div_ceil(ROWS)
     }

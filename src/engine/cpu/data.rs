@@ -1,4 +1,4 @@
-//! The batch: where the step reads it, and how it gets there.
+//! The batch: where the step reads it from, and how it is copied there.
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, bail};
 

@@ -1,4 +1,4 @@
-//! Classifies with what a network has learnt elsewhere.
+//! Classifies with parameters that were trained elsewhere.
 
 use std::sync::Arc;
 
@@ -10,17 +10,18 @@ use crate::error::Result;
 use crate::network::Network;
 use crate::settings::{Optimizer, Precision};
 
-/// A network on the processor that is not trained there.
+/// A network that runs on the processor but was trained elsewhere.
 #[derive(Debug)]
 pub struct Evaluator(CpuTrainer);
 
 impl Evaluator {
-    /// On all cores that the process may use. Batches may have any size; memory exists for those of `examples`.
+    /// Uses all cores that the process may use. Batches may have any size; memory is allocated for batches of
+    /// `examples`.
     ///
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit.
     pub fn new(network: &Arc<Network>, examples: usize) -> Result<Self> {
-        // No optimizer with a state of its own.
+        // SGD, because it keeps no state.
         let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
         let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
         let mut engine = CpuEngine::cpu(None);
@@ -29,10 +30,10 @@ impl Evaluator {
         CpuTrainer::new(workload, training, team).map(Self)
     }
 
-    /// Takes over what was learnt.
+    /// Takes over trained parameters.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where it is another network's.
+    /// [`crate::error::Kind::Engine`] where they belong to another network.
     pub fn load(&mut self, learnt: &Learnt) -> Result<()> {
         self.0.take_over(learnt)
     }

@@ -6,7 +6,7 @@ use crate::engine::{LayerExecution, Workload};
 use crate::network::{Direction, Operation};
 use crate::stats::quantile::median;
 
-/// Every layer of a workload in every direction that it has, with the median of its times in `watches`, if there are any.
+/// Every layer of a workload in each of its directions, with the median of its times in `watches`, if any.
 pub fn layers(
     workload: &Workload,
     training: &Training,
@@ -40,7 +40,7 @@ pub fn layers(
         .collect()
 }
 
-/// The algorithm of a layer: that of the convolution, a matrix product (`gemm`), or a plain loop (`direct`).
+/// The algorithm of a layer: the convolution's own, a matrix product (`gemm`), or a plain loop (`direct`).
 fn algorithm(workload: &Workload, training: &Training, index: usize) -> &'static str {
     match workload.network.layers[index].operation {
         Operation::Conv2d(_) => training.convolution(index).unwrap_or("direct"),

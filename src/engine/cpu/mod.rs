@@ -81,23 +81,24 @@ pub struct CpuEngine {
     teams: Teams,
     /// Where this machine's switches are kept; `None`: they are not measured.
     switches: Option<Cache>,
-    /// The training of the last workload, whose memory the next one takes over where it can.
+    /// The training of the last workload. The next one reuses its memory where it can.
     last: Option<Rc<RefCell<Training>>>,
 }
 
 impl CpuEngine {
-    /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
-    /// may use.
+    /// An engine on the processor. `threads` applies where the settings name no number; `None`: all cores that the
+    /// process may use.
     pub fn cpu(threads: Option<usize>) -> Self {
         Self { device: processor::device_name(), threads, teams: Teams::default(), switches: None, last: None }
     }
 
-    /// The same, choosing among its algorithms by what is faster on this machine, which is measured once and kept in `switches`.
+    /// The same engine, which chooses the algorithm that is faster on this machine. The choice is measured once and
+    /// kept in `switches`.
     pub fn measuring(self, switches: Cache) -> Self {
         Self { switches: Some(switches), ..self }
     }
 
-    /// Where a network's convolutions of such a batch change their algorithm.
+    /// The size at which this workload's convolutions change their algorithm.
     fn switch(&self, workload: &Workload, team: &Team) -> Switch {
         let factors = Blocking::from(&workload.settings).factors;
         match &self.switches {
@@ -144,8 +145,9 @@ impl Engine for CpuEngine {
         peaks::measure(&pool, Blocking::from(settings).factors).map(Some)
     }
 
-    /// `tf32` becomes `fp32`: a processor has no such mode. In `bf16` the factors of convolutions and matrix products are rounded, where the processor has
-    /// instructions for that; everything else, also what lies in memory, is float32.
+    /// `tf32` becomes `fp32`: a processor has no such mode. In `bf16` the factors of convolutions and matrix products
+    /// are rounded, where the processor has instructions for that; everything else is float32, including what is
+    /// stored.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         let precision = match asked.precision {

@@ -51,7 +51,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Gives every parameter and running statistic its initial value again, in the memory that it has.
+    /// Gives every parameter and running statistic its initial value again, in the same memory.
     ///
     /// # Errors
     /// As [`Parameters::new`].
@@ -67,10 +67,10 @@ impl Parameters {
         Ok(())
     }
 
-    /// Overwrites all of them, and the running statistics.
+    /// Overwrites all parameters and running statistics.
     ///
     /// # Errors
-    /// Where there are others, or of another size.
+    /// Where their names or sizes differ.
     pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
         let vars = self.vars();
         let stats: Vec<&RunningStats> = self.layers.iter().filter_map(|layer| layer.stats.as_ref()).collect();
@@ -98,10 +98,10 @@ impl Parameters {
         Some(entry.var.as_tensor())
     }
 
-    /// The same, where it must be there.
+    /// The parameter `name` of layer `layer`.
     ///
     /// # Errors
-    /// Where it is not.
+    /// Where the layer has none of that name.
     pub fn tensor(&self, layer: usize, name: &str) -> Result<&Tensor> {
         match self.get(layer, name) {
             Some(tensor) => Ok(tensor),

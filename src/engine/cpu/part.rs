@@ -1,6 +1,7 @@
-//! The parts of another engine's step, computed from the operands that it had: what a fault is found by.
+//! Computes parts of another engine's step from that engine's operands, to locate a fault.
 //!
-//! The operators are those of [`op`], in float32, with their own gradients; sums over a batch that have no weights are in double precision.
+//! The operators are those of [`op`], in float32, with their own gradients; unweighted sums over a batch are in double
+//! precision.
 
 use candle_core::{Device, Result as Computed, Tensor, Var, bail};
 
@@ -13,12 +14,12 @@ use crate::error::Result;
 use crate::network::{BatchNorm, Conv2d, Operation};
 use crate::settings::Loss;
 
-/// What a quantity should be.
+/// The expected value of a quantity.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub values: Vec<f32>,
-    /// The norm that it has where no terms of its sums cancel. A gradient of a bias in front of a batch norm is zero but for rounding errors, and
-    /// those are small beside this.
+    /// The norm that the quantity would have if no terms of its sums cancelled. The gradient of a bias before a batch
+    /// norm is zero except for rounding errors, which are small compared with this norm.
     pub natural_norm: f64,
 }
 
@@ -47,7 +48,7 @@ struct Held {
 }
 
 impl Held {
-    /// Those whose gradients are wanted are followed by autograd.
+    /// Autograd follows the tensors whose gradients are wanted.
     fn new(input: Numbers, parameters: Vec<(&'static str, Numbers)>, wanted: &[Quantity]) -> Computed<Self> {
         let x = tensor(input, wanted.contains(&Quantity::InputGradient))?;
         let held = |(name, numbers)| Ok((name, tensor(numbers, wanted.contains(&Quantity::ParameterGradient(name)))?));
@@ -61,7 +62,7 @@ impl Held {
         }
     }
 
-    /// N x the layer's output, without bias, summand and rectifier.
+    /// N x the layer's output, without bias, added layer and rectifier.
     fn operation(&self, workload: &Workload, layer: usize, step: u64) -> Computed<Tensor> {
         let x = &self.x;
         match &workload.network.layers[layer].operation {
@@ -187,7 +188,7 @@ fn norm(values: &[f32]) -> f64 {
     values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt()
 }
 
-/// N x C x ... numbers by channel.
+/// The numbers of N x C x ..., channel by channel.
 fn by_channel(of: &Numbers) -> impl Iterator<Item = impl Iterator<Item = f64>> {
     let (channels, size) = (of.dims[1], of.dims[2..].iter().product::<usize>().max(1));
     let plane = move |channel: usize| of.values.chunks_exact(size).skip(channel).step_by(channels).flatten();
@@ -198,8 +199,8 @@ fn sums_of_channels(slope: &Numbers) -> Vec<f32> {
     by_channel(slope).map(|channel| channel.sum::<f64>() as f32).collect()
 }
 
-/// The norm of `gamma / deviation * slope`, of which a batch norm's gradient is what is left without the mean and the part along the input: of two
-/// values in a channel nothing is left.
+/// The norm of `gamma / deviation * slope`. A batch norm's gradient is this without its mean and its part along the
+/// input; with two values in a channel, nothing is left of it.
 fn normalised_norm(
     input: &Numbers,
     slope: &Numbers,
@@ -234,8 +235,8 @@ mod tests {
         Numbers { dims: vec![values.len() / features, features], values: values.to_vec() }
     }
 
-    /// By hand: x = (1, 2) and (3, 4), w = (1, -1), bias 2, summand 10: 1 - 2 + 2 + 10 = 11 and 3 - 4 + 2 + 10 = 11. Backward, of the slopes 5 and 7 the
-    /// second meets an output of 0.
+    /// By hand: x = (1, 2) and (3, 4), w = (1, -1), bias 2, summand 10: 1 - 2 + 2 + 10 = 11 and 3 - 4 + 2 + 10 = 11.
+    /// Backward, the slopes are 5 and 7, and the second one belongs to an output of 0.
     #[test]
     fn what_is_computed_together_is_that_of_a_hand_calculation() {
         let mut b = Builder::new("n", Shape::Flat(2)).unwrap();
@@ -264,8 +265,9 @@ mod tests {
         assert_eq!(values, [&[5.0, -5.0, 0.0, 0.0][..], &[5.0, 0.0], &[5.0, 10.0], &[5.0]]);
     }
 
-    /// Two values of a channel, 1 and 3: their mean and the part along them take everything of a gradient but for epsilon, and it is rounding errors that are
-    /// compared. By hand: the variance is 1, so that the gradient (4, 0) has the natural norm 2 x 4 / sqrt(1 + 0.001).
+    /// A channel has two values, 1 and 3. Without its mean and its part along them, nothing is left of a gradient but a
+    /// term of epsilon, so rounding errors are compared. By hand: the variance is 1, so that the gradient (4, 0) has
+    /// the natural norm 2 x 4 / sqrt(1 + 0.001).
     #[test]
     fn a_gradient_of_which_nothing_is_left_is_held_against_what_it_was() {
         let mut b = Builder::new("n", Shape::Flat(1)).unwrap();

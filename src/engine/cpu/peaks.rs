@@ -13,7 +13,7 @@ use crate::error::Result;
 
 /// Rows and columns of the product: 17 GFLOP on 48 MiB.
 const SIDE: usize = 2048;
-/// Rows of a task where the product is ours.
+/// Rows of a task, where our own product is used.
 const ROWS: usize = 256;
 /// Numbers of each of the triad's three arrays: 64 MiB, more than the caches of most processors hold.
 const LENGTH: usize = 1 << 24;
@@ -21,7 +21,8 @@ const LENGTH: usize = 1 << 24;
 const CHUNK: usize = 1 << 16;
 /// The least number of timed repetitions, after an untimed one.
 const REPETITIONS: usize = 5;
-/// Repetitions continue for this long: an idle processor takes a while to raise its clock, another process to yield.
+/// Repetitions continue for this long: it takes a while until an idle processor has raised its clock and other
+/// processes have yielded.
 const TIME: Duration = Duration::from_millis(300);
 
 /// Measures both; takes a second on two cores.
@@ -37,7 +38,7 @@ fn product(pool: &ThreadPool, factors: Factors) -> Result<f64> {
     let (a, b) = (matrix()?, matrix()?);
     let best = match factors {
         Factors::Exact => fastest(|| pool.install(|| a.matmul(&b)).map(drop))?,
-        // candle has no such product.
+        // candle has no product of bfloat16 factors with float32 sums.
         Factors::Bf16 => {
             let [a, b] = [&a, &b].map(|matrix| matrix.flatten_all()?.to_vec1::<f32>());
             let (a, b, mut y) = (a?, b?, vec![0f32; SIDE * SIDE]);

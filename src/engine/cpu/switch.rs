@@ -1,6 +1,8 @@
-//! From which size on Winograd's algorithm is the faster one for a convolution: measured once on each machine, for a number of threads and a precision.
+//! The size from which Winograd's algorithm is faster for a convolution. It is measured once on each machine, for each
+//! number of threads and precision.
 //!
-//! Where it is not yet measured, [`Switch::default`] holds, which was found on one processor. What a step computed with is in `layers.parquet`.
+//! Where it has not been measured, [`Switch::default`] applies, which was found on one processor. `layers.parquet` says
+//! which algorithm a step used.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +15,14 @@ use crate::cache::{Cache, Key};
 use crate::network::{Conv2d, Padding};
 use crate::settings::Winograd;
 
-/// Multiplications that the tiles of all images save, in those of one tile, from which on the algorithm pays for its transforms: where the transformed filters fit in
-/// the third-level cache, and where they do not. Infinite where it never pays.
+/// The least saving of multiplications that pays for the transforms, summed over the tiles of all images, in units of
+/// the multiplications of one tile. The first number applies where the transformed filters fit in the third-level
+/// cache, the second where they do not. Infinite where the algorithm never pays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switch(pub [f64; 2]);
 
 impl Default for Switch {
-    /// As found for ten convolutions on one and on two threads of an EPYC (DESIGN.md).
+    /// Measured for ten convolutions on one and on two threads of an EPYC (DESIGN.md).
     fn default() -> Self {
         Self([28.0, 40.0])
     }
@@ -31,14 +34,14 @@ const SIDE: usize = 8;
 /// Batch sizes at which they are timed. An image has four tiles, each of which saves three times its own multiplications.
 const IMAGES: [usize; 9] = [1, 2, 3, 4, 6, 8, 12, 16, 24];
 const SAVED_BY_AN_IMAGE: f64 = 12.0;
-/// Turns in which each way is timed at least, and for how long in all: the fastest counts.
+/// The least number of turns in which each way is timed, and for how long in all: the fastest counts.
 const TURNS: usize = 5;
 const TIME: Duration = Duration::from_millis(20);
-/// Of the kernels that are timed: another where they change.
+/// The version of the timed kernels; to be raised when they change.
 const VERSION: &str = "2";
 
 impl Switch {
-    /// The one of this machine, from the cache or else measured with the team, which takes some seconds.
+    /// The switch of this machine, from the cache or else measured with the team, which takes some seconds.
     pub fn of_machine(machine: &str, team: &Team, factors: Factors, cache: &Cache) -> Self {
         let parts = key(machine, team.threads(), factors);
         let key = Key(parts.iter().map(String::as_str).collect());
@@ -70,7 +73,8 @@ fn key(machine: &str, threads: usize, factors: Factors) -> [String; 6] {
     [VERSION, version, build, machine, &threads.to_string(), &format!("{factors:?}")].map(str::to_owned)
 }
 
-/// Half-way between the last batch size at which the algorithm is slower and the first of two in a row at which it is faster; infinite where there are none.
+/// Half-way between the last batch size at which the algorithm is slower and the first of two consecutive sizes at
+/// which it is faster; infinite where there are no such two.
 fn crossing(is_faster: impl Fn(usize) -> bool) -> f64 {
     let (mut slower, mut first) = (0, None);
     for images in IMAGES {
@@ -83,7 +87,8 @@ fn crossing(is_faster: impl Fn(usize) -> bool) -> f64 {
     f64::INFINITY
 }
 
-/// Whether a convolution's forward pass and both gradients together take less time by Winograd's algorithm than by the one that takes its place.
+/// Whether a convolution's forward pass and both gradients together take less time by Winograd's algorithm than by its
+/// alternative.
 fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
     let layer = Conv2d { padding: Padding::all(1), bias: false, ..Conv2d::square(channels, 3) };
     let (x, weight) = ([images, channels, SIDE, SIDE], [channels, channels, 3, 3]);
@@ -101,7 +106,7 @@ fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
         convolution.backward(&x, &weight, &dy, Gradients { x: Some(&mut dx), weight: Some(&mut dw) });
         start.elapsed()
     };
-    // The first turn makes the scratch.
+    // The first turn allocates the scratch memory.
     let _ = (time(&winograd), time(&other));
     let (begun, mut turns) = (Instant::now(), 0);
     let (mut ours, mut others) = (Duration::MAX, Duration::MAX);
@@ -126,7 +131,8 @@ pub mod tests {
         cache
     }
 
-    // 12 tiles' multiplications an image: slower up to 3 images and faster from 4 on is 42; 3 then 6, 6 is the next after 4, is 60. One that is faster once is chance.
+    // An image saves the multiplications of 12 tiles. Slower up to 3 images and faster from 4 on gives 42; slower up to
+    // 4 and faster from 6 on gives 60. A size that is faster once may be chance.
     #[test]
     fn the_crossing_is_between_the_last_slower_size_and_the_first_of_two_faster_ones() {
         assert_eq!(crossing(|images| images >= 4), 42.0);

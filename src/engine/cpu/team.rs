@@ -1,9 +1,10 @@
-//! The threads of a step, which share one piece of work after another.
+//! The threads of a step; they share one piece of work after another.
 //!
-//! A step hands out work some hundred times, and a thread that waits for it in the kernel's queue is woken in ten to fifty microseconds: on images of
-//! 32 x 32 that was most of what two threads could save (DESIGN.md). As OpenMP's threads do, these keep looking for a while before they sleep. Unlike
-//! OpenMP's, nobody waits for one of them that has not come: whoever joins takes pieces until none is left, and the thread that handed out the work
-//! takes them all where nobody joins.
+//! A step hands out work some hundred times. Waking a thread that waits in the kernel's queue takes ten to fifty
+//! microseconds: on images of 32 x 32 that was most of what two threads could save (DESIGN.md). Like OpenMP's threads,
+//! these poll for a while before they sleep. Unlike in OpenMP, no thread waits for another that has not arrived: each
+//! thread that joins takes pieces until none is left, and if none joins, the thread that handed out the work takes all
+//! pieces.
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell, UnsafeCell};
@@ -21,30 +22,30 @@ use crate::engine::processor;
 use crate::engine::threads::{allowed_processors, keep_on};
 use crate::error::{Error, Result};
 
-/// Looks that a waiting thread takes without a pause, some 20 us of them; then it lets others have its processor in between.
+/// How often a waiting thread polls without a pause, for about 20 us; after that it yields its processor between polls.
 const LOOKS: usize = 1000;
-/// How long it keeps looking in all: longer than the serial parts of a step, and than what comes between two steps.
+/// How long it polls in all: longer than the serial parts of a step, and longer than the gap between two steps.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Some threads, of which the one that calls [`Team::install`] is the first.
+/// Some threads; the first is the one that calls [`Team::install`].
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
     helpers: Vec<JoinHandle<()>>,
-    /// The processor of the first thread, where each has one.
+    /// The processor of the first thread, where each thread has its own.
     home: Option<usize>,
     /// Work is handed out by one thread at a time.
     one_thread: std::marker::PhantomData<Cell<()>>,
 }
 
-/// What the threads of a team have in common.
+/// The state that the threads of a team share.
 #[derive(Debug)]
 struct Shared {
     round: Line<AtomicU64>,
-    /// Helpers that are done with the work of this round.
+    /// Helpers that have finished the work of this round.
     done: Line<AtomicUsize>,
     work: UnsafeCell<Work>,
-    /// Of each helper.
+    /// Whether each helper is asleep.
     asleep: Box<[Line<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
     ends: AtomicBool,
@@ -52,10 +53,10 @@ struct Shared {
 
 // SAFETY: `work` is written by the thread that hands it out while no helper may join, and read by those that have joined.
 unsafe impl Sync for Shared {}
-// SAFETY: as for `Sync`; whoever hands out work outlives it.
+// SAFETY: as for `Sync`; the thread that hands out work outlives it.
 unsafe impl Send for Shared {}
 
-/// The work of a round, whose lifetime ends when all who joined are done.
+/// The work of a round; its lifetime ends when all helpers that joined have finished.
 #[derive(Clone, Copy)]
 struct Work(*const (dyn Fn() + Sync));
 
@@ -65,12 +66,14 @@ impl std::fmt::Debug for Work {
     }
 }
 
-/// Two cache lines, which processors fetch together: no other value's writes disturb this one's readers.
+/// Two cache lines, which processors fetch together, so that writes of other values do not disturb the readers of this
+/// one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// In a round's number: the helpers that may still join (lowest), those that have, and how many rounds there were.
+/// The parts of a round's number: how many helpers may still join (lowest bits), how many have joined, and how many
+/// rounds there were.
 const PLACES: u64 = 0xffff;
 const JOINED: u64 = 1 << 16;
 const ROUND: u64 = 1 << 32;
@@ -80,15 +83,16 @@ impl Shared {
         state & PLACES != 0 && state / ROUND != last
     }
 
-    /// Hands out `work` to as many helpers as there are places, takes part in it, and comes back when all are done.
+    /// Hands out `work` to up to `places` helpers, takes part in it, and returns when all have finished.
     fn run(&self, places: usize, helpers: &[JoinHandle<()>], work: &(dyn Fn() + Sync)) {
-        // SAFETY: the references are alike but for the lifetime, and nobody uses it beyond this function, which waits for all who joined.
+        // SAFETY: the references differ only in the lifetime, and none is used after this function, which waits for all
+        // helpers that joined.
         let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
-        // SAFETY: the last round is closed, and all who joined it were done: nobody reads.
+        // SAFETY: the last round is closed, and all helpers that joined it have finished, so none reads.
         unsafe { *self.work.get() = Work(unbound) };
         self.done.0.store(0, Ordering::Relaxed);
         let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
-        // Sequentially consistent, as the helper's two are: one of the two sees the other.
+        // Sequentially consistent, like the helper's two operations: one of the two threads sees the other's write.
         self.round.0.store((number << 32) | places as u64 & PLACES, Ordering::SeqCst);
         for (asleep, helper) in self.asleep.iter().zip(helpers).take(places) {
             if asleep.0.load(Ordering::SeqCst) && asleep.0.swap(false, Ordering::SeqCst) {
@@ -111,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// What helper `number` does until the team ends.
+    /// The loop of helper `number`, until the team ends.
     fn serve(&self, number: usize) {
         let mut last = 0;
         while let Some(state) = self.next(number, last) {
@@ -120,7 +124,7 @@ impl Shared {
                 continue;
             }
             last = state / ROUND;
-            // SAFETY: whoever handed out the work wrote it before, and waits until this helper is done.
+            // SAFETY: the thread that handed out the work wrote it before, and waits until this helper has finished.
             let work = unsafe { &*(*self.work.get()).0 };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
@@ -129,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a round that has a place and is not the `last` one; `None` at the end.
+    /// Waits for a round that has a free place and is not the `last` one; `None` when the team ends.
     fn next(&self, number: usize, last: u64) -> Option<u64> {
         let (mut looks, mut since) = (0, None);
         loop {
@@ -165,11 +169,11 @@ fn look_again(looks: &mut usize) {
 }
 
 thread_local! {
-    /// The team that this thread hands out work to; none in the middle of a piece of work, and for helpers.
+    /// The team to which this thread hands out work; null inside a piece of work, and for helpers.
     static CURRENT: Cell<*const Team> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Makes a team this thread's until it is dropped.
+/// Makes a team the current one of this thread until dropped.
 struct Current(*const Team);
 
 impl Current {
@@ -184,18 +188,19 @@ impl Drop for Current {
     }
 }
 
-/// The threads that share this thread's work: those of the team that is installed; 1 without one, and inside of a piece of work.
+/// The number of threads that share this thread's work: those of the installed team; 1 without a team, and inside a
+/// piece of work.
 pub fn threads() -> usize {
-    // SAFETY: a team outlives its being installed.
+    // SAFETY: a team is not dropped while it is installed.
     unsafe { CURRENT.get().as_ref() }.map_or(1, Team::threads)
 }
 
-/// Runs `work` on this thread and on as many others of its team as come in time, `workers` at most in all. Each call is to share one list of tasks with
-/// the others, and to return when none is left.
+/// Runs `work` on this thread and on those other threads of its team that arrive in time, on at most `workers` in all.
+/// The calls must share one list of tasks and return when no task is left.
 pub fn share(workers: usize, work: &(dyn Fn() + Sync)) {
     let team = CURRENT.get();
     let _none = Current::set(std::ptr::null());
-    // SAFETY: a team outlives its being installed.
+    // SAFETY: a team is not dropped while it is installed.
     match unsafe { team.as_ref() } {
         Some(team) if workers > 1 => team.shared.run((workers - 1).min(team.helpers.len()), &team.helpers, work),
         _ => work(),
@@ -203,7 +208,8 @@ pub fn share(workers: usize, work: &(dyn Fn() + Sync)) {
 }
 
 impl Team {
-    /// A team of so many threads, this one among them. Where they are as many as the processors that the process may use, each has one.
+    /// A team of `threads` threads, including this one. If the process may use as many processors, each thread gets its
+    /// own.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the system does not give the threads.
@@ -238,19 +244,20 @@ impl Team {
         Ok(team)
     }
 
-    /// The threads, the one that installs it among them.
+    /// The number of threads, including the one that installs the team.
     pub fn threads(&self) -> usize {
         self.shared.asleep.len() + 1
     }
 
-    /// Runs `work`, whose kernels share theirs with this team.
+    /// Runs `work`; its kernels share their work with this team.
     pub fn install<R>(&self, work: impl FnOnce() -> R) -> R {
         self.go_home();
         let _current = Current::set(self);
         work()
     }
 
-    /// Moves this thread to the processor that no helper has, and leaves it free to be moved again: what it starts later shall be.
+    /// Moves this thread to the processor that no helper has. It may be moved again afterwards, so that the threads and
+    /// processes that it starts later are free to move too.
     fn go_home(&self) {
         if let Some(home) = self.home
             && sched_getcpu() != home
@@ -267,7 +274,7 @@ impl Drop for Team {
         self.shared.ends.store(true, Ordering::SeqCst);
         for helper in self.helpers.drain(..) {
             helper.thread().unpark();
-            // A helper does not panic: it catches what the work does.
+            // A helper does not panic: it catches panics of the work.
             let _ = helper.join();
         }
     }
@@ -278,7 +285,7 @@ impl Drop for Team {
 pub struct Teams(Vec<Rc<Team>>);
 
 impl Teams {
-    /// The team of so many threads; `None`: of all cores that the process may use.
+    /// The team of `threads` threads; `None`: one for each core that the process may use.
     ///
     /// # Errors
     /// As [`Team::new`].
@@ -299,7 +306,8 @@ impl Teams {
     }
 }
 
-/// Runs `work` with a team of all cores that the process may use, one for each thread that ever asks; where there is none to be had, on this thread alone.
+/// Runs `work` with a team of all cores that the process may use. Each calling thread has one such team; where none can
+/// be started, `work` runs on the calling thread only.
 pub fn with_all_cores<R>(work: impl FnOnce() -> R) -> R {
     thread_local! {
         static TEAM: OnceCell<Option<Team>> = const { OnceCell::new() };
@@ -310,7 +318,7 @@ pub fn with_all_cores<R>(work: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Runs the work of a test with three threads, of which not all have a processor.
+/// Runs the work of a test with three threads, not all of which have their own processor.
 #[cfg(test)]
 pub fn by_three<R>(work: impl FnOnce() -> R) -> R {
     Team::new(3).expect("a team").install(work)
@@ -320,7 +328,7 @@ pub fn by_three<R>(work: impl FnOnce() -> R) -> R {
 mod tests {
     use super::*;
 
-    /// Adds up `0..tasks`, each of which one thread takes, and counts the threads.
+    /// Adds up `0..tasks`, where one thread takes each task, and counts the threads.
     fn sum(tasks: usize) -> usize {
         let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
         share(threads(), &|| {
@@ -355,7 +363,7 @@ mod tests {
             while !is_asleep() {
                 thread::sleep(PATIENCE);
             }
-            // The first thread waits for the other one, so this ends only if it comes.
+            // The first thread waits for the other one, so this ends only if that arrives.
             let both = std::sync::Barrier::new(2);
             let wait = || {
                 both.wait();

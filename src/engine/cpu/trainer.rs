@@ -13,16 +13,17 @@ use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
 
-/// Sizes of batches whose memory is kept: the whole one, the last one of an epoch, and that of the evaluation.
+/// The number of batch sizes whose memory is kept: the full batch, the last batch of an epoch, and the batch of the
+/// evaluation.
 const KEPT: usize = 3;
 
-/// A training, the threads that it runs on, and the memory that batches are copied into.
+/// A training, its threads, and the memory into which batches are copied.
 #[derive(Debug)]
 pub struct CpuTrainer {
     workload: Workload,
     training: Rc<RefCell<Training>>,
     team: Rc<Team>,
-    /// The one used last is the last.
+    /// Ordered by last use; the most recent is last.
     memory: Vec<Held>,
 }
 
@@ -31,12 +32,12 @@ pub struct CpuTrainer {
 struct Held {
     examples: usize,
     inputs: Tensor,
-    /// One-hot.
+    /// The targets, one-hot.
     targets: Tensor,
 }
 
 impl CpuTrainer {
-    /// Batches of up to the workload's batch size; its memory exists from now on.
+    /// A trainer for batches of up to the workload's batch size; the memory for that size is allocated here.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where memory cannot be had.
@@ -50,7 +51,7 @@ impl CpuTrainer {
         let network = &self.workload.network;
         let tensor = |shape| -> candle_core::Result<Tensor> {
             let dims = batch_dims(examples, shape);
-            // Written, so that the pages are there before the first step.
+            // Written here, so that the pages exist before the first step.
             let values: Vec<f32> = std::iter::repeat_n(0.0, dims.iter().product()).collect();
             Tensor::from_vec(values, dims.as_slice(), &Device::Cpu)
         };
@@ -82,10 +83,10 @@ impl CpuTrainer {
         Ok(())
     }
 
-    /// Takes over what was learnt elsewhere.
+    /// Takes over parameters that were trained elsewhere.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where it is another network's.
+    /// [`crate::error::Kind::Engine`] where they belong to another network.
     pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
         self.training.borrow_mut().take_over(learnt)
     }

@@ -111,7 +111,7 @@ impl Training {
         Ok(self.parameters.reset(&self.network, settings.seed)?)
     }
 
-    /// Changes the algorithm of convolutions there, from the next [`Training::fit`] on.
+    /// Sets the size at which convolutions change their algorithm, from the next [`Training::fit`] on.
     pub fn switch_at(&mut self, switch: Switch) {
         self.switch = switch;
         let choices = Choices { switch, ..Choices::from(&self.settings) };
@@ -126,7 +126,7 @@ impl Training {
         precise!(&mut self.pass, pass => pass.fit(&self.network, batch))
     }
 
-    /// The bytes that a reset and another batch size do not allocate again.
+    /// Bytes that stay allocated after a reset and for another batch size.
     pub fn bytes(&self) -> u64 {
         let state = 1 + self.settings.optimizer.state_copies() as u64;
         self.parameters.bytes() * state + precise!(&self.pass, pass => pass.bytes())
@@ -140,7 +140,7 @@ impl Training {
         self.watched_step(inputs, targets, None)
     }
 
-    /// The same, with the time of each layer.
+    /// [`Training::step`], with the time of each layer.
     ///
     /// # Errors
     /// As [`Training::step`].
@@ -167,10 +167,10 @@ impl Training {
         })
     }
 
-    /// Takes over what was learnt elsewhere; the optimizer's state stays as it is.
+    /// Takes over parameters that were trained elsewhere; the optimizer's state stays as it is.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where it is another network's.
+    /// [`crate::error::Kind::Engine`] where they belong to another network.
     pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
         Ok(self.parameters.take_over(learnt)?)
     }
@@ -189,7 +189,7 @@ impl Training {
         Ok(super::autograd::forward(&self.network, &self.parameters, inputs, None)?.detach())
     }
 
-    /// What the last step computed.
+    /// The results of the last step.
     ///
     /// # Errors
     /// candle's.

@@ -1,14 +1,14 @@
 //! Where each buffer of a plan lies in one stretch of memory.
 //!
-//! A buffer that is kept from step to step has memory of its own. Any other is alive from the first call that uses it
-//! to the last call that may run at the same time as one that uses it, and shares memory with buffers that are alive at
+//! A buffer that is kept from step to step has its own memory. Any other is alive from the first call that uses it to
+//! the last call that may run at the same time as one that uses it, and shares memory with buffers that are alive at
 //! other times, see [`placement`](crate::engine::placement).
 
 use super::call::{BufferId, Call, Slice};
 use crate::engine::placement::{Span, place};
 
 /// Buffers begin at multiples of this many bytes: a multiple of what vector accesses (16), tensor-map copies (128) and
-/// cuDNN's fastest kernels ask for.
+/// cuDNN's fastest kernels require.
 pub const ALIGNMENT: usize = 512;
 
 /// How long a buffer's content is needed.
@@ -28,7 +28,7 @@ pub struct Buffer {
     pub life: Life,
 }
 
-/// The offset of each buffer, in bytes, and what they take together.
+/// The offset of each buffer, in bytes, and the total size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arena {
     pub offsets: Vec<usize>,
@@ -51,7 +51,7 @@ impl Arena {
         Self { offsets, bytes }
     }
 
-    /// Every buffer in memory of its own, between gaps of `gap` bytes.
+    /// Every buffer in its own memory, between gaps of `gap` bytes.
     pub fn apart(buffers: &[Buffer], gap: usize) -> Self {
         let mut arena = Self { offsets: Vec::with_capacity(buffers.len()), bytes: gap };
         for buffer in buffers {

@@ -1,7 +1,7 @@
-//! What a training step is made of: launches of our own kernels, convolutions and matrix products, on parts of buffers.
+//! The calls of a training step: launches of our own kernels, convolutions and matrix products, on parts of buffers.
 //!
-//! All of it is plain data. A plan is a list of such calls, so what is called, in which order and on which memory, can
-//! be read and tested without a GPU; [`super::cuda`] turns each into one call of a library.
+//! All of it is plain data. A plan is a list of such calls, so the calls, their order and their memory can be read and
+//! tested without a GPU; [`super::cuda`] turns each into one call of a library.
 
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
@@ -79,9 +79,9 @@ pub struct Launch {
 pub struct Convolution {
     pub element: Element,
     pub math: Math,
-    /// What goes in.
+    /// The input maps.
     pub input: FeatureMaps,
-    /// What comes out; of the same batch and layout.
+    /// The output maps, of the same batch and layout.
     pub output: FeatureMaps,
     pub kernel: Extent,
     pub stride: Extent,
@@ -120,7 +120,7 @@ pub enum ConvolutionKind {
 }
 
 impl ConvolutionTask {
-    /// Without the memory.
+    /// The kind, without the memory.
     pub fn kind(&self) -> ConvolutionKind {
         match self {
             Self::Forward { .. } => ConvolutionKind::Forward,
@@ -130,7 +130,7 @@ impl ConvolutionTask {
         }
     }
 
-    /// What it reads, and what it writes whole.
+    /// The slices that it reads, and the slice that it writes entirely.
     pub fn operands(&self) -> (Vec<Slice>, Slice) {
         match *self {
             Self::Forward { x, w, y } => (vec![x, w], y),
@@ -181,7 +181,7 @@ pub enum Call {
     Launch(Launch),
     Convolution(Convolution, ConvolutionTask),
     Gemm(Gemm),
-    /// In place of our own kernels.
+    /// A library's call that replaces our own kernels.
     Library(LibraryCall),
     /// Every byte becomes 0.
     Zero(Slice),

@@ -40,7 +40,7 @@ pub struct CudnnEngine {
     device: DeviceName,
     gpu: Gpu,
     convolutions: Chooser,
-    /// The memory of the last step, which the next one takes over where it is large enough.
+    /// The memory of the last step. The next one reuses it where it is large enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
     /// Operators whose own kernels are not used.
@@ -56,7 +56,7 @@ impl CudnnEngine {
         Ok(Self::on(Gpu::open(ordinal, source)?))
     }
 
-    /// One whose calls are recorded.
+    /// An engine whose calls are recorded.
     #[cfg(test)]
     pub(crate) fn recorded() -> Result<Self> {
         use crate::device::cuda::libraries::{Libraries, Search};
@@ -101,13 +101,13 @@ impl CudnnEngine {
     }
 
     /// The plan of a step. A convolution is fused with its bias and ReLU where cuDNN has an algorithm for all three
-    /// that is no slower, as far as is known, than the convolution and a pass over its output.
+    /// that is not known to be slower than the convolution and a pass over its output.
     fn plan(&self, workload: &Workload) -> Result<StepPlan> {
         let mut fuses = |layer: usize, convolution: &Convolution| -> bool {
             let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
             let choose = |kind| self.convolutions.choose(convolution, kind, &search);
             let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
-            // The older fused call reports what it does not support only when it runs.
+            // The older fused call reports unsupported cases only when it runs.
             if together.algorithm.starts_with("legacy:") {
                 return false;
             }
@@ -194,7 +194,7 @@ impl CudnnEngine {
         Ok((placed, programs))
     }
 
-    /// Executes each convolution and product once whose algorithm has not run before; false where one is refused.
+    /// Executes once each convolution and product whose algorithm has not run before; false where one is refused.
     fn all_run(&self, plan: &StepPlan, program: &Program) -> Result<bool> {
         let tried = |(index, planned): (usize, &Planned)| {
             let computation = Computation::of(&planned.call)?;
@@ -307,7 +307,7 @@ impl Engine for CudnnEngine {
         Ok(Box::new(self.step(workload)?))
     }
 
-    /// Those of the convolutions and of the products.
+    /// The algorithms of the convolutions and of the products.
     fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {
         let workload = Workload { settings: self.in_force(&workload.settings)?, ..workload.clone() };
         self.make_room(&workload.settings);
@@ -329,11 +329,11 @@ impl Engine for CudnnEngine {
         Ok(algorithms)
     }
 
-    /// Where a step cannot be prepared, the part that is to blame fails as well, and is named.
+    /// If a step cannot be prepared, the part that causes this fails as well, and is named.
     fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), Fault> {
-        // Algorithms that are refused when they run are known from then on.
+        // Preparing the step makes known which algorithms are refused when they run.
         let prepared = match self.step(workload) {
-            // The GPU works no more, and no part is to blame.
+            // The GPU no longer works, so no part is to blame.
             Err(error) if self.gpu.synchronize(StreamId::Compute).is_err() => return Err(error.into()),
             prepared => prepared.map(drop),
         };
@@ -346,14 +346,15 @@ impl Engine for CudnnEngine {
         let mut bench = PlacedApart { gpu: self.gpu.clone(), placed, arena, choices };
         let seen = apart::take_apart(&mut bench, &workload, see);
         drop(bench);
-        // It is larger than that of any step to come.
+        // Released: it is larger than the memory of any later step.
         self.memory = None;
         seen.and(prepared.map_err(Fault::from))
     }
 }
 
 impl CudnnEngine {
-    /// Before a search: algorithms are measured on memory of their own, for which the last step's memory would leave no room.
+    /// To be called before a search: algorithms are measured in separate memory, for which the last step's memory would
+    /// leave no room.
     fn make_room(&mut self, settings: &Settings) {
         if settings.algorithms == Algorithms::Autotune {
             self.memory.take_if(|memory| Rc::strong_count(memory) == 1);

@@ -11,7 +11,7 @@ use crate::engine::{KernelLaunch, LayerExecution, Workload};
 use crate::network::{Direction, Network};
 
 /// How every layer was executed, in every direction in which it computes something. A layer that is computed together
-/// with the one before it has that layer's name in place of an algorithm, and no time of its own. `times` are the
+/// with the one before it has that layer's name instead of an algorithm, and no time of its own. `times` are the
 /// seconds of each call of the plan. Every call must have run once ([`Program::kernels`]).
 pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
     let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
     rows
 }
 
-/// Says of each layer which of our own kernels a library is called for, and why.
+/// Notes for each layer which of our own kernels a library's call replaces, and why.
 pub fn say_replaced(rows: &mut [LayerExecution], network: &Network, plan: &StepPlan, replaced: &Replaced) {
     for row in rows {
         let is_own = |planned: &&Planned| {

@@ -34,10 +34,10 @@ impl Feed {
         Ok(Self { inputs, targets, places })
     }
 
-    /// Another batch to copy from now on: inputs and targets, as many float32 as the step has.
+    /// Sets another batch to copy from now on: inputs and targets, with the numbers of float32 that the step has.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] for another number of them.
+    /// [`crate::error::Kind::Engine`] if the numbers differ.
     pub fn overwrite(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
         for (to, from) in [(&mut self.inputs, inputs), (&mut self.targets, targets)] {
             let to = to.bytes_mut();

@@ -1,20 +1,21 @@
-//! Memory that no call may write: behind the buffers of a step and behind each workspace. It is filled when a step begins and looked at
-//! whenever what the step computed is read, which is when an engine is qualified and in the selftest: a convolution that uses more
-//! workspace than it asked for spoils what lies behind, and its own result may be right.
+//! Memory that no call may write: after the buffers of a step and after each workspace. It is filled when a step begins
+//! and checked whenever the step's results are read, which happens when an engine is qualified and in the selftest. A
+//! convolution that uses more workspace than it asked for overwrites what lies after it, although its own result may be
+//! correct.
 
 use super::cuda::Range;
 use crate::error::{Error, Result};
 
-/// Of each guard; as much as a block of 1024 threads writes with one float4 each would be 16 KiB.
+/// Bytes of each guard: what a block of 1024 threads writes with one float4 each, 16 KiB.
 pub const BYTES: u64 = 16 << 10;
 
-/// What all memory of a step is filled with at first.
+/// The byte with which all memory of a step is filled at first.
 pub const FILL: u8 = 0xFF;
 
 /// One guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// What lies before it.
+    /// What lies before the guard.
     pub behind: &'static str,
     pub address: u64,
 }
@@ -22,12 +23,12 @@ pub struct Guard {
 /// Where the workspaces and guards of a step lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarded {
-    /// Of the main stream and of the side stream.
+    /// The workspaces of the main stream and of the side stream.
     pub workspaces: [Range; 2],
     pub guards: [Guard; 3],
 }
 
-/// The memory of a step with buffers of so many bytes, which come first.
+/// The bytes of memory for a step with `buffers` bytes of buffers, which come first.
 pub fn bytes(buffers: u64, workspaces: [u64; 2]) -> u64 {
     buffers + workspaces[0] + workspaces[1] + 3 * BYTES
 }

@@ -1,8 +1,8 @@
 //! Which calls of a step wait for one another.
 //!
-//! In a backward pass only the update depends on the gradients of the weights. With two streams they run on one of
-//! their own, beside the next layer's gradient: multiprocessors that the few blocks of one kernel leave idle run blocks
-//! of the other.
+//! In a backward pass only the update depends on the gradients of the weights. With two streams they run on a separate
+//! stream, at the same time as the next layer's gradient: multiprocessors that the few blocks of one kernel leave idle
+//! run blocks of the other.
 //!
 //! The side stream runs its calls in order, and starts each after all calls of the main stream that precede it in the
 //! plan. The main stream waits for a call of the side stream
@@ -141,7 +141,7 @@ mod tests {
             main(vec![Arg::Read(dx), Arg::Write(slice(3, 0, 8))]),
             main(vec![Arg::Read(dw)]),
         ];
-        // By hand: 4 waits for what 3 did; 5 for the first layer's weights, since the second's are begun; 6 reads both.
+        // By hand: 4 waits for 3; 5 waits for the first layer's weights, since the second's have begun; 6 reads both.
         let found = order(&calls);
         assert_eq!(
             found.0.iter().map(|call| call.wait).collect::<Vec<_>>(),
@@ -149,7 +149,7 @@ mod tests {
         );
         assert_eq!(found.0.iter().map(|call| call.end).collect::<Vec<_>>(), [0, 4, 2, 3, 5, 5, 6]);
 
-        // What writes to memory that the side stream reads waits for that.
+        // A call that writes to memory that the side stream reads must wait for that read.
         calls[3] = main(vec![Arg::Update(dy)]);
         assert_eq!(order(&calls).0[3].wait, Some(1));
     }

@@ -14,9 +14,9 @@ pub(super) struct Placed {
     pub plan: StepPlan,
     pub memory: Rc<Memory>,
     pub placement: Placement,
-    /// With the batch and the next one exchanged, where the plan has two.
+    /// The placement with the batch and the next batch exchanged, where the plan has two.
     pub other_placement: Option<Placement>,
-    /// The workspaces, and what no call may write.
+    /// The workspaces, and the memory that no call may write.
     pub guarded: Guarded,
 }
 

@@ -1,4 +1,4 @@
-//! Calls of cuDNN in place of kernels of our own that fail on the GPU at hand.
+//! Calls of cuDNN that replace those of our own kernels that fail on the present GPU.
 //!
 //! | operator | computed by |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `global_average_pool` | `cudnnPoolingForward` and `...Backward` with a window of the whole map |
 //! | `max_pool2d` | the same with the maximum; bias and rectifier before it by kernels of their own |
 //!
-//! Nothing takes the place of the other operators ([`ALONE`] says why). A replacement is not trusted either: a step is held against the
-//! reference with it before it is timed (`crate::qualification`).
+//! The other operators cannot be replaced ([`ALONE`] says why). A replacement is not trusted either: before a step is
+//! timed, it is compared with the reference (`crate::qualification`).
 
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
@@ -21,10 +21,10 @@ pub const DEPTHWISE: &str = "depthwise_conv2d";
 pub const AVERAGE: &str = "global_average_pool";
 pub const MAX_POOL: &str = "max_pool2d";
 
-/// Those that calls of cuDNN can compute.
+/// The operators that calls of cuDNN can compute.
 pub const REPLACEABLE: [&str; 4] = [BATCH_NORM, DEPTHWISE, AVERAGE, MAX_POOL];
 
-/// Why no call of cuDNN or cuBLASLt takes the place of an operator.
+/// Why no call of cuDNN or cuBLASLt can replace an operator.
 pub const ALONE: [(&str, &str); 6] = [
     ("advance", "the step's own numbers: the count of steps, the loss and its scale"),
     ("bias", "biases and their gradients are float32 beside maps of 16 bits, which cuDNN's older calls do not mix"),
@@ -66,7 +66,7 @@ pub enum LibraryCall {
     Norm(Norm, NormTask),
 }
 
-/// What a pooling takes of each window.
+/// The value that a pooling takes from each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Maximum,
@@ -79,7 +79,7 @@ pub struct Pool {
     pub element: Element,
     pub taken: Taken,
     pub input: FeatureMaps,
-    /// Of the same batch, channels and layout.
+    /// The output, of the same batch, channels and layout.
     pub output: FeatureMaps,
     pub window: Extent,
     pub stride: Extent,
@@ -96,7 +96,7 @@ pub enum PoolTask<A = Slice> {
 /// A batch norm in training mode: with the batch's biased variance, and the unbiased one in the running variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Norm {
-    /// Of x, y and their gradients.
+    /// The type of x, y and their gradients.
     pub element: Element,
     pub maps: FeatureMaps,
     pub epsilon: f32,
@@ -104,7 +104,7 @@ pub struct Norm {
     pub momentum: f32,
 }
 
-/// Its operands; those of one number for each channel are float32.
+/// Its operands; those with one number for each channel are float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormTask<A = Slice> {
     Forward {
@@ -179,7 +179,7 @@ impl<A: Copy> NormTask<A> {
 }
 
 impl LibraryCall {
-    /// The operator whose kernels it is called in place of.
+    /// The operator whose kernels it replaces.
     pub fn operator(&self) -> &'static str {
         match self {
             Self::Pool(Pool { taken: Taken::Maximum, .. }, _) => MAX_POOL,

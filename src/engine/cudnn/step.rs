@@ -35,13 +35,13 @@ pub struct CudnnStep {
     /// Steps begun; with prefetching, its parity gives which of the two batches is read.
     number: usize,
     gpu: Gpu,
-    /// What preparing it was spent on.
+    /// How the time of preparing it was spent.
     pub(super) setup: SetupTimes,
     pub(super) replaced: Replaced,
 }
 
 impl CudnnStep {
-    /// Captures the step as a graph where that is asked for. Every program must have run once before: libraries load
+    /// Captures the step as a graph if the settings ask for it. Every program must have run once before: libraries load
     /// their kernels at their first call, which is not allowed while a stream is captured.
     ///
     /// # Errors

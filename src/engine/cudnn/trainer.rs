@@ -1,6 +1,6 @@
-//! A step whose batch comes from a loader: each is written into the memory that the step copies from, page-locked with
-//! `data = "pinned"`. The test examples are classified on the processor, outside the time of an epoch, with the parameters and running
-//! statistics read back from the GPU.
+//! A step whose batches come from a loader. Each batch is written into the memory from which the step copies, which is
+//! page-locked with `data = "pinned"`. The test examples are classified on the processor, outside the time of an epoch,
+//! with the parameters and running statistics read back from the GPU.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,15 +12,15 @@ use crate::error::{Error, Result};
 use crate::network::Network;
 use crate::settings::{DataPath, Layout, Loss, Precision};
 
-/// A step that copies a batch of its caller's.
+/// A step that copies a batch given by its caller.
 pub trait FedStep: Step {
-    /// Another batch, which the next step copies: inputs and one-hot targets.
+    /// Sets another batch, which the next step copies: inputs and one-hot targets.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where the step copies none, or one of another size.
+    /// [`crate::error::Kind::Engine`] where the step copies no batch, or one of another size.
     fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()>;
 
-    /// What the network has learnt so far.
+    /// The parameters and statistics that the network has learnt so far.
     ///
     /// # Errors
     /// As [`Step::run`].
@@ -38,14 +38,14 @@ pub struct CudnnTrainer {
     step: Box<dyn FedStep>,
     network: Arc<Network>,
     examples: usize,
-    /// One-hot, of the batch at hand.
+    /// The targets of the current batch, one-hot.
     targets: Vec<f32>,
     evaluator: Option<Evaluator>,
-    /// Whether the evaluator has what the network has learnt up to now.
+    /// Whether the evaluator has the network's current parameters and statistics.
     is_current: bool,
 }
 
-/// Refuses what a loader's batches, float32 in the layout `nchw`, cannot be copied to as they are.
+/// Refuses workloads to which a loader's batches, float32 in the layout `nchw`, cannot be copied unchanged.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`].
@@ -75,7 +75,7 @@ pub fn check(workload: &Workload) -> Result<()> {
 }
 
 impl CudnnTrainer {
-    /// `step` is that of the workload.
+    /// `step` must be the step of the workload.
     pub(super) fn new(step: Box<dyn FedStep>, workload: &Workload) -> Self {
         let network = Arc::clone(&workload.network);
         let targets = vec![0.0; workload.batch_size * network.output().count()];

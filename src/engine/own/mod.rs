@@ -3,17 +3,20 @@
 //! Nothing is known of what it computes. The file's top level runs once for each process, `step` once for each visit, and what `step` gives back once for each
 //! step, which is timed there (see `own/worker/`). There is a process for each file and each value of the environment; all of them stay.
 
+mod command;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::worker::{Patience, Pipes, Place, Program, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
@@ -21,8 +24,12 @@ use crate::device::account::account;
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
+use crate::look;
+use crate::settings::command::{Command, Timed};
 use crate::settings::own::{Fresh, OwnSteps, StepFile, members, product};
 use crate::settings::{EngineName, Settings, Text};
+use command::CommandEngine;
+pub use command::pattern;
 use step::OwnStep;
 
 /// The Python side.
@@ -51,15 +58,22 @@ pub struct SourceFile {
 /// What a process says of itself, once the file is imported.
 #[derive(Clone, Debug, Deserialize)]
 struct Opened {
-    /// The frameworks that it imported.
+    /// The frameworks that it imported; of another program what it is called.
+    #[serde(default)]
     version: String,
-    python: String,
+    python: Option<String>,
+    #[serde(default = "a_cpu")]
     device: String,
     device_name: Option<String>,
     pci_bus_id: Option<String>,
     multiprocessors: Option<u32>,
     /// The file, and what it imports from its own folder.
+    #[serde(default)]
     files: Vec<SourceFile>,
+}
+
+fn a_cpu() -> String {
+    "cpu".to_owned()
 }
 
 /// Where the steps run.
@@ -103,10 +117,11 @@ impl OwnEngine {
     pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<Self> {
         let mut workers = BTreeMap::new();
         let (mut first, mut files) = (None, Vec::new());
-        for (model, file) in models.iter().zip(&steps.files) {
+        for (model, source) in models.iter().zip(sources(steps)) {
+            files.extend(source.program_file()?);
             for env in product(&steps.env) {
-                let mut worker = worker(steps, file, env, run)?;
-                let opened = open_one(&mut worker, file)?;
+                let mut worker = worker(steps, source, env, run)?;
+                let opened = open_one(&mut worker)?;
                 files.extend(opened.files.iter().cloned());
                 first.get_or_insert(opened);
                 workers.insert((model.clone(), env), Rc::new(RefCell::new(worker)));
@@ -119,28 +134,100 @@ impl OwnEngine {
             Some(name) => DeviceName { id: first.device, name, multiprocessors: first.multiprocessors },
             None => DeviceName { id: first.device, ..processor::device_name() },
         };
-        let version = [foreign::name(&first.version), format!("Python {}", foreign::name(&first.python))];
-        let version = version.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
+        let python = first.python.map(|version| format!("Python {}", foreign::name(&version)));
+        let version = [Some(foreign::name(&first.version)), python].into_iter().flatten();
+        let version = version.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
         let (pci_bus_id, fresh, x) = (first.pci_bus_id, steps.fresh, steps.x.clone());
         Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, workers, last_s: Rc::default() })
     }
 
     /// The GPU's address on the bus, where its steps run on one and say so.
-    pub fn pci_bus_id(&self) -> Option<&str> {
-        self.pci_bus_id.as_deref()
+    fn pci_bus_id(&self) -> Option<String> {
+        self.pci_bus_id.clone()
     }
+}
+
+/// The engine of one's own steps.
+pub struct OpenedEngine {
+    pub engine: Box<dyn Engine>,
+    /// The address on the bus of the GPU that its steps run on, where they say so.
+    pub pci_bus_id: Option<String>,
+}
+
+/// The engine for files of Python, or for a command. See [`OwnEngine::open`].
+///
+/// # Errors
+/// As [`OwnEngine::open`]; [`Kind::Device`] where there is no such program.
+pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<OpenedEngine> {
+    match &steps.command {
+        Some(command) if command.timed != Timed::Lines => {
+            let engine = Box::new(CommandEngine::open(command, &steps.x)?);
+            Ok(OpenedEngine { engine, pci_bus_id: None })
+        }
+        _ => {
+            let engine = OwnEngine::open(steps, models, sets, run)?;
+            let pci_bus_id = engine.pci_bus_id();
+            Ok(OpenedEngine { engine: Box::new(engine), pci_bus_id })
+        }
+    }
+}
+
+/// What answers requests.
+#[derive(Clone, Copy, Debug)]
+enum Source<'s> {
+    File(&'s StepFile),
+    Command(&'s Command),
+}
+
+impl Source<'_> {
+    fn name(self) -> String {
+        match self {
+            Self::File(file) => file.name(),
+            Self::Command(command) => command.name(),
+        }
+    }
+
+    /// A file of Python is named by its process, with what it imports.
+    fn program_file(self) -> Result<Option<SourceFile>> {
+        match self {
+            Self::File(_) => Ok(None),
+            Self::Command(command) => program_file(command).map(Some),
+        }
+    }
+}
+
+fn sources(steps: &OwnSteps) -> impl Iterator<Item = Source<'_>> {
+    steps.files.iter().map(Source::File).chain(steps.command.as_ref().map(Source::Command))
+}
+
+/// The program that a command runs: a run does not go on with another.
+///
+/// # Errors
+/// [`Kind::Device`] where there is none; [`Kind::Io`] where it cannot be read.
+fn program_file(command: &Command) -> Result<SourceFile> {
+    let word = command.words.first().map_or("", String::as_str);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    // A folder of the search path that cannot be looked at is passed over, as by a shell.
+    let is_file = |path: &PathBuf| look::is_file(path).unwrap_or(false);
+    let path = match word.contains('/') {
+        true => Some(PathBuf::from(word)).filter(is_file),
+        false => std::env::split_paths(&folders).map(|folder| folder.join(word)).find(is_file),
+    };
+    let missing = || command::not_started(word, &std::io::ErrorKind::NotFound.into());
+    let path = path.ok_or_else(missing)?;
+    let bytes = std::fs::read(&path).map_err(|error| Error::io("read the program", &path, &error))?;
+    let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(SourceFile { name: command.name(), sha256 })
 }
 
 /// What will be run, by whom, before it is.
 pub fn announcement(steps: &OwnSteps) -> String {
     let paths: Vec<String> = steps.files.iter().map(|file| resolved(file).display().to_string()).collect();
-    let python = interpreter::interpreter();
-    format!(
-        "runs {} with {}, as {}",
-        paths.join(" and "),
-        python.display(),
-        account().map_or_else(|| "you".to_owned(), |account| account.user)
-    )
+    let what = match &steps.command {
+        Some(command) => format!("`{}`", foreign::line(&command.words.join(" "))),
+        None => format!("{} with {}", paths.join(" and "), interpreter::interpreter().display()),
+    };
+    format!("runs {what}, as {}", account().map_or_else(|| "you".to_owned(), |account| account.user))
 }
 
 /// Holds the arguments against the parameters of `step` in each file, which is read and not run. `None` where no Python can read it.
@@ -210,31 +297,41 @@ fn resolved(file: &StepFile) -> std::path::PathBuf {
     file.0.canonicalize().unwrap_or_else(|_| file.0.clone())
 }
 
-fn worker(steps: &OwnSteps, file: &StepFile, env: Text, run: Run) -> Result<Worker> {
-    let path = file.0.canonicalize().map_err(|error| Error::io("read the step", &file.0, &error))?;
+fn worker(steps: &OwnSteps, source: Source, env: Text, run: Run) -> Result<Worker> {
+    let path = match source {
+        Source::File(StepFile(path)) => {
+            path.canonicalize().map_err(|error| Error::io("read the step", path, &error))?
+        }
+        Source::Command(_) => PathBuf::new(),
+    };
     let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
     let program = Program {
-        name: file.name(),
-        place: match run {
-            Run::Parent(pipes) => Place::Parent(pipes),
-            Run::Child | Run::Heard => Place::Python(interpreter::interpreter()),
+        name: foreign::name(&source.name()),
+        place: match (source, run) {
+            (Source::Command(command), _) => Place::Command(command.words.clone()),
+            (_, Run::Parent(pipes)) => Place::Parent(pipes),
+            (_, Run::Child | Run::Heard) => Place::Python(interpreter::interpreter()),
         },
         text: TEXT,
         environment: members(env.as_str()).into_iter().map(variable).collect(),
-        remedy: format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
+        remedy: match source {
+            Source::File(_) => format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
+            Source::Command(_) => "see that it runs by itself, and answers each line with a line".to_owned(),
+        },
         is_heard: run == Run::Heard,
     };
     let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
     Ok(Worker::new(program, open, PATIENCE))
 }
 
-fn open_one(worker: &mut Worker, file: &StepFile) -> Result<Opened> {
+fn open_one(worker: &mut Worker) -> Result<Opened> {
+    let name = worker.program.name.clone();
     let answer = worker.connect().map_err(|error| match error.kind() {
         Kind::Device | Kind::Spec => error,
         // Where the import fails there is nothing to measure, whatever the reason.
-        _ => Error::spec(error.to_string()).at(format!("importing {}", file.name())),
+        _ => Error::spec(error.to_string()).at(format!("starting {name}")),
     })?;
-    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{} did not open: {error}", file.name())))
+    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{name} did not open: {error}")))
 }
 
 impl Engine for OwnEngine {
@@ -262,9 +359,10 @@ impl Engine for OwnEngine {
         let request = |id: u64| json!({"do": "prepare", "id": id, "arguments": given, "cells": self.sets});
         let (id, answer) = worker.borrow_mut().prepare(request)?;
         let compile_s = answer.get("compile_s").and_then(Value::as_f64);
+        let has_layers = answer.get("has_layers").and_then(Value::as_bool).unwrap_or(false);
         let setup = SetupTimes { compile_s, ..SetupTimes::default() };
         let cell = (place, workload.batch_size, arguments);
-        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup, (cell, Rc::clone(&self.last_s)))))
+        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup, (cell, Rc::clone(&self.last_s)), has_layers)))
     }
 
     fn begin_block(&mut self) {

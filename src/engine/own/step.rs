@@ -32,6 +32,8 @@ pub(super) struct OwnStep {
     cell: Cell,
     last_s: Rc<RefCell<BTreeMap<Cell, f64>>>,
     layers: Vec<LayerExecution>,
+    /// Whether the process can time layers of it.
+    has_layers: bool,
 }
 
 /// As `worker.py` writes it.
@@ -111,9 +113,9 @@ impl LayerTimes {
 }
 
 impl OwnStep {
-    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known) -> Self {
+    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known, has_layers: bool) -> Self {
         let (cell, last_s) = known;
-        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, cell, last_s, layers: Vec::new() }
+        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, cell, last_s, layers: Vec::new(), has_layers }
     }
 
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
@@ -158,6 +160,9 @@ impl Step for OwnStep {
     }
 
     fn time_layers(&mut self) -> Result<()> {
+        if !self.has_layers {
+            return Ok(());
+        }
         let mut worker = self.worker.borrow_mut();
         let patience = worker.patience.step;
         let answer = worker.ask(&worker::about(self.id, "layers"), patience)?;

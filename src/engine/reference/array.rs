@@ -47,7 +47,7 @@ impl Array {
         planes.for_each(|(number, plane)| fill(number / channels, number % channels, plane));
     }
 
-    /// The same with `value` around each plane.
+    /// The same array with `value` around each plane.
     pub fn padded(&self, padding: Padding, value: f64) -> Self {
         let Padding { top, bottom, left, right } = padding;
         let (height, width) = (self.height + top + bottom, self.width + left + right);
@@ -63,7 +63,7 @@ impl Array {
         padded
     }
 
-    /// What [`Array::padded`] was made of.
+    /// Undoes [`Array::padded`].
     pub fn cropped(&self, padding: Padding) -> Self {
         let Padding { top, bottom, left, right } = padding;
         let (height, width) = (self.height - top - bottom, self.width - left - right);

@@ -31,7 +31,7 @@ pub fn backward(x: &Array, gamma: &[f64], dy: &Array, norm: &BatchNorm) -> (Arra
     (dx, d_gamma, d_beta)
 }
 
-/// `(x - mean) / sqrt(variance + epsilon)`, and the root of each channel.
+/// `(x - mean) / sqrt(variance + epsilon)`, and the value of this root for each channel.
 fn normalised(x: &Array, norm: &BatchNorm) -> (Array, Vec<f64>) {
     let count = (x.batch * x.height * x.width) as f64;
     let mean_of = |c: usize, term: &dyn Fn(f64) -> f64| {

@@ -1,4 +1,4 @@
-//! Convolution, with groups: a depthwise one has as many as channels.
+//! Convolution with groups; a depthwise convolution has one group for each channel.
 
 use rayon::prelude::*;
 
@@ -30,7 +30,7 @@ pub fn forward(x: &Array, weight: &[f64], bias: Option<&[f64]>, conv: &Conv2d, o
     y
 }
 
-/// The gradient of `x`: every product of the sum above, turned round.
+/// The gradient of `x`: each product of the forward sum contributes to the value of `x` that it used.
 pub fn input_gradient(x: &Array, weight: &[f64], dy: &Array, conv: &Conv2d) -> Array {
     let mut dx = x.padded(conv.padding, 0.0).zeros_like();
     let (group_in, group_out, x_width) = (x.channels / conv.groups, conv.out_channels / conv.groups, dx.width);

@@ -1,4 +1,4 @@
-//! The numbers that every engine starts from: parameters and data, by seed.
+//! The parameters and data that every engine starts from, by seed.
 
 use super::array::Array;
 use crate::engine::initial::glorot_limit;
@@ -7,8 +7,8 @@ use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
 use crate::settings::{Examples, Loss};
 
-/// For each layer its trainable tensors: weights from Glorot's uniform law, rounded to float32 as all engines begin with them,
-/// `gamma` 1, and `bias` and `beta` 0.
+/// For each layer its trainable tensors: weights from Glorot's uniform law, rounded to float32 because all engines
+/// begin with these; `gamma` 1, and `bias` and `beta` 0.
 pub fn parameters(network: &Network, seed: u64) -> Vec<Vec<Vec<f64>>> {
     let of_layer = |layer: usize| {
         let trainable = network.parameters_of(layer).into_iter().filter(|parameter| parameter.trainable);

@@ -12,8 +12,8 @@ pub fn loss(loss: Loss, output: &Array, targets: &Array) -> (f64, Array) {
     }
 }
 
-/// `-sum(t ln softmax(x))`, whose gradient is `softmax(x) - t` where the targets sum to 1. The largest x is taken off first, which
-/// changes nothing but that no exponential overflows.
+/// `-sum(t ln softmax(x))`, whose gradient is `softmax(x) - t` where the targets sum to 1. The largest x is subtracted
+/// first, so that no exponential overflows; the result stays the same.
 fn cross_entropy(x: &Array, targets: &Array) -> (f64, Array) {
     let (mut total, mut dx, classes) = (0.0, x.zeros_like(), x.channels);
     for n in 0..x.batch {
@@ -45,7 +45,7 @@ fn squared_error(x: &Array, targets: &Array) -> (f64, Array) {
 /// The mean of `-t ln s(x) - (1 - t) ln(1 - s(x))` over batch and outputs, with the logistic function s; `1 - s(x)` is `s(-x)`.
 fn binary_cross_entropy(x: &Array, targets: &Array) -> (f64, Array) {
     let (mut total, mut dx, count) = (0.0, x.zeros_like(), x.values.len() as f64);
-    // ln s(x), which for large -x is x itself.
+    // ln s(x), which is x itself for large -x.
     let log_logistic = |x: f64| x.min(0.0) - (-x.abs()).exp().ln_1p();
     for (at, (&x, &t)) in x.values.iter().zip(&targets.values).enumerate() {
         total -= t * log_logistic(x) + (1.0 - t) * log_logistic(-x);

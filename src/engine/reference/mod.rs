@@ -1,9 +1,9 @@
 //! What every engine is compared with: the definition of each operator, in float64, by loops over its indices.
 //!
-//! It shares the description of the network, the initial values and the random numbers with the other engines, and no
-//! arithmetic: so an error of logic in their kernels is a difference, and not the same error twice. There is no transformation,
-//! no blocking and no vector code; independent outputs are computed on all threads, which changes no number. It computes in
-//! float64 whatever the settings say, and measures nothing.
+//! It shares the description of the network, the initial values and the random numbers with the other engines, but no
+//! arithmetic. So an error of logic in their kernels shows as a difference, instead of being made twice. There is no
+//! transformation, no blocking and no vector code; independent outputs are computed on all threads, which changes no
+//! number. It computes in float64 whatever the settings say, and measures nothing.
 
 mod array;
 mod batch_norm;
@@ -69,20 +69,22 @@ impl Engine for ReferenceEngine {
     }
 }
 
-/// The update rule of the settings' optimizer in float64, with its state, on parameters and gradients of anyone's.
+/// The update rule of the settings' optimizer in float64, with its state. Parameters and gradients may come from any
+/// engine.
 #[derive(Debug)]
 pub struct UpdateRule {
     settings: Settings,
     /// Whether another update follows, so that the state is needed again.
     is_kept: bool,
-    /// For each tensor, where it is kept: for a network of a hundred million parameters it is gigabytes.
+    /// The state of each tensor; empty where it is not kept, since a network of a hundred million parameters has
+    /// gigabytes of it.
     states: Vec<Vec<State>>,
-    /// Updates begun.
+    /// The number of updates begun.
     steps: i32,
 }
 
 impl UpdateRule {
-    /// The rule before the first of so many updates.
+    /// The rule before the first of `updates` updates.
     pub fn new(settings: &Settings, updates: usize) -> Self {
         let is_kept = updates > 1 && settings.optimizer.state_copies() > 0;
         Self { settings: settings.clone(), is_kept, states: Vec::new(), steps: 0 }
@@ -93,7 +95,7 @@ impl UpdateRule {
         self.steps += 1;
     }
 
-    /// What the update that has begun makes of the numbers of one tensor, each with its gradient.
+    /// The numbers of one tensor after the update that has begun, each computed from its gradient.
     pub fn updated(
         &mut self,
         tensor: usize,
@@ -123,7 +125,7 @@ struct ReferenceStep {
     targets: Array,
     /// For each layer its trainable tensors.
     parameters: Vec<Vec<Vec<f64>>>,
-    /// For each trainable tensor.
+    /// The optimizer's state for each trainable tensor.
     states: Vec<Vec<State>>,
     output: Vec<f64>,
     gradients: Vec<Vec<f64>>,

@@ -9,7 +9,7 @@ const BETAS: (f64, f64) = (0.9, 0.999);
 const EPSILON: f64 = 1e-8;
 const WEIGHT_DECAY: f64 = 0.01;
 
-/// What an optimizer remembers of one number.
+/// The state that an optimizer keeps for one number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State {
     /// The velocity of SGD with momentum, the mean gradient of Adam.
@@ -18,7 +18,7 @@ pub struct State {
     second: f64,
 }
 
-/// The parameter `w` after update number `step`, from 1, by its gradient `g`.
+/// The parameter `w` after update number `step` (counted from 1) with its gradient `g`.
 pub fn updated(settings: &Settings, step: i32, w: f64, g: f64, state: &mut State) -> f64 {
     let rate = settings.learning_rate;
     match settings.optimizer {

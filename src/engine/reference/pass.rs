@@ -43,7 +43,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The gradients of all parameters, where `dy` is that of the network's output.
+    /// The gradients of all parameters; `dy` is the gradient of the network's output.
     pub fn backward(&self, outputs: &[Array], dy: Array) -> Vec<Vec<Vec<f64>>> {
         let mut of_outputs: Vec<Option<Array>> = vec![None; outputs.len()];
         let mut of_parameters = vec![Vec::new(); outputs.len()];

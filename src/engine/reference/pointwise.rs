@@ -1,4 +1,4 @@
-//! What is done to each number by itself: rectifiers, dropout and the sum of two arrays.
+//! Operators that act on each number by itself: rectifiers, dropout and the sum of two arrays.
 
 use super::array::Array;
 use crate::random::{GOLDEN, Purpose, Stream, mix};
@@ -40,8 +40,8 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// A number is zeroed with probability `rate`, or else multiplied by 1 / (1 - rate): forward as backward. Which ones,
-    /// hashes of the layer, the step and the index say.
+    /// A number is zeroed with probability `rate`, or else multiplied by 1 / (1 - rate), in the forward and the
+    /// backward pass. Hashes of the layer, the step and the index decide which numbers are zeroed.
     pub fn apply(&self, x: &Array) -> Array {
         if self.rate == 0.0 {
             return x.clone();

@@ -17,8 +17,8 @@ pub fn max_forward(x: &Array, pool: &MaxPool2d, output: Shape) -> Array {
     y
 }
 
-/// Each output's gradient goes to where its value came from; to the first of equals in the order of rows and columns, as in
-/// PyTorch.
+/// Each output's gradient goes to the input that its value came from; among equal inputs, to the first in the order of
+/// rows and columns, as in PyTorch.
 pub fn max_input_gradient(x: &Array, dy: &Array, pool: &MaxPool2d) -> Array {
     let padded = x.padded(pool.padding, f64::NEG_INFINITY);
     let mut dx = padded.zeros_like();

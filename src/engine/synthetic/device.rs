@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::{Covariates, Device, Facts, throttle};
 
-/// What the engine says and the device reads, as the bits of an f64; 0 before the first step.
+/// The clock that the engine sets and the device reads, as the bits of an f64; 0 before the first step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gauge {
     clock_hz: Arc<AtomicU64>,

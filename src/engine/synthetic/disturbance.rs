@@ -1,4 +1,4 @@
-//! Disturbances of a known truth: everything a machine does that could be mistaken for a jump.
+//! Disturbances of a known truth: everything that a machine does and that could be mistaken for a jump.
 
 use crate::random::{Purpose, Stream};
 
@@ -9,12 +9,12 @@ pub struct Noise {
     pub relative_sd: f64,
     /// The standard deviation of a normal part that all steps of a visit share.
     pub visit_sd: f64,
-    /// The share of steps, 0 to 1, whose noise has the same scale but heavy tails: Student's t with 3 degrees of freedom.
-    /// The part that a visit shares has them in the same share of visits.
+    /// The share of steps, 0 to 1, whose noise has the same scale but heavy tails: Student's t with 3 degrees of
+    /// freedom. The part that a visit shares has heavy tails in the same share of visits.
     pub heavy_tail_share: f64,
     /// The share of steps, 0 to 1, that are interrupted.
     pub outlier_share: f64,
-    /// What an interruption adds: 1 doubles the time.
+    /// The time that an interruption adds: 1 doubles the step time.
     pub outlier_size: f64,
 }
 
@@ -28,7 +28,7 @@ pub struct Drift {
     pub time_constant_steps: f64,
 }
 
-/// A clock that changes at one moment and stays so: from step `at_step` of the run on, each takes 1 + `relative` as long.
+/// A clock that changes once: from step `at_step` of the run on, each step takes 1 + `relative` times as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockStep {
     pub at_step: u64,
@@ -71,7 +71,7 @@ pub struct Throttle {
 /// The clock that can be read beside each visit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
-    /// Before anything slows it.
+    /// The clock before anything slows it.
     pub hz: f64,
     /// The relative standard deviation of a reading.
     pub relative_sd: f64,
@@ -93,7 +93,7 @@ pub struct Disturbance {
 /// The position of a step among all steps of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// Counted over all steps.
+    /// The number of the step, counted over all steps.
     pub step: u64,
     pub visit: u64,
     pub batch_size: usize,
@@ -111,7 +111,7 @@ impl Disturbance {
         self.drift.factor(at.step) * (1.0 + stepped) * (1.0 + held) * self.boost.factor(seed, at.step)
     }
 
-    /// What times are multiplied by.
+    /// The factor on the step times.
     pub(super) fn factor(&self, seed: u64, at: Moment) -> f64 {
         let Neighbour { from_step, steps, relative } = self.neighbour;
         let shared = if (from_step..from_step.saturating_add(steps)).contains(&at.step) { relative } else { 0.0 };
@@ -121,7 +121,8 @@ impl Disturbance {
 }
 
 impl Common {
-    /// ln of the factor at step `number`, from that at the step before; the first step draws from the stationary distribution.
+    /// ln of the factor at step `number`, given its value at the step before; the first step draws from the stationary
+    /// distribution.
     pub(super) fn next(&self, seed: u64, number: u64, before: f64) -> f64 {
         let draw = Stream::new(seed, Purpose::Noise, [number, 5]).normal(0);
         let rho = if number > 0 && self.steps > 0.0 { (-1.0 / self.steps).exp() } else { 0.0 };
@@ -158,7 +159,7 @@ impl Noise {
         factor
     }
 
-    /// Normal, or Student's t with 3 degrees of freedom where the draw falls into its share.
+    /// A normal deviation, or Student's t with 3 degrees of freedom where `draw` is below the heavy-tailed share.
     fn deviation(&self, draw: f64, stream: Stream) -> f64 {
         if draw >= self.heavy_tail_share {
             return stream.normal(0);

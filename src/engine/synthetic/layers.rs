@@ -4,8 +4,8 @@ use super::Truth;
 use crate::engine::LayerExecution;
 use crate::network::Direction;
 
-/// `line`: the time without jumps; `planted`: the jumps, with an algorithm named after the last jump below the batch size. Times, in
-/// seconds and without noise, where `timed`.
+/// `line`: the time without jumps; `planted`: the jumps, with an algorithm named after the last jump below the batch
+/// size. With `timed`, the parts have times, in seconds and without noise.
 pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<LayerExecution> {
     let passed = truth.jumps.iter().filter(|(after, _)| batch_size > *after);
     let planted_s: f64 = passed.clone().map(|(_, size_s)| size_s).sum();

@@ -1,4 +1,4 @@
-//! How the machines differ that measure one experiment together.
+//! How the machines that measure one experiment together differ.
 
 use super::Truth;
 use crate::random::{GOLDEN, Purpose, Stream, mix};
@@ -6,9 +6,9 @@ use crate::random::{GOLDEN, Purpose, Stream, mix};
 /// The differences between machines, as standard deviations of ln of the step time; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Machines {
-    /// Of a factor that all batch sizes share.
+    /// The deviation of a factor that all batch sizes share.
     pub relative_sd: f64,
-    /// Of a factor of each batch size for itself.
+    /// The deviation of a factor that each batch size has for itself.
     pub cell_sd: f64,
 }
 
@@ -16,12 +16,13 @@ pub struct Machines {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     number: u64,
-    /// That of the truth, which all machines share.
+    /// The seed of the truth, which all machines share.
     seed: u64,
 }
 
 impl Truth {
-    /// The same truth on machine `number`, from 1: with noise of its own, and slower or faster as [`Machines`] says.
+    /// The same truth on machine `number` (counted from 1), with its own noise, and slower or faster as [`Machines`]
+    /// says.
     #[must_use]
     pub fn of_machine(&self, number: usize) -> Self {
         let number = number as u64;
@@ -29,7 +30,7 @@ impl Truth {
         Self { machine, seed: mix(self.seed.wrapping_add(number.wrapping_mul(GOLDEN))), ..self.clone() }
     }
 
-    /// What the times of `batch_size` are multiplied by on this machine.
+    /// The factor on the times of `batch_size` on this machine.
     pub fn machine_factor(&self, batch_size: usize) -> f64 {
         let Some(Machine { number, seed }) = self.machine else { return 1.0 };
         let draw = |part: u64, index: u64| Stream::new(seed, Purpose::Noise, [number, part]).normal(index);

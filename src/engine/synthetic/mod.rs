@@ -35,7 +35,7 @@ pub use machines::{Machine, Machines};
 pub struct Truth {
     /// The time at batch size 0, in seconds.
     pub base_s: f64,
-    /// What each image adds.
+    /// The time that each image adds, in seconds.
     pub slope_s_per_image: f64,
     /// (after, size in seconds): from batch size `after + 1` on, a step takes `size` longer; negative for shorter.
     pub jumps: Vec<(usize, f64)>,
@@ -44,11 +44,11 @@ pub struct Truth {
     pub noise: Noise,
     pub disturbance: Disturbance,
     pub machines: Machines,
-    /// Which of them this is; `None` where there is one alone. No part of a spec.
+    /// Which of several machines this is; `None` where there is only one. Not part of a spec.
     pub machine: Option<Machine>,
     /// Whether the device clock is there too; it shows the same time as the host's. The device is then taken for a GPU.
     pub device_clock: bool,
-    /// The clock that can be read beside each visit; `None`: none can.
+    /// The clock that can be read beside each visit; `None` where there is none.
     pub clock: Option<Clock>,
     pub faults: Faults,
     /// Seeds the noise.
@@ -96,7 +96,8 @@ impl Truth {
         self.base_s + self.slope_s_per_image * batch_size as f64 + jumps.sum::<f64>() + kinks.sum::<f64>()
     }
 
-    /// The reported time of a step, in seconds; at least a tenth of the true one, further than the noise of a real clock goes.
+    /// The reported time of a step, in seconds; at least a tenth of the true one, which is less than the noise of a
+    /// real clock can make it.
     fn observed_s(&self, at: Moment) -> f64 {
         let shown = self.disturbance.factor(self.seed, at) * self.noise.factor(self.seed, at);
         self.step_s(at.batch_size) * self.machine_factor(at.batch_size) * shown.max(0.1)
@@ -136,7 +137,7 @@ pub struct SyntheticEngine {
     name: DeviceName,
 }
 
-/// What all steps of an engine share.
+/// The state that all steps of an engine share.
 #[derive(Debug)]
 struct Life {
     truth: Truth,
@@ -152,7 +153,7 @@ struct Life {
 }
 
 impl SyntheticEngine {
-    /// An engine of that truth.
+    /// An engine for that truth.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a share, a spread or a disturbance is out of range.
@@ -187,7 +188,7 @@ impl Engine for SyntheticEngine {
         Ok(asked.of(EngineName::Synthetic))
     }
 
-    /// The time at batch size 0. No step runs, because each one that did would shift the noise of those that count.
+    /// The time at batch size 0. No step runs, because it would shift the noise of the steps that count.
     fn smallest_step_s(&mut self) -> Result<f64> {
         Ok(self.life.truth.step_s(0))
     }
@@ -221,7 +222,7 @@ struct SyntheticStep {
     batch_size: usize,
     visit: u64,
     first_visit: bool,
-    /// Whether the layers were asked for their times.
+    /// Whether times of the layers were requested.
     timed: bool,
 }
 

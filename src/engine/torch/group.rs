@@ -1,7 +1,8 @@
 //! Several PyTorch processes that train together: a request goes to all of them at once, and one that fails ends the step for all.
 //!
-//! In an all-reduce each process waits for the others, so the death of one is seen by the others as an error of their connection, or, with
-//! NCCL, not at all. All answers are watched at the same time; the process that is over has the first word.
+//! In an all-reduce each process waits for the others. If one dies, the others see an error of their connection or,
+//! with NCCL, nothing at all. So all answers are watched at the same time, and the error of the process that has ended
+//! is reported first.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use serde_json::Value;
 use crate::engine::worker::Process;
 use crate::error::{Error, Result};
 
-/// How long the others have to say what they saw, after one has failed.
+/// How long the other processes have to report, after one has failed.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long one process is waited for before the next one is looked at.
+/// How long to wait for one process before checking the next.
 const TURN: Duration = Duration::from_millis(2);
 
-/// A process, what it is asked, and what came of it.
+/// A process, its request, and the result.
 pub struct Asked<'a> {
     pub process: &'a mut Process,
     pub request: Value,
@@ -31,8 +32,8 @@ impl<'a> Asked<'a> {
 /// Asks all at the same time. After an error none of them is of further use.
 ///
 /// # Errors
-/// Of the process that has ended, else of the first that reported one, with its place among them; [`crate::error::Kind::Engine`] where one stays
-/// silent for longer than `patience`.
+/// The error of the process that has ended, else the first one reported, with the process's place in the list;
+/// [`crate::error::Kind::Engine`] where one stays silent for longer than `patience`.
 pub fn ask(mut asked: Vec<Asked>, patience: Duration) -> Result<Vec<Value>> {
     asked.iter_mut().for_each(|one| one.process.send(&one.request));
     let start = Instant::now();
@@ -57,7 +58,8 @@ pub fn ask(mut asked: Vec<Asked>, patience: Duration) -> Result<Vec<Value>> {
     asked.into_iter().map(|one| one.answer.unwrap_or_else(|| Err(Error::engine("no answer")))).collect()
 }
 
-/// The place of the process whose error explains the others': that of one that is over, else the first one, else the first silence.
+/// The place of the process whose error explains the others: one that has ended, else the first with an error, else the
+/// first that is silent.
 fn worst(asked: &mut [Asked]) -> Option<usize> {
     let failed: Vec<usize> = (0..asked.len()).filter(|&place| matches!(asked[place].answer, Some(Err(_)))).collect();
     let over = failed.iter().copied().find(|&place| asked[place].process.has_ended());

@@ -3,8 +3,9 @@
 //! PyTorch is used in its fastest form (see `torch/worker/`) and timed like every engine: from a synchronised start to a
 //! synchronised end, with the loss read afterwards. Three things differ from the other engines, none to PyTorch's
 //! disadvantage: targets are class indices, dropout is PyTorch's own (so its masks differ), and the settings `launch` and
-//! `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
-//! `compile = "max-autotune"` compiles without graphs of its own. With `processes` above 1 a step is one of data parallel training.
+//! `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and `compile
+//! = "max-autotune"` compiles without graphs of its own. With `processes` above 1, a step is a step of data parallel
+//! training.
 
 mod group;
 mod message;
@@ -32,7 +33,7 @@ use parallel::{ParallelStep, Split};
 use step::TorchStep;
 use training::TorchTraining;
 
-/// The Python side.
+/// The program of the Python process.
 const TEXT: &str = concat!(
     include_str!("../worker/python/pipes.py"),
     include_str!("worker/numbers.py"),
@@ -64,18 +65,18 @@ pub struct TorchEngine {
     connection: Rc<RefCell<Connection>>,
 }
 
-/// What PyTorch says of itself and its device.
+/// What PyTorch reports about itself and its device.
 #[derive(Clone, Debug, Deserialize)]
 struct Opened {
     torch: String,
     device: String,
     device_name: Option<String>,
-    /// Of a GPU: major, minor.
+    /// The compute capability of a GPU: major, minor.
     capability: Option<(u32, u32)>,
     #[serde(default)]
     multiprocessors: Option<u32>,
     pci_bus_id: Option<String>,
-    /// That PyTorch sees.
+    /// The number of GPUs that PyTorch sees.
     #[serde(default)]
     gpus: usize,
     /// Whether this PyTorch was built with `torch.distributed`.
@@ -116,7 +117,7 @@ impl TorchEngine {
     }
 
     /// # Errors
-    /// [`Kind::Spec`] for what several processes cannot do here.
+    /// [`Kind::Spec`] for settings that several processes do not support.
     fn check_processes(&self, asked: &Settings) -> Result<()> {
         let processes = asked.processes;
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
@@ -160,7 +161,7 @@ impl Engine for TorchEngine {
         Some(format!("PyTorch {}", self.opened.torch))
     }
 
-    /// `tf32` becomes `fp32` where there is none: on a CPU, and on GPUs before compute capability 8.0.
+    /// `tf32` becomes `fp32` where the device lacks it: on a CPU, and on GPUs before compute capability 8.0.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         if asked.algorithms == Algorithms::Fixed {
@@ -237,15 +238,15 @@ impl Engine for TorchEngine {
     }
 }
 
-/// The process, which is started again after it was lost, and those beside it.
+/// The process, which is restarted after it was lost, and the further processes of a group.
 #[derive(Debug)]
 struct Connection {
     worker: Worker,
-    /// What the first process opened, by its name.
+    /// The name of the device that the first process opened.
     opened_on: String,
     /// The further processes of data parallel training, by rank.
     others: Vec<Process>,
-    /// How many processes are one group now; 0: none are.
+    /// The number of processes in the current group; 0: there is none.
     grouped: usize,
 }
 
@@ -296,7 +297,7 @@ impl Connection {
     }
 }
 
-/// The number of a step, and what preparing it was spent on.
+/// The number of a step, and how the time of preparing it was spent.
 struct Prepared {
     id: u64,
     setup: SetupTimes,

@@ -15,17 +15,18 @@ use crate::engine::{LayerExecution, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Result};
 use crate::settings::Scaling;
 
-/// What each process has of the batch.
+/// How the batch is split among the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     pub processes: usize,
-    /// Examples of each.
+    /// Examples of each process.
     pub each: usize,
 }
 
 impl Split {
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where the batch of all does not come out even: processes with fewer examples would wait for the others.
+    /// [`crate::error::Kind::Engine`] where the whole batch cannot be split evenly: processes with fewer examples would
+    /// wait for the others.
     pub fn of(workload: &Workload) -> Result<Self> {
         let (processes, batch_size) = (workload.settings.processes, workload.batch_size);
         let each = match workload.settings.scaling {
@@ -43,12 +44,13 @@ impl Split {
         Ok(Self { processes, each })
     }
 
-    /// What all of them compute together.
+    /// The workload that all processes compute together.
     pub fn whole(self, workload: &Workload) -> Workload {
         Workload { batch_size: self.each * self.processes, ..workload.clone() }
     }
 
-    /// What one of them computes. On a processor its threads, where nothing names them, are its share of the cores.
+    /// The workload of one process. On a CPU it gets its share of the cores as threads, unless the settings name a
+    /// number.
     fn part(self, workload: &Workload, on_gpu: bool) -> Workload {
         let mut part = Workload { batch_size: self.each, ..workload.clone() };
         if !on_gpu {
@@ -60,7 +62,7 @@ impl Split {
 }
 
 impl Connection {
-    /// Prepares the step in as many processes as the split has, which are started where they are not there yet.
+    /// Prepares the step in all processes of the split; processes that do not exist yet are started.
     pub(super) fn prepare_split(&mut self, workload: &Workload, split: Split, on_gpu: bool) -> Result<u64> {
         if self.worker.process.is_none() {
             self.connect()?;
@@ -79,7 +81,7 @@ impl Connection {
         Ok(id)
     }
 
-    /// Makes the first so many processes one group.
+    /// Makes the first `processes` processes one group.
     fn group(&mut self, processes: usize) -> Result<()> {
         if self.grouped == processes {
             return Ok(());
@@ -99,7 +101,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the first so many processes at the same time. After an error all are ended, and are started again when they are needed.
+    /// Asks the first `processes` processes at the same time. After an error all are ended; they are started again when
+    /// needed.
     pub(super) fn ask_group(
         &mut self,
         processes: usize,
@@ -145,7 +148,7 @@ impl Connection {
 /// Where the processes of a group run.
 enum Placed {
     Processor,
-    /// On GPUs one after the other, from this one on.
+    /// On consecutive GPUs, from this one on.
     Gpus(usize),
 }
 
@@ -168,7 +171,7 @@ pub(super) struct ParallelStep {
 }
 
 impl Step for ParallelStep {
-    /// The times of the process that took longest, which waited least for the others.
+    /// The times of the process that took longest: it waited least for the others.
     fn run(&mut self) -> Result<StepTimes> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;

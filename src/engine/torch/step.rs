@@ -1,4 +1,4 @@
-//! A step that is prepared in the PyTorch process, and what it says of its times.
+//! A step that is prepared in the PyTorch process, and the times that it reports.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub(super) struct TorchStep {
     pub layers: Vec<LayerExecution>,
 }
 
-/// As `Step.run` of the Python side writes it.
+/// The answer, as `Step.run` of the Python program writes it.
 #[derive(Deserialize)]
 pub(super) struct Times {
     step_s: f64,
@@ -63,7 +63,8 @@ impl Times {
 struct LayerTimes(usize, Option<f64>, Option<f64>, Option<f64>);
 
 impl LayerTimes {
-    /// PyTorch computes both gradients of a layer in one call: those of its parameters take what they add to the other.
+    /// PyTorch computes both gradients of a layer in one call. The parameters' gradient is counted with the time that
+    /// it adds to the other.
     fn seconds(self, direction: &str, passes_on: bool) -> Option<f64> {
         let Self(_, forward, both, data) = self;
         let data = if passes_on { data.zip(both).map(|(data, both)| data.min(both)) } else { None };

@@ -1,5 +1,5 @@
-//! The PyTorch engine against the CPU engine, and against interpreters that misbehave. What needs PyTorch is skipped,
-//! with a notice, where it cannot be imported; the rest needs a shell alone.
+//! The PyTorch engine against the CPU engine, and against interpreters that misbehave. Tests that need PyTorch are
+//! skipped, with a notice, if it cannot be imported; the others need only a shell.
 
 mod layers;
 mod parallel;
@@ -20,7 +20,7 @@ fn settings() -> Settings {
         optimizer: Optimizer::Sgd,
         learning_rate: 1e-3,
         precision: Precision::Fp32,
-        // Tests run side by side, and PyTorch's threads wait in loops.
+        // Tests run at the same time, and PyTorch's threads wait in busy loops.
         threads: Some(1),
         seed: 3,
         ..Settings::default()
@@ -34,7 +34,7 @@ fn network(name: &str) -> Arc<Network> {
         _ => Shape::Maps { channels: 3, height: 64, width: 64 },
     };
     let mut network = Network::by_name(name, input, 5).unwrap();
-    // PyTorch draws its own masks, so dropout is left out of what is compared.
+    // PyTorch draws its own masks, so dropout is left out of the comparison.
     for layer in &mut network.layers {
         if let Operation::Dropout { rate } = &mut layer.operation {
             *rate = 0.0;
@@ -43,7 +43,7 @@ fn network(name: &str) -> Arc<Network> {
     Arc::new(network)
 }
 
-/// PyTorch on the CPU, where it can be had.
+/// PyTorch on the CPU, if it can be imported.
 fn pytorch() -> Option<TorchEngine> {
     match TorchEngine::open("cpu") {
         Ok(engine) => Some(engine),
@@ -59,7 +59,7 @@ fn losses(engine: &mut dyn Engine, workload: &Workload) -> Vec<f64> {
     (0..3).map(|_| step.run().unwrap().loss.unwrap()).collect()
 }
 
-/// Both engines start from the same numbers and go the same way, to the rounding of float32.
+/// Both engines start from the same numbers and compute the same, up to the rounding of float32.
 fn agree(torch: &mut TorchEngine, workload: &Workload, tolerance: f64) {
     let expected = losses(&mut CpuEngine::cpu(None), workload);
     let found = losses(torch, workload);
@@ -90,7 +90,8 @@ fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
     for &optimizer in Optimizer::ALL {
         for &loss in Loss::ALL {
             let settings = Settings { optimizer, loss, learning_rate: 1e-4, ..settings() };
-            // The first updates of the others are the gradients' signs, about, and the sign of a gradient that is nothing but rounding is anything.
+            // The first updates of the other optimizers are about the signs of the gradients, and the sign of a
+            // gradient that is only rounding noise is arbitrary.
             let tolerance = match optimizer {
                 Optimizer::Sgd | Optimizer::Momentum => 1e-4,
                 Optimizer::RmsProp | Optimizer::Adam | Optimizer::AdamW => 1e-3,
@@ -104,7 +105,7 @@ fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
 fn a_surface_is_that_of_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
-    // 37 is no square number.
+    // 37 is not a square number.
     for batch_size in [1, 37, 400] {
         let (optimizer, loss) = (Optimizer::Adam, Loss::MeanSquaredError);
         let settings = Settings { optimizer, loss, learning_rate: 0.08, examples: Examples::Peaks, ..settings() };
@@ -134,7 +135,8 @@ fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_cpu_engine() {
     }
 }
 
-/// Sides that differ, groups, a layer added to itself, an output that is read twice, a pool that is mostly padding.
+/// A network with sides that differ, groups, a layer added to itself, an output that is read twice, and a pool that is
+/// mostly padding.
 fn crooked() -> Network {
     let mut b = Builder::new("crooked", Shape::Maps { channels: 3, height: 13, width: 11 }).unwrap();
     let lone = Padding { bottom: 1, right: 1, ..Padding::NONE };
@@ -165,7 +167,7 @@ fn a_visit_repeats_and_says_what_it_did() {
     assert_eq!((times.gpu_s, times.enqueue_s, times.h2d_s), (None, None, None));
     let layers = step.layers();
     assert!(layers.iter().any(|layer| layer.operation == "conv2d" && layer.flops > 0.0 && layer.algorithm.is_none()));
-    // Two steps at once have parameters of their own.
+    // Two steps that exist at once have separate parameters.
     let mut second = torch.prepare(&workload).unwrap();
     assert_eq!(second.run().unwrap().loss, Some(first[0]));
     assert_eq!(step.run().unwrap().loss, Some(first[1]));
@@ -226,12 +228,12 @@ const QUICK: Patience = Patience {
     epoch: Duration::from_millis(300),
 };
 
-/// What a healthy interpreter says first, after the request to open.
+/// The first answer of a healthy interpreter, after the request to open.
 const OPENS: &str =
     r#"read -r line; echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null}}';"#;
 const AGREES: &str = r#"read -r line; echo '{"ok": {}}';"#;
 
-/// A program of that shell text in place of Python.
+/// Runs a program with that shell text instead of Python.
 fn with_interpreter<T>(text: &str, test: impl FnOnce(&Path) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("python3");
@@ -245,7 +247,8 @@ fn open(interpreter: &Path) -> Result<TorchEngine> {
 }
 
 fn open_within(interpreter: &Path, patience: Patience) -> Result<TorchEngine> {
-    // Another test's fork can hold a just written script open for writing; then the system says so, and a moment later not.
+    // Another test's fork can hold a newly written script open for writing; starting it then fails, but succeeds a
+    // moment later.
     for _ in 0..50 {
         match TorchEngine::open_with(interpreter.to_owned(), "cpu", patience) {
             Err(error) if error.to_string().contains("Text file busy") => std::thread::sleep(Duration::from_millis(20)),
@@ -326,7 +329,7 @@ fn an_answer_without_an_end_is_refused_and_its_writer_ended() {
 
 #[test]
 fn what_a_process_started_ends_with_it() {
-    // It leaves one process behind in its group, and one that left the group and holds the pipe of the answers.
+    // It leaves one process in its group, and one outside the group that holds the pipe of the answers open.
     let leaves = format!("{OPENS} read -r line; sleep 600 & echo $! > $0.pid; setsid sleep 20 & sleep 0.3; exit 7");
     with_interpreter(&leaves, |python| {
         let start = Instant::now();
@@ -347,11 +350,11 @@ fn what_a_process_says_is_harmless() {
     assert!(error.contains("\\u001b[2Jwhy") && !error.contains('\u{1b}'), "{error:?}");
 }
 
-/// Whether the process that noted its number beside the interpreter is gone, soon.
+/// Whether the process that wrote its number next to the interpreter ends soon.
 fn is_gone(python: &Path, note: &str) -> bool {
     let id = fs::read_to_string(python.with_file_name(note)).unwrap();
     let cmdline = Path::new("/proc").join(id.trim()).join("cmdline");
-    // Of a zombie it is empty: whoever inherited it has not looked yet.
+    // The command line of a zombie is empty: its new parent has not collected it yet.
     let is_there = || fs::read(&cmdline).is_ok_and(|line| !line.is_empty());
     let start = Instant::now();
     while is_there() && start.elapsed() < Duration::from_secs(10) {
@@ -367,13 +370,13 @@ fn memory_that_runs_out_leaves_the_process_in_use() {
     with_interpreter(&short, |python| {
         let mut torch = open(python).unwrap();
         assert!(torch.prepare(&mlp()).err().unwrap().is_out_of_memory());
-        // The second answer was that to the release: this one is the third, of the same process.
+        // The second answer was to the release: this one is the third, from the same process.
         drop(torch.prepare(&mlp()).unwrap());
     });
 }
 
-/// A convolutional network without dropout, of which PyTorch draws its own masks, on 90 drawn digits in batches of 20: the last
-/// batch has 10.
+/// A convolutional network on 90 drawn digits in batches of 20: the last batch has 10. It has no dropout, because
+/// PyTorch draws its own masks.
 #[test]
 fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
     use crate::data::digits::{Part, SHAPE, draw};
@@ -418,7 +421,7 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
         assert_eq!((epoch.examples, epoch.losses.len()), (90, 5));
         assert_eq!(warm.losses, epoch.losses[..2], "a reset brings the initial parameters and state back");
         assert!(epoch.wait_s > 0.0 && epoch.wait_s < epoch.epoch_s && epoch.user_s.is_some_and(|user| user > 0.0));
-        // On a CPU: steps, waiting, and something between them that is neither.
+        // On a CPU an epoch has steps, waiting, and some time that is neither.
         let between = epoch.epoch_s - epoch.wait_s - epoch.compute_s.unwrap();
         assert!(epoch.compute_s > Some(0.2 * epoch.epoch_s) && between > 0.0, "{epoch:?}");
 

@@ -31,7 +31,7 @@ impl TorchTraining {
     }
 }
 
-/// As `Training.epoch` of the Python side writes it.
+/// The answer, as `Training.epoch` of the Python program writes it.
 #[derive(Deserialize)]
 struct Epoch {
     epoch_s: f64,
@@ -40,7 +40,7 @@ struct Epoch {
     user_s: Option<f64>,
     system_s: Option<f64>,
     examples: usize,
-    /// Texts, since JSON has no number for what is not a number.
+    /// Texts, because JSON cannot represent NaN as a number.
     losses: Vec<String>,
 }
 

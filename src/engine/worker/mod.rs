@@ -114,11 +114,14 @@ impl Worker {
         for _ in 0..std::mem::take(&mut self.owed) {
             let _ = process.answer(patience);
         }
-        let answer = process.answer(patience).unwrap_or_else(|| Err(process.silent(patience)));
+        let answered = process.answer(patience);
+        // A process that was not started here cannot be started anew: it goes on as long as it answers.
+        let stays = answered.is_some() && matches!(self.program.place, Place::Parent(_));
+        let answer = answered.unwrap_or_else(|| Err(process.silent(patience)));
         // After most CUDA errors a process cannot use the device any more; a new process can.
         let usable = match &answer {
             Ok(_) => true,
-            Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
+            Err(error) => stays || matches!(error.kind(), Kind::Spec) || self.still_answers(error),
         };
         if !usable {
             self.process = None;

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -57,6 +57,8 @@ pub struct Program {
 pub enum Place {
     /// In a process of its own, which this interpreter runs.
     Python(PathBuf),
+    /// The program itself, in a process of its own: a path or a name on the search path, and its arguments.
+    Command(Vec<String>),
     /// In the process that started this one, at the other ends of two pipes that it left open. It takes the program as its first request.
     Parent(Pipes),
 }
@@ -102,13 +104,27 @@ impl Process {
     /// [`Kind::Device`] where it cannot be started.
     pub fn start(program: &Program) -> Result<Self> {
         match &program.place {
-            Place::Python(interpreter) => Self::child(program, interpreter),
+            Place::Python(interpreter) => {
+                let failed = |error: std::io::Error| {
+                    Error::device(format!("cannot start Python: {error}"))
+                        .at(interpreter.display().to_string())
+                        .hint(format!("install Python 3.10 or later and {}", program.remedy))
+                };
+                Self::child(program, interpreter::command(interpreter, program.text)).map_err(failed)
+            }
+            Place::Command(words) => {
+                let mut command = Command::new(words.first().map_or("", String::as_str));
+                command.args(words.iter().skip(1));
+                let failed = |error: std::io::Error| {
+                    Error::device(format!("cannot start {}: {error}", program.name)).hint(&program.remedy)
+                };
+                Self::child(program, command).map_err(failed)
+            }
             Place::Parent(pipes) => Self::parent(program, *pipes),
         }
     }
 
-    fn child(program: &Program, interpreter: &Path) -> Result<Self> {
-        let mut command = interpreter::command(interpreter, program.text);
+    fn child(program: &Program, mut command: Command) -> std::io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(if program.is_heard { Stdio::inherit() } else { Stdio::piped() });
         for (variable, value) in &program.environment {
@@ -118,11 +134,7 @@ impl Process {
             };
         }
         // Ctrl-C does not reach the group; it is batchstep's to handle: it finishes the visit under way.
-        let mut group = Group::start(&mut command).map_err(|error| {
-            Error::device(format!("cannot start Python: {error}"))
-                .at(interpreter.display().to_string())
-                .hint(format!("install Python 3.10 or later and {}", program.remedy))
-        })?;
+        let mut group = Group::start(&mut command)?;
         let leader = group.leader();
         let stdin = leader.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let stdout = leader.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));

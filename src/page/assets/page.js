@@ -409,6 +409,19 @@
       const Y = (v) => u.valToPos(v, "y", true);
       const { min, max } = u.scales.x;
       const inside = (value) => value >= min && value <= max;
+      // The sizes to avoid, from halfway to the size before to halfway to the next one.
+      chart.series.forEach((series, s) => {
+        if (!shown[s] || first) return;
+        ctx.globalAlpha = 0.16;
+        ctx.fillStyle = jumpColor(s);
+        const edge = (i) => Math.min(Math.max(i < 0 ? min : i + 1 < series.x.length ? behind(series, series.x[i], log) : max, min), max);
+        series.x.forEach((at, i) => {
+          if (!series.avoid.includes(at)) return;
+          const left = Math.round(X(edge(i - 1)));
+          ctx.fillRect(left, u.bbox.top, Math.round(X(edge(i))) - left, u.bbox.height);
+        });
+        ctx.globalAlpha = 1;
+      });
       chart.series.forEach((series, s) => {
         if (!shown[s]) return;
         const guides = series.jumps.filter((jump) => inside(behind(series, jump.after, log)));
@@ -642,6 +655,9 @@
         for (const kink of series.kinks) if (kink.at === at) lines.push({ jump: `kink: ${kink.text}` });
         for (const candidate of series.rejected) if (candidate.after === at) lines.push({ jump: "candidate, rejected", small: [candidate.text] });
       });
+      chart.series.forEach((series, s) => {
+        if (shown[s] && !first && series.avoid.includes(at)) lines.push({ jump: `${single ? "" : `${series.name}: `}to avoid` });
+      });
       return lines.length > 1 ? lines : [];
     };
     const table = () => ({
@@ -661,10 +677,11 @@
     if (any((s) => s.rejected.length)) keys.push(["dash", "--muted", "candidate, rejected"]);
     if (any((s) => s.off.includes(true))) keys.push(["ring", mark, "off the curve"]);
     if (!log && any((s) => s.period)) keys.push(["teeth", "--period", "period"]);
+    const shaded = any((s) => s.avoid.length) ? [["band", mark, "sizes to avoid"]] : null;
     const jumps = chart.series.reduce((sum, series) => sum + series.jumps.length, 0);
     return make(parent, {
       title, group, log, logY: log && first, x, y, series: chart.series.map((series, index) => ({ name: series.name, index })),
-      fullX: padded(x, log), unit, labelX: chart.x.name, height: first ? 400 : 270, silent: !first, keys: first ? keys : null,
+      fullX: padded(x, log), unit, labelX: chart.x.name, height: first ? 400 : 270, silent: !first, keys: first ? keys : shaded,
       summary: `${counted(chart.series.length, "series").replace("seriess", "series")}, ${counted(jumps, "jump")}.`,
       splitsX: (u, at, low, high) => {
         const most = u.bbox.width / devicePixelRatio / 52;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::document::remark;
 use super::style::Look;
 use super::{Column, Document, Repeated, Style, Table, human};
@@ -136,12 +138,30 @@ fn places(x: impl Iterator<Item = f64>) -> String {
 impl JumpTable<'_> {
     /// Heading, table and explanations, each line with its end.
     pub fn render(&self, style: &Style) -> String {
-        let mut text = format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold));
+        // Narrow terminals keep what decides: where, how much, what it is.
+        let wide = style.width >= 72;
+        self.rendered(Columns { interval: wide, p: wide }, |_| true, style)
+    }
+
+    /// What was found, without how it was found: no column in which all rows agree, no remark on the method.
+    pub fn brief(&self, style: &Style) -> String {
+        let wide = style.width >= 72;
+        let p: BTreeSet<String> = self.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
+        self.rendered(Columns { interval: wide, p: wide && p.len() > 1 }, |subject| FINDINGS.contains(&subject), style)
+    }
+
+    /// The heading alone.
+    pub fn sentence(&self, style: &Style) -> String {
+        format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold))
+    }
+
+    fn rendered(&self, columns: Columns, is_shown: impl Fn(&str) -> bool, style: &Style) -> String {
+        let mut text = self.sentence(style);
         if !self.findings.jumps.is_empty() {
-            // Narrow terminals keep what decides: where, how much, what it is.
-            text.push_str(&self.painted(&self.table(style.width >= 72).render(style), style));
+            text.push_str(&self.painted(&self.table(columns).render(style), style));
         }
-        self.remarks().for_each(|(subject, line)| text.push_str(&remark(subject, &line, style)));
+        let shown = self.remarks().filter(|(subject, _)| is_shown(subject));
+        shown.for_each(|(subject, line)| text.push_str(&remark(subject, &line, style)));
         text
     }
 
@@ -150,7 +170,7 @@ impl JumpTable<'_> {
         let mut document = Document::default();
         document.heading(self.heading());
         if !self.findings.jumps.is_empty() {
-            document.table(self.table(true));
+            document.table(self.table(Columns { interval: true, p: true }));
         }
         self.remarks().for_each(|(subject, line)| document.remark(subject, line));
         document
@@ -167,10 +187,12 @@ impl JumpTable<'_> {
         self.explanations().into_iter().filter(move |_| judged)
     }
 
-    fn table(&self, wide: bool) -> Table {
+    fn table(&self, shown: Columns) -> Table {
         let mut columns = vec![Column::right("after"), Column::right("size"), Column::right("relative")];
-        if wide {
+        if shown.interval {
             columns.insert(2, Column::left("interval"));
+        }
+        if shown.p {
             columns.push(Column::right("p"));
         }
         // Without a clock nothing could tell.
@@ -180,18 +202,18 @@ impl JumpTable<'_> {
         }
         let mut table = Table::new(columns);
         let repeated = Repeated::of(self.findings);
-        let mut shown = false;
+        let mut listed = false;
         for jump in &self.findings.jumps {
             let row = match &repeated {
                 Some(repeated) if repeated.holds(jump) => {
-                    if std::mem::replace(&mut shown, true) {
+                    if std::mem::replace(&mut listed, true) {
                         continue;
                     }
                     self.row_of_all(repeated)
                 }
                 _ => self.row(jump),
             };
-            table.row(row.cells(wide, told));
+            table.row(row.cells(shown, told));
         }
         table
     }
@@ -307,6 +329,16 @@ impl JumpTable<'_> {
     }
 }
 
+/// The columns that not every table has.
+#[derive(Clone, Copy)]
+struct Columns {
+    interval: bool,
+    p: bool,
+}
+
+/// Remarks that say what was found; the others say how, and how far to trust it.
+const FINDINGS: [&str; 2] = ["Rate", "Kink"];
+
 /// The cells of a jump, as texts.
 struct Row {
     after: String,
@@ -318,10 +350,12 @@ struct Row {
 }
 
 impl Row {
-    fn cells(self, wide: bool, told: bool) -> Vec<String> {
+    fn cells(self, shown: Columns, told: bool) -> Vec<String> {
         let mut cells = vec![self.after, self.size, self.relative];
-        if wide {
+        if shown.interval {
             cells.insert(2, self.interval);
+        }
+        if shown.p {
             cells.push(self.p);
         }
         if told {

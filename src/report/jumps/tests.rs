@@ -59,6 +59,23 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
 }
 
 #[test]
+fn the_brief_table_has_no_column_in_which_all_rows_agree_and_no_remark_on_the_method() {
+    let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
+    found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
+    let brief = |found: &Findings| {
+        let (hardware, smallest) = (HardwareNumbers::default(), None);
+        JumpTable { label: "vgg16", findings: found, axes: SECONDS, smallest, hardware, aa_rate: Some(0.01) }
+            .brief(&Style::PLAIN)
+    };
+    let text = brief(&found);
+    assert!(text.contains("11.6 to 12.7 ms") && text.contains("  Kink     at 5"), "{text}");
+    assert!(!text.contains("0.0002") && !text.contains("Chance") && !text.contains("Alarms"), "{text}");
+    found.jumps[1].p_value = 0.003;
+    let text = brief(&found);
+    assert!(text.contains("0.0002") && text.contains("0.003"), "{text}");
+}
+
+#[test]
 fn a_period_is_reported_with_its_coincidences() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
     found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });

@@ -1,7 +1,8 @@
 use super::*;
 use crate::random::Rng;
 
-/// A simulated run of randomised blocks: levels 0, own deviations and changes of the factor from the given distributions.
+/// A simulated run of randomised blocks: levels 0, with own deviations and changes of the factor from the given
+/// distributions.
 struct Simulated {
     visits: Vec<Visit>,
     factor: Vec<f64>,
@@ -51,8 +52,8 @@ fn inverse(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     a.into_iter().map(|row| row[n..].to_vec()).collect()
 }
 
-/// The slow oracle: the covariance matrix of all visits written out, and its inverse. A long enough stretch of weights 1 below the
-/// number of visits from which changes are weighted.
+/// The slow oracle: the full covariance matrix of all visits, and its inverse. There are fewer visits than the number
+/// from which changes are weighted, so the weights of all changes are 1.
 #[test]
 fn predictions_and_levels_are_those_of_generalised_least_squares() {
     let simulated = simulated(3, 5, 0.02, 0.05, 0.9, true);
@@ -114,7 +115,7 @@ fn the_scales_of_the_simulation_are_found() {
     }
 }
 
-/// What the differences are for: levels whose scatter is known.
+/// The purpose of the differences: levels whose scatter is known.
 #[test]
 fn the_differences_know_their_levels() {
     let (mut squares, mut plain, mut count) = (0.0, 0.0, 0.0);
@@ -142,7 +143,7 @@ fn the_differences_know_their_levels() {
     assert!((0.75..1.15).contains(&ratio), "{ratio}");
 }
 
-/// Independent visits are seen as such. At most 1 of 2,000 by the normal distribution; 5 allows for heavy tails.
+/// Independent visits are recognised as such. At most 1 of 2,000 by the normal distribution; 5 allows for heavy tails.
 #[test]
 fn without_a_factor_none_is_seen() {
     let seen = (0..2000)
@@ -162,7 +163,7 @@ fn too_few_visits_have_no_factor() {
     let visit = |cell| Visit { cell, value: 0.0, together: false, anew: false };
     assert_eq!(fit(&[], 3), None);
     assert_eq!(fit(&[visit(0), visit(1), visit(2)], 3), None);
-    // A cell that was never visited has no level, and the others are as they are.
+    // A cell that was never visited has no level, and does not affect the others.
     let found = fit(&[visit(0), visit(2), visit(0), visit(2)], 3).expect("two visits each");
     assert!(found.level[1].is_nan() && found.level[0].abs() < 1e-6);
 }

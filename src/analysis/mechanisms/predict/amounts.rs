@@ -1,4 +1,4 @@
-//! The work of one layer in one direction along the batch, as one mechanism sees it.
+//! The work of one layer in one direction at each batch size, as one mechanism counts it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub(super) struct Work {
 }
 
 pub(super) enum Amounts {
-    /// Work whose growth is a step's size.
+    /// Work whose growth gives the size of a step.
     Sized(BTreeMap<i64, f64>),
-    /// What computes the layer; a change has no size.
+    /// The name of what computes the layer; a change of it has no size.
     Named(BTreeMap<i64, String>),
-    /// Steps, by the batch size before them.
+    /// Steps where a limit is passed, by the batch size before them.
     Passed(BTreeMap<i64, Step>),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Step {
     pub excess: Option<f64>,
     /// As a part of the whole step time, at most.
     pub at_most: Option<f64>,
-    /// What a reader should know of it.
+    /// What a reader should know about it.
     pub detail: Option<String>,
 }
 

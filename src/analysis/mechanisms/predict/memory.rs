@@ -11,8 +11,8 @@ use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;
 
-/// Where the algorithm changes and the one before would have needed more scratch memory than the limit allows. `None` where the limit is
-/// not known, or there is no such place.
+/// Where the algorithm changes because the previous one would have needed more scratch memory than the limit allows.
+/// `None` where the limit is not known, or there is no such place.
 pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amounts> {
     let limit = setup.settings.workspace_limit.or(setup.machine.workspace_limit)? as f64;
     let mut steps = BTreeMap::new();
@@ -45,8 +45,9 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
 }
 
-/// Where what the layer reads and writes, once each, no longer fits into a cache that held it, with the most that this can cost: that all of
-/// it comes from memory, at the rate of a copy. `None` where the caches or that rate are not known, or there is no such place.
+/// Where the layer's inputs and outputs, each counted once, no longer fit into a cache that held them before. The most
+/// that this can cost is that all of them come from memory at the rate of a copy. `None` where the caches or that rate
+/// are not known, or there is no such place.
 pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -> Option<f64>) -> Option<Amounts> {
     let rate = setup.machine.bytes_per_s?;
     let mut steps = BTreeMap::new();
@@ -72,8 +73,8 @@ pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
 }
 
-/// Where the input gradient of a dense layer on the CPU engine reads the weights once more, with the most that this can cost: that they come from
-/// memory, at the rate of a copy. `None` where that rate is not known, or there is no such place.
+/// Where the input gradient of a dense layer on the CPU engine reads the weights once more. The most that this can cost
+/// is that they come from memory at the rate of a copy. `None` where that rate is not known, or there is no such place.
 pub(super) fn readings(
     setup: &Setup,
     sizes: &LayerSizes,

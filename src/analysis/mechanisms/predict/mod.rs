@@ -25,7 +25,7 @@ pub(super) struct Predictions {
     pub unknown: Vec<String>,
 }
 
-/// Of a case from its layers; nothing where the layers or the network are not known.
+/// The predictions for a case from its layers; empty where the layers or the network are not known.
 pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
     let rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
     let timed = rows.iter().any(|row| row.device_time_s.is_some());
@@ -43,7 +43,7 @@ pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
     predictions
 }
 
-/// Layers with weights of which no mechanism predicts any work.
+/// Layers with weights for which no mechanism predicts any work.
 fn unknown(network: &Network, works: &[Work]) -> Vec<String> {
     let sized = |name: &str| works.iter().any(|w| w.layer == name && matches!(w.amounts, Amounts::Sized(_)));
     let layers =
@@ -58,7 +58,7 @@ fn level(case: &Case, batch: i64) -> Option<f64> {
     Some(point.fit * seconds_per_unit)
 }
 
-/// Each layer's part of the step time: measured, or the part of the arithmetic that it has.
+/// Each layer's share of the step time: measured, or its share of the arithmetic.
 fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
     let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
     rows.iter().for_each(|row| *flops.entry(row.batch_size).or_default() += row.flops);
@@ -74,7 +74,7 @@ fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMa
     shares
 }
 
-/// What the mechanisms say of one layer in one direction, whose rows ascend by batch size.
+/// The work of one layer in one direction by each mechanism. The rows ascend by batch size.
 fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
     let Some(first) = rows.first() else { return Vec::new() };
     let work = |mechanism, amounts| Work {
@@ -108,15 +108,15 @@ fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
     works
 }
 
-/// The library's algorithm and kernel at each batch size, where they are not the same at all.
+/// The library's algorithm and kernel at each batch size, where they are not the same at all sizes.
 fn executed(rows: &[&LayerRow]) -> Option<Amounts> {
     let name = |row: &LayerRow| Some(format!("{}{}", row.algorithm.as_deref()?, row.kernel.as_deref().unwrap_or("")));
     let names: BTreeMap<i64, String> = rows.iter().filter_map(|row| Some((row.batch_size, name(row)?))).collect();
     (names.values().collect::<BTreeSet<_>>().len() > 1).then_some(Amounts::Named(names))
 }
 
-/// The kernel that this program itself chooses for a layer; `None` where it is no choice of ours. A convolution's is what was recorded, since the
-/// version that measured may have chosen otherwise.
+/// The kernel that this program itself chooses for a layer; `None` where the choice is not ours. For a convolution it
+/// is the recorded one, since the version that measured may have chosen another.
 fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
     let at = |row: &&LayerRow| {
         let kernel = own::kernel(setup.engine, setup.network, layer, batch(row), setup.settings)?;
@@ -151,7 +151,7 @@ fn sized(setup: &Setup, sizes: &LayerSizes, rows: &[&LayerRow]) -> BTreeMap<Mech
             let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
             cpu_work(sizes, direction, winograd, batch(row), blocking)
         }
-        // The published grids are those of forward passes alone.
+        // The published grids cover only forward passes.
         EngineName::Cudnn | EngineName::Torch if row.direction == "forward" => {
             let kernel = gpu_kernel(sizes, row)?;
             Some((Mechanism::of_family(kernel.family()), kernel_work(kernel, sizes, batch(row))))
@@ -172,11 +172,12 @@ fn gpu_kernel(sizes: &LayerSizes, row: &LayerRow) -> Option<Kernel> {
     Kernel::of(sizes.product, row.kernel.as_deref()?, launched)
 }
 
-/// In the names of cuDNN's algorithm and of its transforms.
+/// This is part of the names of cuDNN's algorithm and of its transforms.
 const NON_FUSED: &str = "winograd_nonfused";
 
-/// Whether a layer was computed by non-fused Winograd: by the name of the algorithm in the older calls; in the graph API, whose engines are
-/// numbers, by the notes of Winograd beside a plain matrix product as the main kernel. Fused kernels have `winograd` in their own name.
+/// Whether a layer was computed by non-fused Winograd. The older calls give the algorithm's name. The engines of the
+/// graph API have numbers only; there, it is Winograd in the notes and a plain matrix product as the main kernel. Fused
+/// kernels have `winograd` in their own name.
 fn is_non_fused(row: &LayerRow) -> bool {
     let has = |text: &Option<String>, part: &str| text.as_deref().is_some_and(|text| text.contains(part));
     let product = has(&row.kernel, "gemm") && !has(&row.kernel, "winograd");
@@ -202,7 +203,7 @@ impl Predictions {
         (places, sum)
     }
 
-    /// As [`Predictions::step`]; `None` where it predicts none, or too small a one.
+    /// Like [`Predictions::step`]; `None` where it predicts no step or too small a one.
     pub fn candidate(&self, mechanism: Mechanism, after: f64, next: f64) -> Option<(Vec<Place>, Option<f64>)> {
         let (places, sum) = self.step(mechanism, after, next);
         (!places.is_empty() && sum.is_none_or(|sum| sum >= LEAST)).then_some((places, sum))

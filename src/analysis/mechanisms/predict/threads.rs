@@ -10,7 +10,7 @@ use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;
 
-/// What the busiest thread of the CPU engine has to do, where the convolution is computed now as it was recorded.
+/// The work of the CPU engine's busiest thread, where the convolution's algorithm today is the recorded one.
 pub(super) fn uneven(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
     if setup.engine != EngineName::Cpu {
         return None;
@@ -61,7 +61,8 @@ mod tests {
         uneven(&setup, 1, &rows.iter().collect::<Vec<_>>())?.step(after, after + 1)?.excess
     }
 
-    // Of 9 images one of two threads has 5, as of 10: from 8 on the work grows by 10 / 8, where 9 / 8 is the share of one image.
+    // With 9 images, one of two threads has 5, as with 10: after 8 the work grows by 10 / 8, while one image's share is
+    // 9 / 8.
     #[test]
     fn one_image_more_is_a_step_for_the_thread_that_gets_it() {
         let predicted = step(Some(2), None, "gemm", 8);

@@ -36,9 +36,10 @@ impl Data {
     }
 }
 
-/// By hand. Two machines that differ by 0.1, and by 0.02 more or less at every other of six x: the squared residuals are 0.01^2 at each, of
-/// (1 - 1/2)(1 - 1/6) of the variance of a mean, so tau^2 = 0.01^2 / (5/12) / 0.97756 without any scatter of the visits, and the error of a
-/// level, the mean of two, is sqrt(tau^2 / 2), known with five degrees of freedom.
+/// By hand. Two machines that differ by 0.1, and by 0.02 more or less at every other of six x: the squared residuals
+/// are 0.01^2 at each, which is (1 - 1/2)(1 - 1/6) of the variance of a mean, so tau^2 = 0.01^2 / (5/12) / 0.97756
+/// without any scatter of the visits, and the error of a level, the mean of two, is sqrt(tau^2 / 2), known with five
+/// degrees of freedom.
 #[test]
 fn two_machines_by_hand() {
     let sign = |x: usize| if x.is_multiple_of(2) { 1.0 } else { -1.0 };
@@ -46,7 +47,7 @@ fn two_machines_by_hand() {
         |x: usize, node: usize| x as f64 + if node == 0 { 0.05 + 0.01 * sign(x) } else { -0.05 - 0.01 * sign(x) };
     let fitted = Data::new(6, 2, |_, _| 3, value).fit();
     let expected = 0.01 * (2.4f64 / 0.977_56).sqrt();
-    // FLOOR^2 is the least scatter of visits that is believed.
+    // FLOOR^2 is the lower bound on the scatter of visits.
     assert!((fitted.between.sqrt() / expected - 1.0).abs() < 1e-4, "{} {expected}", fitted.between.sqrt());
     assert!((fitted.added[0] - 0.05).abs() < 1e-9 && (fitted.added[1] + 0.05).abs() < 1e-9, "{:?}", fitted.added);
     for (x, level) in fitted.levels().expect("levels").iter().enumerate() {
@@ -75,9 +76,10 @@ fn unequal(nodes: usize) -> Data {
     Data::new(12, nodes, count, value)
 }
 
-/// For each x of [`unequal`] how far the level is from `expected`, in standard errors, and the ratio of the errors. `expected` are the levels less their
-/// mean, and the standard errors of these differences, by restricted maximum likelihood: statsmodels 0.15.0,
-/// `MixedLM.from_formula("y ~ 0 + C(x) + C(machine)", groups="pair", data=visits).fit(reml=True)`, with a pair for each x and machine.
+/// For each x of [`unequal`] how far the level is from `expected`, in standard errors, and the ratio of the errors.
+/// `expected` has the levels minus their mean, and the standard errors of these differences, by restricted maximum
+/// likelihood: statsmodels 0.15.0, `MixedLM.from_formula("y ~ 0 + C(x) + C(machine)", groups="pair",
+/// data=visits).fit(reml=True)`, with a pair for each x and machine.
 fn against(nodes: usize, expected: [[f64; 2]; 12]) -> Vec<[f64; 2]> {
     let levels = unequal(nodes).fit().levels().expect("levels");
     let mean = levels.iter().map(|level| level.center).sum::<f64>() / 12.0;
@@ -192,7 +194,7 @@ fn levels_of_two_machines_are_known_as_well_as_stated() {
     assert!((0.93..0.97).contains(&share), "{share}");
 }
 
-/// One of five machines was disturbed at one x, by 30 %.
+/// One of five machines was disturbed by 30 % at one x.
 #[test]
 fn a_machine_that_was_disturbed_at_one_x_has_no_say_there() {
     let mut random = Rng::new(5);

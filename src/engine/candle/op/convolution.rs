@@ -1,5 +1,5 @@
-//! A convolution with padding on each side and strides of its own for height and width, out of candle's, which has one
-//! padding and one stride for all.
+//! A convolution with a separate padding for each side and separate strides for height and width, built from candle's,
+//! which has one padding and one stride for all.
 
 use candle_core::{Result, Tensor};
 use candle_nn::{Conv2d, Conv2dConfig, Module};
@@ -27,8 +27,8 @@ impl Convolution {
     pub fn new(p: &network::Conv2d, maps: Extent, weight: Tensor, bias: Option<Tensor>) -> Result<Self> {
         let (around, stride) = (p.padding, p.stride);
         let windows = SlidingWindow::both(maps, p.kernel, stride, around);
-        // The backward pass of candle takes what the height leaves unread for the width's as well (`out_padding` in its
-        // backprop.rs), and fails where they differ.
+        // candle's backward pass assumes that height and width leave the same number of elements unread (`out_padding`
+        // in its backprop.rs), and fails where they differ.
         let even = around.top == around.bottom && around.left == around.right && around.top == around.left;
         let pads = !even || windows[0].unread() != windows[1].unread();
         let thins = stride.height != stride.width;
@@ -61,7 +61,7 @@ impl Convolution {
     }
 }
 
-/// The dimension padded with zeros, without what no window reads.
+/// The dimension padded with zeros, without the elements that no window reads.
 fn covered(x: &Tensor, window: SlidingWindow, dim: usize) -> Result<Tensor> {
     let unread = window.unread();
     let x = x.pad_with_zeros(dim, window.before, window.after.saturating_sub(unread))?;

@@ -1,4 +1,5 @@
-//! Dropout with the masks that every engine draws. candle-nn's own draws from a generator that cannot be seeded on a CPU.
+//! Dropout with the masks that every engine draws. candle-nn's own dropout draws from a generator that cannot be seeded
+//! on a CPU.
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;

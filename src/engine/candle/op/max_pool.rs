@@ -1,9 +1,9 @@
-//! Max-pooling out of `index_select` and `maximum`.
+//! Max-pooling, built from `index_select` and `maximum`.
 //!
-//! candle's own `max_pool2d` refuses its gradient where the kernel is not the stride, as in the stem of ResNet50, and
-//! elsewhere passes on the wrong one: the gradient times the share of a window's elements that are its maximum, which is a
-//! quarter of it for 2x2 windows with one maximum each, and four times as much where all four are equal. Five such layers
-//! make the gradients of VGG16's first convolutions a thousand times too small.
+//! candle's own `max_pool2d` refuses its gradient where the kernel differs from the stride, as in the stem of ResNet50.
+//! Elsewhere it passes on a wrong gradient: it multiplies by the share of a window's elements that are its maximum. For
+//! 2x2 windows with one maximum each this is a quarter of the gradient, and four times as much where all four are
+//! equal. Five such layers make the gradients of VGG16's first convolutions a thousand times too small.
 
 use candle_core::{Result, Tensor};
 
@@ -17,7 +17,7 @@ pub struct MaxPool {
     horizontal: Places,
 }
 
-/// For each element of a window, where all windows along one dimension have it.
+/// For each element of a window, its place in all windows along one dimension.
 #[derive(Clone, Debug)]
 struct Places(Vec<Vec<u32>>);
 
@@ -30,7 +30,7 @@ impl MaxPool {
         Self { vertical, horizontal }
     }
 
-    /// Applies it to N x C x H x W: rows first, then columns, 2k operations in place of k^2.
+    /// Applies it to N x C x H x W: rows first, then columns, 2k operations instead of k^2.
     ///
     /// # Errors
     /// candle's, where memory cannot be had.
@@ -44,8 +44,8 @@ impl Places {
         let x = x.contiguous()?;
         let mut places = self.0.iter().map(|place| x.index_select(&Tensor::new(place.as_slice(), x.device())?, dim));
         let Some(first) = places.next() else { return Ok(x.clone()) };
-        // Of equal elements, each takes a part of the gradient; PyTorch gives all of it to the first. Between rectified maps
-        // the two agree: the rectifier's gradient is 0 where several elements are.
+        // Equal elements share the gradient; PyTorch gives all of it to the first. For rectified maps the two agree:
+        // equal maxima are 0 there, where the rectifier's gradient is 0.
         places.try_fold(first?, |largest, place| largest.maximum(&place?))
     }
 }

@@ -1,4 +1,4 @@
-//! What a user of candle has to write: operators that it lacks, out of those that it has.
+//! Operators that candle lacks, built from those that it has, as a user would have to do.
 
 pub mod convolution;
 pub mod dropout;

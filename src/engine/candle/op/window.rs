@@ -37,8 +37,8 @@ impl SlidingWindow {
         self.padded().saturating_sub((self.outputs() - 1) * self.stride + self.kernel)
     }
 
-    /// Where each window has its element `offset`. A place in the padding stands for the nearest element of the map, which
-    /// lies in the same window and does not change its maximum.
+    /// The place of element `offset` of each window. A place in the padding is replaced by the nearest element of the
+    /// map, which lies in the same window and does not change its maximum.
     pub fn places(self, offset: usize) -> Vec<u32> {
         let place = |output: usize| (output * self.stride + offset).saturating_sub(self.before).min(self.length - 1);
         (0..self.outputs()).map(|output| place(output) as u32).collect()

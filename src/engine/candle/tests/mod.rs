@@ -1,4 +1,4 @@
-//! The engine as a whole: against the reference, against PyTorch, and by what it promises.
+//! Tests of the whole engine: against the reference, against PyTorch, and of its promises.
 
 mod promises;
 mod pytorch;

@@ -1,4 +1,4 @@
-//! What the engine promises about seeds, settings and what it reports.
+//! The engine's promises about seeds, settings and reports.
 
 use super::*;
 use crate::engine::StepTimes;

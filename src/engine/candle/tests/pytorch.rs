@@ -1,4 +1,4 @@
-//! Whole steps of every network against PyTorch, in float64. One step where another network has the same operators.
+//! Whole steps of every network against PyTorch, in float64. Only one step, if another network has the same operators.
 
 use super::*;
 use crate::engine::cpu::tests::pytorch::Case;

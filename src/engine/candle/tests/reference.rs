@@ -31,8 +31,8 @@ fn every_optimizer_and_loss_agrees() {
     }
 }
 
-/// What candle's own operators refuse or get wrong: padding of each side apart, strides and kernels of each axis apart,
-/// rows and columns that no window reaches, overlapping windows.
+/// Cases that candle's own operators refuse or get wrong: different padding on each side, different strides and kernels
+/// for each axis, rows and columns that no window reaches, overlapping windows.
 #[test]
 fn odd_windows_agree() {
     let conv = |kernel: [usize; 2], stride: [usize; 2], padding| -> Operation {
@@ -78,8 +78,8 @@ fn flat_features_are_normalised_and_a_layer_can_be_read_twice() {
     check(&Workload { network, batch_size: 7, settings: settings() });
 }
 
-/// candle's own max-pooling passes on a quarter of the gradient here (`backprop.rs`, MaxPool2D). It is the reason why
-/// [`super::super::op::max_pool`] is there: where this fails, it may go.
+/// candle's own max-pooling passes on a quarter of the gradient here (`backprop.rs`, MaxPool2D). This is the reason for
+/// [`super::super::op::max_pool`]: if this test fails, that module can be removed.
 #[test]
 fn the_gradient_of_candles_own_pooling_is_wrong() {
     use candle_core::{Device, Tensor, Var};

@@ -1,9 +1,9 @@
-//! What the outputs of a convolution or of a fully connected layer are made with.
+//! The operands from which a convolution or a fully connected layer computes its outputs.
 
 use super::activation::Rectifier;
 use super::scalar::Scalar;
 
-/// For each output (channel) its filter and its bias, and the rectifier after both.
+/// The filter and the bias of each output (channel), and the rectifier that is applied after both.
 #[derive(Clone, Copy)]
 pub struct Filters<'a, T> {
     pub weight: &'a [T],
@@ -12,7 +12,7 @@ pub struct Filters<'a, T> {
 }
 
 impl<'a, T: Scalar> Filters<'a, T> {
-    /// With nothing after the products.
+    /// Without bias and rectifier.
     pub fn plain(weight: &'a [T]) -> Self {
         Self { weight, bias: None, rectifier: Rectifier::Identity }
     }

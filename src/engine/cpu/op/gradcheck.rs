@@ -5,8 +5,8 @@ use candle_core::{Device, Result, Tensor, Var};
 use super::reference::{Random, assert_values_close, values};
 use crate::engine::cpu::team::by_three;
 
-/// Half the distance of the two points of a difference: with float64 the rounding (1e-16 / h) and the curvature (h^2)
-/// both stay below 1e-9 for functions of size 1.
+/// Half the distance between the two points of a difference: with float64 the rounding (1e-16 / h) and the curvature
+/// (h^2) both stay below 1e-9 for functions of size 1.
 const STEP: f64 = 1e-5;
 
 /// Checks the gradient of each input (float64), for a random weighting of the outputs, against central differences.

@@ -1,12 +1,14 @@
-//! Pages of 2 MiB for large memory, where the system gives them when asked: kernels that go through many rows at once look up fewer addresses. The
-//! allocator is built not to ask for all that it has, since it keeps pages for every size, and of huge ones mostly empty ones.
+//! Pages of 2 MiB for large blocks of memory, where the system gives them on request: kernels that read many rows at
+//! once then need fewer address look-ups. The allocator does not request them for all its memory: it keeps pages for
+//! every size, and most of those would be huge and nearly empty.
 
 use rustix::mm::{Advice, madvise};
 
-/// Of x86-64, and of ARM with pages of 4 KiB.
+/// The size of a huge page on x86-64, and on ARM with pages of 4 KiB.
 const PAGE: usize = 2 << 20;
 
-/// Asks for huge pages where whole ones fit into this memory, which has not been written to yet. Nothing depends on the answer.
+/// Requests huge pages where whole ones fit into this memory, which must not have been written to yet. Nothing depends
+/// on the answer.
 pub fn advise<N>(memory: &mut [N]) {
     let start = memory.as_mut_ptr() as usize;
     let first = start.next_multiple_of(PAGE);

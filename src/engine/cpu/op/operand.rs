@@ -25,7 +25,7 @@ pub(in crate::engine::cpu) use by_dtype;
 /// The elements of a contiguous operand.
 ///
 /// # Errors
-/// Where the operand is strided or of another type than `T`.
+/// Where the operand is strided or its type is not `T`.
 pub fn elements<'a, T: Scalar>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [T]> {
     let Some((start, end)) = layout.contiguous_offsets() else {
         bail!("expected a contiguous operand, got strides {:?}", layout.stride());

@@ -10,8 +10,8 @@ pub use crate::engine::cpu::team::threads;
 /// Fewer scalars than this are not worth waking another thread (about 10 us of memory traffic).
 pub const GRAIN: usize = 1 << 15;
 
-/// Runs `work(scratch, task)` for every task in `0..tasks`. Each thread makes one scratch and keeps taking the next task,
-/// so a thread that the machine slows down takes fewer of them.
+/// Runs `work(scratch, task)` for every task in `0..tasks`. Each thread makes one scratch and keeps taking the next
+/// task, so a thread that is slowed down takes fewer tasks.
 pub fn for_each_task<S>(tasks: usize, scratch: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
     let workers = threads().min(tasks);
     if workers <= 1 {
@@ -45,7 +45,7 @@ pub fn for_each_piece<T: Send>(values: &mut [T], len: usize, work: impl Fn(usize
     );
 }
 
-/// Piece `number` of `values` that are cut likewise.
+/// Piece `number` of `values`, cut into pieces of `len`.
 pub fn part<T>(values: &[T], number: usize, len: usize) -> &[T] {
     &values[number * len..((number + 1) * len).min(values.len())]
 }
@@ -56,13 +56,13 @@ pub fn piece(count: usize, size: usize) -> usize {
     count.div_ceil(tasks).max(GRAIN.div_ceil(size.max(1))).max(1)
 }
 
-/// Scalars of a tensor that are gone through together, about: a part of the second-level cache, where a second pass over them
-/// finds them.
+/// About how many scalars of a tensor are processed together: they fit in a part of the second-level cache, where a
+/// second pass finds them.
 const TOGETHER: usize = 1 << 16;
-/// Channels that are gone through together, at most: enough to read some kilobytes in a row where planes are small.
+/// The most channels that are processed together: enough to read some consecutive kilobytes where planes are small.
 pub const CHANNELS: usize = 64;
 
-/// Runs `work` for all channels of a tensor, some neighbours at a time, where a channel has `values` scalars.
+/// Runs `work` for all channels of a tensor, some neighbours at a time; a channel has `values` scalars.
 pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usize>) + Sync) {
     let (share, together) = (piece(channels, values), (TOGETHER / values.max(1)).clamp(1, CHANNELS));
     for_each_task(
@@ -75,7 +75,7 @@ pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usi
     );
 }
 
-/// A mutable slice that several tasks write to at once, each in places of its own.
+/// A mutable slice to which several tasks write at once, each at its own places.
 pub struct Shared<'a, T> {
     pointer: *mut T,
     len: usize,
@@ -92,7 +92,7 @@ impl<'a, T> Shared<'a, T> {
         Self { pointer: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
     }
 
-    /// What is only read, by [`Shared::get`].
+    /// A slice that is only read, by [`Shared::get`].
     pub fn reading(slice: &'a [T]) -> Self {
         Self { pointer: slice.as_ptr().cast_mut(), len: slice.len(), life: PhantomData }
     }
@@ -118,7 +118,7 @@ impl<'a, T> Shared<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.pointer.add(start), len) }
     }
 
-    /// The address of element `start`, of which `span` elements may be reached.
+    /// The address of element `start`; `span` elements may be reached from there.
     pub fn address(&self, start: usize, span: usize) -> *mut T {
         assert!(start <= self.len && span <= self.len - start, "a task reached outside of its tensor");
         // SAFETY: inside the slice, by the assertion.

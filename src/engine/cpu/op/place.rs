@@ -5,20 +5,20 @@ use std::ops::Range;
 /// The planes of some neighbouring channels, image by image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Channels of an image there.
+    /// Channels of an image in this memory.
     pub all: usize,
-    /// Which of them.
+    /// Which of these channels are meant.
     pub channels: Range<usize>,
 }
 
 impl Place {
-    /// Of the same channels in room for them alone.
+    /// The place of the same channels in memory that holds only them.
     pub fn alone(&self) -> Self {
         let count = self.channels.len();
         Self { all: count, channels: 0..count }
     }
 
-    /// The number of the plane of a channel, counted from the first of them.
+    /// The number of a channel's plane; `channel` counts from the first of the place's channels.
     #[inline(always)]
     pub fn plane(&self, image: usize, channel: usize) -> usize {
         image * self.all + self.channels.start + channel
@@ -29,7 +29,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    // Channels 4 and 5 of 7: in image 2 planes 18 and 19; alone, two for an image, 4 and 5.
+    // Channels 4 and 5 of 7: in image 2 they are planes 18 and 19; in memory of their own, with two planes for each
+    // image, 4 and 5.
     #[test]
     fn channels_keep_their_order_in_room_of_their_own() {
         let place = Place { all: 7, channels: 4..6 };

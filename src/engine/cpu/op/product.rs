@@ -38,7 +38,7 @@ impl<'a, T> Matrix<'a, T> {
         Self { elements, columns, ..self }
     }
 
-    /// The same of float32, where that is what it is of.
+    /// The same matrix as one of float32, if `T` is float32.
     fn of_f32(self) -> Option<Matrix<'a, f32>>
     where
         T: 'static,
@@ -51,14 +51,14 @@ impl<'a, T> Matrix<'a, T> {
         })
     }
 
-    /// Rows for columns.
+    /// The transposed matrix.
     pub fn transposed(self) -> Self {
         let Self { elements, rows, columns, row_stride, column_stride } = self;
         Self { elements, rows: columns, columns: rows, row_stride: column_stride, column_stride: row_stride }
     }
 }
 
-/// A strided matrix that a product is written to; its rows are contiguous.
+/// A strided matrix to which a product is written; its rows are contiguous.
 pub struct MatrixMut<'a, T> {
     pointer: *mut T,
     rows: usize,
@@ -74,7 +74,7 @@ impl<'a, T> MatrixMut<'a, T> {
         Self { pointer: elements.as_mut_ptr(), rows, columns, stride, life: PhantomData }
     }
 
-    /// The matrix that begins at element `start` of a slice which other tasks write to as well.
+    /// The matrix that begins at element `start` of a slice to which other tasks write as well.
     ///
     /// # Safety
     /// No other task may use the matrix' elements while it lives.
@@ -95,7 +95,8 @@ fn span(rows: usize, columns: usize, row_stride: usize, column_stride: usize) ->
     if rows == 0 || columns == 0 { 0 } else { (rows - 1) * row_stride + (columns - 1) * column_stride + 1 }
 }
 
-/// A matrix whose rows are parts of one sheet of numbers: one at each of some places, then one at each of the same places some distance further, and so on.
+/// A matrix whose rows are parts of one sheet of numbers: one row at each of some places, then one at each of these
+/// places plus a distance, then plus twice the distance, and so on.
 #[derive(Clone, Copy)]
 pub struct Views<'a, T> {
     matrix: Matrix<'a, T>,
@@ -110,13 +111,13 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// The row `k` of a sheet.
+    /// Row `k` of a sheet.
     fn row<T>(self, sheet: *const T, k: usize) -> *const T {
         let place = self.of_each[k % self.of_each.len()];
         sheet.wrapping_add(k / self.of_each.len() * self.distance + place)
     }
 
-    /// The rows of a sheet from one on, by and by.
+    /// The rows of a sheet from `first` on, one after the other.
     #[inline(always)]
     fn walk<T>(self, sheet: *const T, first: usize) -> impl FnMut() -> *const T {
         let Self { of_each, distance } = self;
@@ -133,7 +134,7 @@ impl<'a> Places<'a> {
 }
 
 impl<'a, T> Views<'a, T> {
-    /// At `places` on, `count` times, `distance` further each time, rows of `columns` numbers.
+    /// Rows of `columns` numbers that begin at `places`, repeated `count` times, each time `distance` further.
     pub fn new(sheet: &'a [T], places: &'a [usize], count: usize, distance: usize, columns: usize) -> Self {
         let furthest = places.iter().max().map_or(0, |place| place + columns);
         assert!(count == 0 || (count - 1) * distance + furthest <= sheet.len(), "a view reached outside of its sheet");
@@ -143,7 +144,7 @@ impl<'a, T> Views<'a, T> {
     }
 }
 
-/// What becomes of the elements that a product is written to.
+/// What happens to the elements to which a product is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Write {
     Overwrite,
@@ -153,7 +154,8 @@ pub enum Write {
 /// `target = a b` or `target += a b`.
 ///
 /// # Panics
-/// Where the matrices do not fit, or the factors are to be rounded to bfloat16 on a processor that does not multiply them ([`bf16::is_there`]).
+/// Where the matrices do not fit, or the factors are to be rounded to bfloat16 on a processor without the instruction
+/// ([`bf16::is_there`]).
 pub fn multiply<T: Scalar>(
     target: MatrixMut<'_, T>,
     a: Matrix<'_, T>,
@@ -164,7 +166,7 @@ pub fn multiply<T: Scalar>(
     run(target, a, (b, None), mode, factors);
 }
 
-/// The same with a right side of [`Views`].
+/// [`multiply`] with [`Views`] as the right side.
 ///
 /// # Panics
 /// As [`multiply`].
@@ -203,7 +205,8 @@ fn run<'a, T: Scalar>(
     Arch::new().dispatch(Product { target, a, b, places, adds: mode == Write::AddTo });
 }
 
-/// The same by strips of at most `strip` columns of the target, one product for each; `None`: all columns in one.
+/// [`multiply`] in strips of at most `strip` columns of the target, one product for each; `None`: all columns in one
+/// product.
 pub fn multiply_by_strips<T: Scalar>(
     target: MatrixMut<'_, T>,
     a: Matrix<'_, T>,
@@ -226,7 +229,8 @@ mod tests {
 
     use super::*;
 
-    /// By the widest instructions, by those of AVX2 where the processor has them, by none, and by those of bfloat16 where it has them.
+    /// The instruction sets: the widest, AVX2 where the processor has it, none, and bfloat16 where the processor has
+    /// it.
     const SETS: usize = 4;
 
     fn multiply_by<T: Scalar>(set: usize, target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
@@ -242,8 +246,9 @@ mod tests {
         }
     }
 
-    // Every element against its sum, for rows and columns that are and are not multiples of a block, from both sides as they are and turned, to and
-    // beside what was there. Small integers: nothing is rounded, in bfloat16 neither.
+    // Compares every element with its sum, for numbers of rows and columns that are multiples of a block and that are
+    // not, with both sides as they are and transposed, overwriting and adding. The factors are small integers, so
+    // nothing is rounded, not even in bfloat16.
     fn exact<T: Scalar>() {
         let number = |i: usize| T::from_f64((i * 7 % 11) as f64 - 5.0);
         let shapes = [

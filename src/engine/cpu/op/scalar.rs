@@ -14,7 +14,7 @@ pub trait Scalar: WithDType + Lanes + Neg<Output = Self> + Default {
     const INFINITY: Self;
     const NEG_INFINITY: Self;
 
-    /// The elements of a storage, to be overwritten.
+    /// The elements of a storage, for writing.
     ///
     /// # Errors
     /// Where it holds another type.
@@ -60,9 +60,9 @@ pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 
-/// How many partial sums a vectorised reduction keeps: two registers of AVX-512 in float32.
+/// The number of partial sums of a vectorised reduction: two registers of AVX-512 in float32.
 const LANES: usize = 32;
-/// Below this many terms the partial sums cost more than they save.
+/// With fewer terms, the partial sums cost more than they save.
 const SHORT: usize = 16;
 
 /// The largest of a slice; to be called inside [`vectorised`].

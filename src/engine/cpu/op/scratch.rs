@@ -1,5 +1,5 @@
 //! Memory for intermediate values that each thread keeps from step to step. A new allocation of a megabyte costs a page
-//! fault for every 4 KiB, and zeros that are never read; both would add noise to the step time.
+//! fault for every 4 KiB, and fills it with zeros that are never read; both would add noise to the step time.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -19,14 +19,14 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// `len` scalars of arbitrary value; they go back to the thread that drops them.
+/// `len` scalars of arbitrary value. The memory goes to the thread that drops them.
 pub struct Scratch<T> {
     lines: Vec<Line>,
     len: usize,
     scalars: PhantomData<T>,
 }
 
-/// Takes the smallest free buffer that has so many bytes, or else enlarges the largest one.
+/// Takes the smallest free buffer of at least `bytes` bytes, or else enlarges the largest one.
 fn take(bytes: usize) -> Vec<Line> {
     let wanted = bytes.div_ceil(size_of::<Line>());
     let lines = FREE.with_borrow_mut(|free| {
@@ -51,7 +51,7 @@ pub fn zeros(lines: usize) -> Vec<Line> {
 
 fn give_back(lines: &mut Vec<Line>) {
     let lines = std::mem::take(lines);
-    // At the end of a thread the list may be gone already; then the room goes too.
+    // At the end of a thread the list may be gone already; then the memory is freed.
     let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
 }
 
@@ -91,7 +91,7 @@ impl<T: Scalar> DerefMut for Scratch<T> {
     }
 }
 
-/// A list that is made anew in each step, in such memory: pieces of work, sums of channels.
+/// A list in scratch memory that is made anew in each step: pieces of work, sums of channels.
 pub struct List<T> {
     lines: Vec<Line>,
     len: usize,
@@ -99,13 +99,13 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// With room for so many items.
+    /// An empty list with room for `items` items.
     pub fn with_capacity(items: usize) -> Self {
         const { assert!(align_of::<T>() <= align_of::<Line>() && size_of::<T>() > 0) };
         Self { lines: take(items * size_of::<T>()), len: 0, items: PhantomData }
     }
 
-    /// The same item so many times.
+    /// A list of `len` copies of `item`.
     pub fn repeat(item: T, len: usize) -> Self
     where
         T: Clone,
@@ -138,7 +138,7 @@ impl<T> FromIterator<T> for List<T> {
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        // SAFETY: so many items were pushed, and nobody uses them any more.
+        // SAFETY: all these items were pushed, and they are no longer used.
         unsafe { std::ptr::drop_in_place(&mut **self) };
         give_back(&mut self.lines);
     }
@@ -148,7 +148,7 @@ impl<T> Deref for List<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many items were pushed.
+        // SAFETY: all these items were pushed.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }

@@ -1,5 +1,5 @@
-//! Vectors of the widest registers of the processor, for kernels that the compiler does not vectorise by itself: those that
-//! read a row at an offset, with zeros beyond its ends.
+//! Vectors as wide as the processor's widest registers, for kernels that the compiler does not vectorise by itself
+//! because they read a row at an offset, with zeros beyond its ends.
 
 use std::ops::{Add, Range, Sub};
 
@@ -7,7 +7,7 @@ use pulp::{MemMask, Simd};
 
 use super::scalar::Scalar;
 
-/// A number type of which a register of the instruction set `S` holds several, in lanes.
+/// A number type; a register of the instruction set `S` holds several numbers, in lanes.
 pub trait Lanes: Copy {
     type Vector<S: Simd>: Copy;
     /// Some of the lanes.
@@ -22,7 +22,7 @@ pub trait Lanes: Copy {
     fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a * b + c`, rounded once or twice, whichever is faster.
     fn multiply_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
-    /// Each lane of `a`, or `low` where it is not above that, or `high` where it is not below that; NaN stays.
+    /// Each lane of `a`, limited to the range from `low` to `high`; NaN stays.
     fn clamp<S: Simd>(simd: S, a: Self::Vector<S>, low: Self, high: Self) -> Self::Vector<S>;
     /// Each lane of `a`, or zero where `by` is not above `low` or not below `high`.
     fn stop<S: Simd>(simd: S, by: Self::Vector<S>, low: Self, high: Self, a: Self::Vector<S>) -> Self::Vector<S>;
@@ -47,15 +47,15 @@ pub trait Lanes: Copy {
     /// They must be writable.
     unsafe fn store<S: Simd>(simd: S, mask: Self::Mask<S>, to: *mut Self, values: Self::Vector<S>);
 
-    /// Four registers with every fourth value of those in `a`, beginning with the first, second, third and fourth. In what order, the
-    /// processor decides: the same in all four.
+    /// Four registers, each with every fourth value of `a`, beginning with the first, second, third and fourth. The
+    /// order of the values depends on the processor and is the same in all four registers.
     fn apart<S: Simd>(simd: S, a: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
 
     /// The inverse of [`Lanes::apart`].
     fn together<S: Simd>(simd: S, a: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
 }
 
-/// What linear transforms are made of: a number, or a register of them.
+/// A term of a linear transform: a number, or a register of numbers.
 pub trait Term: Copy + Add<Output = Self> + Sub<Output = Self> {
     fn times(self, factor: f64) -> Self;
     /// `self + factor * other`.
@@ -74,7 +74,7 @@ impl<T: Scalar> Term for T {
     }
 }
 
-/// A register, with the instructions that work on it.
+/// A register, together with its instruction set.
 pub struct Register<T: Lanes, S: Simd> {
     pub simd: S,
     pub values: T::Vector<S>,
@@ -121,15 +121,15 @@ impl<T: Scalar, S: Simd> Term for Register<T, S> {
     }
 }
 
-/// Sums over `len` values that a plane has: `terms` gives those of the register that begins at a value, of which the mask has
-/// the lanes that are inside of the plane; in the others its terms must be zero.
+/// Sums over the `len` values of a plane. `terms` gives the terms of the register that begins at a value; the mask has
+/// the lanes inside the plane, and in all other lanes the terms must be zero.
 #[inline(always)]
 pub fn sums<T: Scalar, S: Simd, const N: usize>(
     simd: S,
     len: usize,
     terms: impl Fn(usize, T::Mask<S>) -> [T::Vector<S>; N],
 ) -> [T; N] {
-    // Partial sums, so that none of some neighbours has to wait for another.
+    // Partial sums, so that neighbouring additions do not wait for each other.
     let mut totals = [[T::splat(simd, T::ZERO); N]; PARTIAL];
     let lanes = T::lanes::<S>();
     let all = T::mask(simd, 0..lanes);
@@ -153,7 +153,7 @@ pub fn sums<T: Scalar, S: Simd, const N: usize>(
     for rest in rest {
         add::<T, S, N>(simd, &mut total, rest);
     }
-    // Not by `map`, which is a call that these registers do not survive.
+    // A loop instead of `map`: `map` would be a call, across which the registers are not kept.
     let mut sums = [T::ZERO; N];
     for n in 0..N {
         sums[n] = T::sum(simd, total[n]);
@@ -168,16 +168,17 @@ fn add<T: Scalar, S: Simd, const N: usize>(simd: S, totals: &mut [T::Vector<S>; 
     }
 }
 
-/// Partial sums of a value.
+/// The number of partial sums for each value.
 const PARTIAL: usize = 4;
 
-/// Sets `len` values at `to` to what `value` gives for the register that begins at each.
+/// Sets the `len` values at `to`; `value` gives each register by its first value.
 ///
-/// The last register of a row that is not a whole number of them begins in the one before. One that was written in part would
-/// hold up the next row, since a processor does not hand on what it has just written to a read of more than that.
+/// If a row is not a whole number of registers, its last register overlaps the one before. A partly written register
+/// would delay the next row, since a processor cannot forward data that it has just written to a read that covers more
+/// than was written.
 ///
 /// # Safety
-/// The values must be writable. `value` may read them, the same ones that it is asked for.
+/// The values must be writable. `value` may read only the values that it is asked for.
 #[inline(always)]
 pub unsafe fn map<T: Scalar, S: Simd>(
     simd: S,

@@ -14,7 +14,7 @@ pub const WEIGHT_DECAY: f64 = 1e-2;
 
 /// One update.
 pub struct Adam<T> {
-    /// 1 - rate x decay.
+    /// The share of a parameter that is kept: 1 - rate x decay.
     kept: T,
     /// The learning rate over the first moment's bias, 1 - beta1^t.
     rate: T,

@@ -1,9 +1,9 @@
 //! The optimizers, by PyTorch's update rules, each in one pass over memory: parameter, gradient and state are read once and
 //! written once, in place, in parallel, without a temporary.
 //!
-//! candle-nn's own are chains of tensor operations with a full-size temporary each, and lack momentum and RMSprop. On two
-//! threads of a Xeon with AVX-512 its SGD took 0.33 s over 103 M parameters; RMSprop here takes 0.07 s over the 138 M of
-//! VGG16, which is 2.8 GB of memory traffic.
+//! candle-nn's optimizers are chains of tensor operations with a full-size temporary each, and it has no momentum and
+//! no RMSprop. On two threads of a Xeon with AVX-512 its SGD took 0.33 s over 103 M parameters; RMSprop here takes 0.07
+//! s over the 138 M of VGG16, which is 2.8 GB of memory traffic.
 
 mod adam;
 mod momentum;
@@ -28,10 +28,10 @@ use momentum::Momentum;
 use rmsprop::RmsProp;
 use sgd::Sgd;
 
-/// Scalars of one task: parameter, gradient and two states of it are 256 KiB in f32, a part of a core's own cache.
+/// Scalars of one task: parameter, gradient and two states take 256 KiB in f32, a part of a core's own cache.
 const CHUNK: usize = 1 << 14;
 
-/// Which update rule, and how large its step is; all else is PyTorch's default.
+/// The update rule and the size of its step; everything else is PyTorch's default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     pub optimizer: settings::Optimizer,
@@ -43,7 +43,8 @@ pub struct Config {
 pub struct InPlace {
     config: Config,
     vars: Vec<Var>,
-    /// The first element of each variable, by which its memory is written to: of a longer tensor candle makes a list of its axes each time.
+    /// The first element of each variable, through which its memory is written. For a tensor with more axes candle
+    /// would allocate a list of the axes each time.
     handles: Vec<Tensor>,
     /// For each variable its two states, as long as the variable or empty.
     states: Vec<RefCell<States>>,
@@ -79,7 +80,7 @@ impl States {
 }
 
 impl InPlace {
-    /// Forgets all updates, in the memory that it has.
+    /// Forgets all updates and keeps the memory.
     pub fn reset(&mut self, learning_rate: f64) {
         self.config.learning_rate = learning_rate;
         self.steps = 0;
@@ -94,7 +95,7 @@ impl InPlace {
     /// Updates every variable by its gradient, in the order in which the variables were given.
     ///
     /// # Errors
-    /// Where a gradient is not of its variable's size and element type.
+    /// Where a gradient does not have its variable's size and element type.
     pub fn update<'a, T: Scalar + Float>(&mut self, gradients: impl Iterator<Item = &'a [T]>) -> Result<()> {
         self.steps = self.steps.saturating_add(1);
         (0..).zip(gradients).try_for_each(|(index, gradient)| self.apply(index, gradient))
@@ -131,7 +132,7 @@ impl candle_nn::Optimizer for InPlace {
         };
         let handles = vars.iter().map(handle).collect::<Result<_>>()?;
         let mut optimizer = Self { config, vars, handles, states, steps: 0 };
-        // Zeros that nobody has written are pages that the system gives in the first step.
+        // Zeros must be written here; otherwise the system would allocate their pages during the first step.
         optimizer.reset(config.learning_rate);
         Ok(optimizer)
     }
@@ -189,7 +190,7 @@ struct Tensors<'a, T> {
 }
 
 impl<T: Scalar> Tensors<'_, T> {
-    /// Runs `rule` on pieces of all four, shared among the threads; of a state that is empty they are empty.
+    /// Runs `rule` on pieces of all four, shared among the threads; the pieces of an empty state are empty.
     fn for_each_piece(self, rule: impl Fn(Tensors<'_, T>) + Sync) {
         let g = self.g;
         let [w, a, b] = [self.w, self.a, self.b].map(|values| (values.len(), Shared::new(values)));

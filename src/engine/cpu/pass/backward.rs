@@ -1,4 +1,5 @@
-//! The backward pass, layer by layer: from the gradient of the output to those of the parameters and of the source.
+//! The backward pass, layer by layer: from the gradient of the output to the gradients of the parameters and of the
+//! source.
 
 use std::mem::take;
 
@@ -19,11 +20,11 @@ use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
 struct Slopes<'a, T> {
-    /// Of its output; afterwards that of its source, where it is computed in place.
+    /// The gradient of its output; afterwards the gradient of its source, where that is computed in place.
     dy: &'a mut [T],
-    /// Of its source, where it is not computed in place.
+    /// The gradient of its source, where that is not computed in place.
     dx: Option<&'a mut [T]>,
-    /// Of its parameters.
+    /// The gradients of its parameters.
     parameters: &'a mut [Piece<T>],
 }
 
@@ -87,7 +88,7 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    /// Layers without weights, and batch norm, which computes all its gradients at once.
+    /// Differentiates layers without weights, and batch norm, which computes all its gradients at once.
     fn differentiate_the_rest(&self, task: Task<'_>, inputs: &[T], index: usize, slopes: Slopes<'_, T>) -> Result<()> {
         let Slopes { dy, dx, parameters } = slopes;
         let x = self.output(inputs, task.network.layers[index].sources[0]);
@@ -124,14 +125,14 @@ impl<T: Scalar> Pass<T> {
 }
 
 impl<T> Pass<T> {
-    /// Whether a batch norm applies this rectifier while writing its output, and differentiates it too.
+    /// Whether a batch norm applies this rectifier while writing its output, and then also differentiates it.
     fn is_rectified_batch_norm(&self, index: usize) -> bool {
         let writer = self.plan.layers[index].output.writer;
         writer != index && matches!(self.kernels[writer], Kernel::Normalisation(..))
     }
 }
 
-/// Both gradients of a convolution at once, which lets kernels share work, or one by one where each is timed.
+/// Computes both gradients of a convolution at once, so that kernels can share work, or one by one where each is timed.
 fn convolve_back<T>(task: Task<'_>, index: usize, into: Gradients<'_, T>, mut backward: impl FnMut(Gradients<'_, T>)) {
     if task.watch.is_none() {
         return backward(into);

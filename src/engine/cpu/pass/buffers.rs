@@ -10,20 +10,20 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::placement::Span;
 use crate::network::{Network, Operation};
 
-/// What lives from the forward pass to the backward pass, and the gradients.
+/// The values that are kept from the forward pass to the backward pass, and the gradients.
 #[derive(Debug)]
 pub struct Buffers<T> {
     /// Each layer's output; empty where another layer's buffer holds it, and for the input.
     pub outputs: Vec<Piece<T>>,
     /// The position of each maximum of a max-pooling.
     pub winners: Vec<Piece<u32>>,
-    /// The moments that a batch norm normalised with.
+    /// The moments with which each batch norm normalised.
     pub moments: Vec<Piece<Moments>>,
     /// Gradients of outputs.
     pub slots: Vec<Piece<T>>,
     /// Gradients of each layer's parameters, in the order of [`Network::parameters_of`].
     pub parameters: Vec<Vec<Piece<T>>>,
-    /// What all but the last of them are cut from.
+    /// The memory from which all fields above except `parameters` are cut.
     of_batch: Memory,
     of_parameters: Memory,
 }
@@ -41,7 +41,7 @@ impl<T: Scalar> Buffers<T> {
             of_batch: Memory::default(),
             of_parameters: Memory::default(),
         };
-        // SAFETY: all of them may be used at any time.
+        // SAFETY: every piece may be used at any time.
         unsafe {
             buffers.of_parameters.cut(|cutter| {
                 let mut gradients = |index| {
@@ -54,8 +54,8 @@ impl<T: Scalar> Buffers<T> {
         buffers
     }
 
-    /// Allocates the memory for batches of `batch` examples, in that of earlier batches where it is large enough. The layers of a chain are computed at
-    /// the same time.
+    /// Allocates the memory for batches of `batch` examples; reuses the memory of earlier batches where it is large
+    /// enough. The layers of a chain are computed at the same time.
     pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, chains: &[Chain], batch: usize) {
         let layers = network.layers.len();
         let Self { outputs, winners, moments, slots, .. } = self;
@@ -87,8 +87,8 @@ impl<T: Scalar> Buffers<T> {
                 *piece = cutter.piece(batch * slot.scalars, whole(slot.span));
             }
         };
-        // SAFETY: a pass uses an output from its layer's forward pass to its layer's backward pass, a slot while its gradient lives, and all of a chain's
-        // together; any bits are a value of each type.
+        // SAFETY: a pass uses an output from its layer's forward pass to its layer's backward pass, a slot while its
+        // gradient lives, and all pieces of a chain together; any bits are a value of each type.
         unsafe { self.of_batch.cut(cut) };
     }
 
@@ -102,7 +102,7 @@ impl<T: Scalar> Buffers<T> {
         self.slots[one.to] = target;
     }
 
-    /// The bytes that later batches of the same network reuse.
+    /// Bytes that later batches of the same network reuse.
     pub fn bytes(&self) -> u64 {
         self.of_batch.bytes() + self.of_parameters.bytes()
     }

@@ -1,6 +1,6 @@
-//! Neighbouring layers that treat every channel on its own, batch norms and a depthwise convolution: some channels at a time go
-//! through all of them. What one layer writes the next one then reads from the second-level cache and not from memory, and the
-//! threads meet once for all of them.
+//! Chains of neighbouring layers that process each channel separately: batch norms and a depthwise convolution. Some
+//! channels at a time go through all layers of a chain. Then a layer reads what the one before wrote from the
+//! second-level cache instead of from memory, and the threads synchronise once per chain.
 
 use std::mem::take;
 use std::ops::{Deref, Range, RangeInclusive};
@@ -22,15 +22,16 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Network, Operation};
 
-/// Such layers, where nothing else reads what they hand on.
+/// Such layers, where no other layer reads what they pass on.
 #[derive(Debug)]
 pub struct Chain {
-    /// From the first one to the last, rectifiers that a batch norm applies included.
+    /// The layers from the first to the last, including rectifiers that a batch norm applies.
     pub layers: RangeInclusive<usize>,
     /// The layers that compute.
     members: Vec<usize>,
-    /// Whether what each of them hands on is kept for some channels alone, and computed again for the backward pass: a batch norm's output takes less time
-    /// to compute from its input, which the backward pass reads anyhow, than to write and to read.
+    /// For each member: whether what it passes on is kept only for the current channels and computed again in the
+    /// backward pass. Computing a batch norm's output from its input, which the backward pass reads anyway, takes less
+    /// time than writing and reading it.
     pub(super) passing: Vec<bool>,
 }
 
@@ -52,7 +53,8 @@ impl Chain {
             let is_convolution = |index: usize| matches!(kernels[index], Kernel::Convolution(_));
             match continued {
                 Some(chain) if rectifies(chain) => chain.layers = *chain.layers.start()..=index,
-                // The gradients of two convolutions could take turns in one slot, in which a channel then has two places.
+                // The gradients of two convolutions could alternate in one slot; a channel would then have two places
+                // in it.
                 Some(chain)
                     if is_by_channels(network, kernels, index)
                         && !(is_convolution(index) && chain.members.iter().any(|&member| is_convolution(member))) =>
@@ -88,7 +90,7 @@ fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
     }
 }
 
-/// The elements of tensors that are held open.
+/// The elements of tensors whose storage is open.
 fn slices<'a, T: Scalar>(opened: &'a [(impl Deref<Target = Storage>, &Layout)]) -> Result<List<&'a [T]>> {
     opened.iter().map(|(storage, layout)| tensor_elements(storage, layout)).collect()
 }
@@ -118,7 +120,7 @@ impl<T: Scalar> Member<'_, T> {
         }
     }
 
-    /// Scalars of a channel of its input.
+    /// The scalars of one channel of its input.
     fn values(&self) -> usize {
         match self {
             Self::Norm(planes, _) => planes.values(),
@@ -126,7 +128,7 @@ impl<T: Scalar> Member<'_, T> {
         }
     }
 
-    /// Computes the output of a batch norm again, of which `of` has the moments.
+    /// Computes the output of a batch norm again, with the moments in `of`.
     ///
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
@@ -145,7 +147,7 @@ impl<T: Scalar> Member<'_, T> {
     }
 
     /// # Safety
-    /// No other task may write to these channels of `x` meanwhile, or use those of what `of` has.
+    /// No other task may write to these channels of `x` meanwhile, or use those of the gradients in `of`.
     unsafe fn backward(&self, channels: Range<usize>, x: (&Shared<'_, T>, &Place), of: &Differentials<'_, T>) {
         let Differentials { moments, dy, dx, parameters } = of;
         // SAFETY: by the caller's promise.
@@ -165,7 +167,7 @@ impl<T: Scalar> Member<'_, T> {
     }
 }
 
-/// Scalars of a channel that one member passes to the next, at most.
+/// The most scalars of a channel that one member passes to the next.
 fn room<T: Scalar>(members: &[Member<'_, T>], chain: &Chain) -> usize {
     let passing = members.iter().zip(&chain.passing).filter(|(_, passing)| **passing);
     passing.map(|(member, _)| member.values()).max().unwrap_or(0)
@@ -173,9 +175,9 @@ fn room<T: Scalar>(members: &[Member<'_, T>], chain: &Chain) -> usize {
 
 /// What the backward pass of a layer in a chain reads and writes besides its input.
 struct Differentials<'a, T> {
-    /// Of a batch norm.
+    /// The moments of a batch norm.
     moments: &'a [Moments],
-    /// The gradient of its output, in whose place comes that of its input if there is no `dx`.
+    /// The gradient of its output; overwritten by the gradient of its input if there is no `dx`.
     dy: &'a Shared<'a, T>,
     dx: Option<&'a Shared<'a, T>>,
     /// The gradients of its parameters.
@@ -248,7 +250,7 @@ impl<T: Scalar> Pass<T> {
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);
-        // Others may lie in the memory of what is read here.
+        // Other gradients may lie in the memory that is read here.
         let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
         let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
         let slots = slots.iter_mut().enumerate();
@@ -300,7 +302,7 @@ impl<T: Scalar> Pass<T> {
         named.map(|(index, name)| Ok(task.parameters.tensor(index, name)?.storage_and_layout())).collect()
     }
 
-    /// The layers with their parameters, which [`Pass::open`] has in their order.
+    /// The layers with their parameters, which [`Pass::open`] gives in the same order.
     fn members<'a>(&self, chain: &Chain, parameters: &[&'a [T]]) -> List<Member<'a, T>> {
         let mut parameters = parameters.iter().copied();
         let mut next = || parameters.next().unwrap_or_default();
@@ -330,7 +332,8 @@ impl<T: Scalar> Pass<T> {
         channels.max().unwrap_or(0)
     }
 
-    /// Scalars per channel that should stay in the cache: those of the largest output, twice, for what is read and what is written.
+    /// Scalars per channel that should stay in the cache: twice those of the largest output, once for what is read and
+    /// once for what is written.
     fn values(&self, task: Task<'_>, chain: &Chain) -> usize {
         let counts = chain.members.iter().map(|&index| task.network.layers[index].output.count());
         2 * self.batch * counts.max().unwrap_or(0) / self.channels(chain).max(1)

@@ -68,7 +68,7 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    /// A batch norm; the moments that it normalises with go to `moments`.
+    /// A batch norm; its moments are written to `moments`.
     fn normalise(
         &self,
         task: Task<'_>,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};
 use crate::settings::{Settings, Winograd};
 
-/// How the operators compute, where the settings have a say.
+/// How the operators compute, as far as the settings decide it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choices {
     pub winograd: Winograd,
@@ -44,7 +44,8 @@ pub enum Kernel {
     Sum,
 }
 
-/// What this engine takes for a convolution at a batch size, as `layers.parquet` names it, or for a dense layer; `None` for other layers.
+/// The algorithm of this engine for a convolution or a dense layer at a batch size, by its name in `layers.parquet`;
+/// `None` for other layers.
 pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &Settings) -> Option<&'static str> {
     match Kernel::new(network, layer, batch, settings.into()).ok()? {
         Kernel::Convolution(convolution) => Some(convolution.algorithm()),
@@ -54,7 +55,7 @@ pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &S
     }
 }
 
-/// Whether a machine's [`Switch`] has a say in how a step is computed.
+/// Whether a machine's [`Switch`] can change how a step is computed.
 pub fn depends_on_switch(workload: &Workload) -> bool {
     let Workload { network, batch_size, settings } = workload;
     let kernel = |index: usize, least: f64| {

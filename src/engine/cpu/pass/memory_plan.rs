@@ -1,10 +1,10 @@
 //! The memory plan of a pass, made once for each network.
 //!
 //! Every output has its own buffer, except those of rectifiers, which are applied while the layer before writes its output,
-//! and of views. The gradient of an output occupies a slot from the moment when the last layer that reads the
-//! output has its backward pass until the output's own layer has had its; an element-wise layer turns the gradient of its
-//! output into that of its source in place. Where several layers read one output, their gradients are added in place. What is used at different
-//! times shares memory: gradients lie where the outputs of later layers were.
+//! and of views. The gradient of an output occupies a slot from the backward pass of the last layer that reads the
+//! output to that of the output's own layer. An element-wise layer turns the gradient of its output into the gradient
+//! of its source in place. Where several layers read one output, their gradients are added in place. Values that are
+//! used at different times share memory: gradients lie where the outputs of later layers were.
 
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::placement::Span;
@@ -13,11 +13,12 @@ use crate::network::{Network, Operation};
 /// Where a layer's output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLocation {
-    /// The layer whose buffer holds it: the layer itself, or an earlier one that applies it, whose output it is a view of, or to whose output it adds.
+    /// The layer whose buffer holds it: the layer itself, or an earlier layer that applies it, is viewed by it, or is
+    /// added to in place.
     pub holder: usize,
-    /// The layer that writes it: the layer itself, or an earlier one that applies it or whose output it is a view of.
+    /// The layer that writes it: the layer itself, or an earlier layer that applies it or is viewed by it.
     pub writer: usize,
-    /// What the layer applies to its output as it writes it.
+    /// The rectifier that the layer applies while it writes its output.
     pub rectifier: Rectifier,
 }
 
@@ -26,13 +27,13 @@ pub struct OutputLocation {
 pub struct Route {
     /// The slot of the gradient of its output.
     pub own: usize,
-    /// The slot for the gradient of its source, unless that is computed in place.
+    /// The slot for the gradient of its source; `None` where that is computed in place.
     pub fresh: Option<usize>,
-    /// What is copied or added between slots afterwards.
+    /// Copies and additions between slots that follow.
     pub moves: Vec<Move>,
 }
 
-/// Copies one slot to another or adds it there, in the length of one layer's output.
+/// Copies one slot to another or adds it there; the length is that of a layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     pub kind: MoveKind,
@@ -52,16 +53,16 @@ pub enum MoveKind {
 #[derive(Clone, Debug)]
 pub struct LayerMemory {
     pub output: OutputLocation,
-    /// `None` where nothing before the layer's end is trained.
+    /// `None` where neither the layer nor one before it is trained.
     pub route: Option<Route>,
 }
 
 /// The memory of gradients, one after the other.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// For one example.
+    /// Scalars for one example.
     pub scalars: usize,
-    /// In the moments of [`MemoryPlan::backward`].
+    /// The time of its use, in the moments of [`MemoryPlan::backward`].
     pub span: Span,
 }
 
@@ -88,12 +89,14 @@ impl MemoryPlan {
         plan
     }
 
-    /// The moment of a layer's backward pass, where its forward pass is at the moment of its index and the loss between all of them.
+    /// The moment of a layer's backward pass. A layer's forward pass is at the moment of its index; the loss lies
+    /// between the two passes.
     pub fn backward(&self, index: usize) -> usize {
         2 * self.layers.len() - index
     }
 
-    /// When the output of a layer that has a buffer of its own is used, and what is as long as that. The network's own is read after the step.
+    /// When the output of a layer with its own buffer is used, and whatever lives as long. The network's output is read
+    /// after the step.
     pub fn span(&self, index: usize) -> Span {
         let is_last = self.layers.last().is_some_and(|last| last.output.holder == index);
         Span { first: index, last: if is_last { usize::MAX } else { self.backward(index) } }
@@ -129,7 +132,7 @@ fn places(network: &Network) -> Vec<OutputLocation> {
                 place = places[source];
             }
             [source] if is_view(&layer.operation) => place = OutputLocation { rectifier, ..places[source] },
-            // Added to what nothing else reads, and what its own layer does not look at again.
+            // Added to an output that no other layer reads and that its own layer does not read again.
             [_, _] => {
                 let is_free = |source: &usize| {
                     readers[*source] == 1
@@ -145,13 +148,13 @@ fn places(network: &Network) -> Vec<OutputLocation> {
     places
 }
 
-/// Whether a layer can rectify its output while writing it, and does not need the unrectified one.
+/// Whether a layer can rectify its output while writing it, and does not need the unrectified output.
 fn writes_rectified(network: &Network, index: usize) -> bool {
     use Operation as O;
     matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_) | O::Add)
 }
 
-/// Whether a layer's backward pass does not read its output, unless that is rectified.
+/// Whether a layer's backward pass reads its output only if that is rectified.
 fn is_forgotten(network: &Network, index: usize) -> bool {
     use Operation as O;
     matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_))
@@ -200,7 +203,7 @@ impl Slots {
         Some(route)
     }
 
-    /// Makes a slot the gradient of `source`, or adds it to the one that is there.
+    /// Makes a slot the gradient of `source`, or adds it to the existing gradient.
     fn merge(&mut self, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => self.of[source] = Some(from),
@@ -208,7 +211,7 @@ impl Slots {
         }
     }
 
-    /// The same, where another source needs the slot as well.
+    /// The same as [`Slots::merge`], where another source needs the slot as well.
     fn copy(&mut self, network: &Network, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => {
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!(plan.layers[relu].output.holder, relu);
         let moves: Vec<Move> =
             plan.layers.iter().flat_map(|layer| &layer.route).flat_map(|route| route.moves.clone()).collect();
-        // The sum's gradient is copied for the rectifier, which adds what it lets through to that of `fc`.
+        // The sum's gradient is copied for the rectifier, which adds what it lets through to the gradient of `fc`.
         assert_eq!(
             moves,
             [

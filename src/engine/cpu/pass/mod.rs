@@ -1,10 +1,10 @@
 //! A training step's forward and backward pass on memory that does not move.
 //!
-//! An autograd allocates a tensor for every output and every gradient, and candle's starts each gradient as zeros and adds
-//! to it: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, with thousands of page faults per step.
-//! The layers of a network and the readers of each output are known beforehand, so a [`Pass`] assigns all memory once
-//! ([`memory_plan`]) and then calls the operators' kernels in order and in reverse order. The tests compare it with
-//! candle's autograd over the same operators.
+//! An autograd allocates a tensor for every output and every gradient. Candle's also starts each gradient as zeros and
+//! adds to it: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, with thousands of page faults per
+//! step. The layers of a network and the readers of each output are known beforehand, so a [`Pass`] assigns all memory
+//! once ([`memory_plan`]) and then calls the operators' kernels in order and in reverse order. The tests compare it
+//! with candle's autograd over the same operators.
 
 pub mod memory_plan;
 
@@ -45,7 +45,8 @@ pub struct Pass<T> {
     plan: Arc<MemoryPlan>,
     kernels: Vec<Kernel>,
     chains: Vec<Chain>,
-    /// The layers whose bias a batch norm subtracts again: it changes no output, its gradient is zero, and so it is never added.
+    /// The layers whose bias a following batch norm subtracts again. Such a bias changes no output and has a zero
+    /// gradient, so it is never added.
     idle_biases: Vec<bool>,
     batch: usize,
     choices: Choices,
@@ -64,7 +65,7 @@ pub struct Task<'a> {
     /// The dropout masks of a training step; `None`: no training, so no dropout, and running statistics in batch norms.
     pub masks: Option<Masks>,
     pub loss: Loss,
-    /// Given where each layer is to be timed.
+    /// Present if each layer is to be timed.
     pub watch: Option<&'a Watch>,
 }
 
@@ -82,7 +83,7 @@ impl<T: Scalar> Pass<T> {
         }
     }
 
-    /// How its operators compute, from the next [`Pass::fit`] on.
+    /// Sets how the operators compute, from the next [`Pass::fit`] on.
     pub fn choose(&mut self, choices: Choices) {
         if choices != self.choices {
             self.choices = choices;
@@ -90,7 +91,7 @@ impl<T: Scalar> Pass<T> {
         }
     }
 
-    /// Allocates what a batch of `batch` examples needs beyond what is there.
+    /// Allocates the memory that a batch of `batch` examples needs beyond what is allocated already.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] with the layer's name, where an operator refuses the sizes.
@@ -170,7 +171,7 @@ impl<T: Scalar> Pass<T> {
             } else if let Some(route) = &plan.layers[index].route {
                 self.layer_backward(task, inputs, index, route)?;
             }
-            // Within a chain nothing is moved: nobody else reads what its layers hand on.
+            // Within a chain nothing is moved: no other layer reads what its layers pass on.
             for one in plan.layers[index].route.iter().flat_map(|route| &route.moves) {
                 self.buffers.apply(*one, self.batch * task.network.layers[one.layer].output.count());
             }
@@ -216,14 +217,14 @@ impl<T: Scalar> Pass<T> {
     }
 }
 
-/// The chain that begins or ends somewhere. Layers that are to be timed are computed one by one, and so are those of a network
-/// that is not trained.
+/// The chain for which `is_there` holds. Layers that are to be timed are computed one by one, and so are the layers of
+/// a network that is not trained.
 fn chain_of<'a>(task: Task<'_>, chains: &'a [Chain], is_there: impl Fn(&Chain) -> bool) -> Option<&'a Chain> {
     let chained = task.watch.is_none() && task.masks.is_some();
     chains.iter().find(|chain| is_there(chain)).filter(|_| chained)
 }
 
-/// The number of examples.
+/// Checks inputs and targets; returns the number of examples.
 fn check(task: Task<'_>) -> Result<usize> {
     let Task { network, inputs, targets, .. } = task;
     let batch = inputs.dims().first().copied().unwrap_or(0);

@@ -1,5 +1,6 @@
-//! Many pieces of one allocation. An allocator rounds each allocation up and keeps pages for every size, which for the two hundred buffers of a small
-//! network is more than the network has; pieces also share the system's huge pages.
+//! One allocation that is cut into many pieces. An allocator rounds each allocation up and keeps pages for every size;
+//! for the two hundred buffers of a small network this is more than the buffers themselves. Pieces also share the
+//! system's huge pages.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,21 +8,21 @@ use std::sync::Arc;
 use crate::engine::cpu::op::scratch::{Line, zeros};
 use crate::engine::placement::{Span, place};
 
-/// The memory that pieces are cut from.
+/// The memory from which pieces are cut.
 #[derive(Debug, Default)]
 pub struct Memory {
     lines: Arc<Vec<Line>>,
 }
 
-/// The span of a piece that is used at any time.
+/// The span of a piece that may be used at any time.
 pub const ALWAYS: Span = Span { first: 0, last: usize::MAX };
 
 /// Counts pieces, or hands them out.
 #[derive(Debug)]
 pub struct Cutter {
-    /// The bytes of each piece in whole lines, and when it is used.
+    /// For each piece: its bytes in whole lines, and when it is used.
     asked: Vec<(usize, Option<Span>)>,
-    /// `None`: it only counts.
+    /// `None`: pieces are only counted.
     from: Option<Placed>,
 }
 
@@ -30,7 +31,7 @@ pub struct Cutter {
 struct Placed {
     memory: Arc<Vec<Line>>,
     start: *mut Line,
-    /// Of each piece, in bytes.
+    /// The offset of each piece, in bytes.
     offsets: Vec<usize>,
 }
 
@@ -43,12 +44,12 @@ pub struct Piece<N> {
 }
 
 impl Memory {
-    /// Lets `cut` take its pieces, once to count them and once to have them, in the memory of earlier pieces where they have been dropped and it is large
-    /// enough.
+    /// Calls `cut` twice: once to count its pieces, and once to hand them out. Reuses the memory of earlier pieces if
+    /// they have been dropped and it is large enough.
     ///
     /// # Safety
-    /// Pieces whose spans do not overlap may share memory. So no piece may be used outside of its span, and at the beginning of that it holds what another
-    /// left there, or zeros where nobody did: any bits have to be a value of its type.
+    /// Pieces whose spans do not overlap may share memory. So no piece may be used outside its span. At the beginning
+    /// of its span a piece holds what another piece left there, or zeros: any bits must be a value of its type.
     pub unsafe fn cut(&mut self, mut cut: impl FnMut(&mut Cutter)) {
         let mut cutter = Cutter { asked: Vec::new(), from: None };
         cut(&mut cutter);
@@ -70,7 +71,7 @@ impl Memory {
 }
 
 impl Cutter {
-    /// The next `len` values, all of them in memory that has been written to.
+    /// The next `len` values, in memory that has been written to.
     pub fn piece<N: Copy>(&mut self, len: usize, span: Span) -> Piece<N> {
         const { assert!(align_of::<N>() <= align_of::<Line>()) };
         let bytes = (len * size_of::<N>()).next_multiple_of(size_of::<Line>());
@@ -101,7 +102,7 @@ impl<N> Deref for Piece<N> {
 
     fn deref(&self) -> &[N] {
         debug_assert!(self.len == 0 || self.held.is_some());
-        // SAFETY: so many values are there, which nobody else uses during the span, and `held` keeps the memory.
+        // SAFETY: there are `len` values, which no other piece uses during the span, and `held` keeps the memory.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -139,7 +140,7 @@ mod tests {
         c.fill(3);
         assert!(c.as_ptr().cast() == a.as_ptr() && *c == [3; 17] && *b == [2.0; 3]);
 
-        // The first pieces still live, so that others get other memory.
+        // The first pieces are still alive, so new pieces get other memory.
         let again = cut(&mut memory, 17);
         assert!(again.0.as_ptr() != a.as_ptr() && *c == [3; 17]);
         let address = again.0.as_ptr();

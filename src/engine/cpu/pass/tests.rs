@@ -28,7 +28,8 @@ fn values(tensor: &Tensor) -> Vec<f64> {
     tensor.flatten_all().unwrap().to_vec1().unwrap()
 }
 
-/// Loss and gradients of `pass` and of autograd, for one batch size after the other in the same memory.
+/// Compares loss and gradients of the pass and of autograd, for several batch sizes one after the other in the same
+/// memory.
 fn agrees_with_autograd(network: Network, batches: &[usize]) {
     by_three(|| compare(network, batches));
 }
@@ -105,14 +106,15 @@ fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
     agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
 }
 
-/// Small maps, and larger ones, where the first batch norm's output is there for some channels at a time alone.
+/// Small maps, and larger ones, for which the first batch norm's output exists only for some channels at a time.
 #[test]
 fn layers_that_go_channel_by_channel_agree_with_autograd() {
     go_channel_by_channel([9, 7], false);
     go_channel_by_channel([11, 13], true);
 }
 
-/// Depthwise convolutions with both strides between batch norms; one of them is read twice, and one output is not handed on alone.
+/// Depthwise convolutions with both strides between batch norms; one of them is read twice, and one output is read by
+/// other layers too.
 fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     let depthwise = |stride: usize| Conv2d {
         padding: Padding::all(1),
@@ -146,7 +148,8 @@ fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     agrees_with_autograd(network, &[3, 1, 5]);
 }
 
-/// Blocks as those of a residual network: the sum is rectified, and written over the last batch norm's output or the shortcut's.
+/// Blocks like those of a residual network: the sum is rectified and overwrites the output of the last batch norm or of
+/// the shortcut.
 #[test]
 fn rectified_sums_of_batch_norms_agree_with_autograd() {
     let mut b = Builder::new("residual", Shape::Maps { channels: 2, height: 8, width: 6 }).unwrap();

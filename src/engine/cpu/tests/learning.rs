@@ -1,4 +1,4 @@
-//! It learns: digits from images, and a surface from points.
+//! The engine learns: digits from images, and a surface from points.
 
 use candle_core::{D, DType, Device, Tensor};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::data::{self, Point};
 use crate::random::{Purpose, Stream};
 
-/// A 5 x 7 font, a row of five bits each.
+/// A 5 x 7 font; each row is five bits.
 const FONT: [[u8; 7]; 10] = [
     [0b01110, 0b10001, 0b10011, 0b10101, 0b11001, 0b10001, 0b01110],
     [0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
@@ -21,7 +21,7 @@ const FONT: [[u8; 7]; 10] = [
     [0b01110, 0b10001, 0b10001, 0b01111, 0b00001, 0b00010, 0b01100],
 ];
 
-/// A 28 x 28 image of digit `number % 10`, scaled, shifted, and in noise, all by `number`.
+/// A 28 x 28 image of digit `number % 10`; `number` also determines its scale, shift and noise.
 fn digit(number: u64) -> Vec<f32> {
     let random = Stream::new(5, Purpose::Inputs, [number, 0]);
     let between = |index, low: f32, high: f32| low + (high - low) * random.uniform(index);
@@ -51,7 +51,7 @@ fn digits(first: u64, count: usize) -> (Tensor, Tensor) {
     (images, Tensor::from_vec(labels, (count, 10), &Device::Cpu).unwrap())
 }
 
-/// The share of 500 unseen digits that are read right after 80 steps of 32.
+/// The share of 500 unseen digits that are classified correctly after 80 steps of 32.
 fn digits_read(seed: u64) -> f64 {
     let Workload { network, settings, .. } = workload(1);
     let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 2e-3, seed, ..settings };
@@ -66,14 +66,14 @@ fn digits_read(seed: u64) -> f64 {
     read.iter().zip(&labels).filter(|(a, b)| a == b).count() as f64 / 500.0
 }
 
-/// Guessing reads a tenth. Seeds 1 to 3 read 0.88, 0.94 and 1 so early in training.
+/// Guessing classifies a tenth correctly. Seeds 1 to 3 reach 0.88, 0.94 and 1 this early in training.
 #[test]
 fn mnist_cnn_learns_to_read_digits_from_every_seed() {
     let shares: Vec<f64> = (1..=3).map(digits_read).collect();
     assert!(shares.iter().all(|share| *share > 0.8), "{shares:?}");
 }
 
-/// Random points of the square that `peaks` is drawn on, and its heights there.
+/// Random points of the square on which `peaks` is drawn, and its heights there.
 fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
     let random = Stream::new(seed, Purpose::Inputs, [0, 0]);
     let points: Vec<f32> = (0..2 * count as u64).map(|index| 6.0 * random.uniform(index) - 3.0).collect();
@@ -82,7 +82,7 @@ fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
     (points, Tensor::from_vec(heights, (count, 1), &Device::Cpu).unwrap())
 }
 
-/// The mean squared error at 4000 unseen points after training from a seed, as a share of the surface's variance.
+/// The mean squared error at 4000 unseen points after training from a seed, divided by the surface's variance.
 fn surface_error(seed: u64) -> f32 {
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
     let settings = Settings { optimizer: Optimizer::Adam, loss: Loss::MeanSquaredError, seed, ..settings() };
@@ -98,8 +98,9 @@ fn surface_error(seed: u64) -> f32 {
     error / mean_square(heights.broadcast_sub(&heights.mean_all().unwrap()).unwrap())
 }
 
-/// Where a seed loses many of the 25 ReLUs for good, the surface is coarse: half of the seeds end below a hundredth of the variance.
-/// Of eight, fewer than two do so with probability 0.035, and none stays above a twentieth.
+/// With a seed that loses many of the 25 ReLUs for good, the surface stays coarse: half of the seeds end below a
+/// hundredth of the variance. The probability that fewer than two of eight do so is 0.035; none stays above a
+/// twentieth.
 #[test]
 fn mlp_learns_the_surface_peaks_from_every_seed_and_well_from_many() {
     let errors: Vec<f32> = (1..=8).map(surface_error).collect();
@@ -122,8 +123,8 @@ struct After {
     double: f64,
 }
 
-/// Expected values: `tests/fixtures/peaks.json`, produced by `scripts/fixtures/peaks.py` with PyTorch in float64. There 150 updates pass before
-/// roundings of 1e-16 have grown to 1e-10 of the loss in these seeds.
+/// Expected values: `tests/fixtures/peaks.json`, produced by `scripts/fixtures/peaks.py` with PyTorch in float64. With
+/// these seeds it takes 150 updates until rounding errors of 1e-16 have grown to 1e-10 of the loss.
 #[test]
 fn in_double_precision_a_fit_goes_the_way_of_pytorch_for_150_updates() {
     let fits: Vec<Fit> = serde_json::from_str(include_str!("../../../../tests/fixtures/peaks.json")).unwrap();

@@ -1,4 +1,4 @@
-//! The engine as a whole: against PyTorch, by what it learns, and by what it promises about memory, seeds and settings.
+//! Tests of the whole engine: against PyTorch, by what it learns, and by its promises about memory, seeds and settings.
 
 mod learning;
 mod promises;

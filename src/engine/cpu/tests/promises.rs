@@ -145,7 +145,7 @@ fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
     }
 }
 
-/// The engine keeps the memory of its last training: what the next one asks for holds all the same.
+/// The engine reuses the memory of its last training; the next training still gets the settings that it asks for.
 #[test]
 fn without_winograd_the_same_step_is_computed_by_products() {
     let mut engine = CpuEngine::cpu(None);
@@ -165,7 +165,7 @@ fn without_winograd_the_same_step_is_computed_by_products() {
     assert!(refused.contains("use `any` or `never`"), "{refused}");
 }
 
-/// The padded examples are zeros, and only whole sums are cut: the loss and the update are those of the same step.
+/// The padded examples are zeros, and products are cut only between whole sums: loss and update stay the same.
 #[test]
 fn padding_the_batch_and_cutting_products_leave_the_step_as_it_is() {
     let mut engine = CpuEngine::cpu(None);
@@ -183,8 +183,8 @@ fn padding_the_batch_and_cutting_products_leave_the_step_as_it_is() {
     assert!(plain[2] < plain[0]);
 }
 
-/// The factors of products are rounded to 8 bits, and nothing else is: a first loss is less than a hundredth off, and the layers say which of them round. At three
-/// examples a dense layer has too few columns for that.
+/// Only the factors of products are rounded, to 8 bits: the first loss is off by less than a hundredth, and the layers
+/// say which of them round. With three examples a dense layer has too few columns for rounding.
 #[test]
 fn in_bf16_a_step_is_nearly_the_same_and_layers_say_where_they_round() {
     if !bf16::is_there() {
@@ -203,7 +203,7 @@ fn in_bf16_a_step_is_nearly_the_same_and_layers_say_where_they_round() {
         let layer = rounded.1.iter().find(|layer| layer.layer == name && layer.direction == "forward");
         layer.and_then(|layer| layer.math_mode.clone())
     };
-    // Of one channel, computed directly; by Winograd's algorithm; by a product; by one of three columns.
+    // One channel, computed directly; by Winograd's algorithm; by a product; by a product of three columns.
     let modes = ["block1_conv", "block2_conv", "block3_conv", "predictions"].map(mode);
     assert_eq!(modes, ["fp32", "fp32", "bf16", "fp32"].map(|mode| Some(mode.to_owned())));
 }
@@ -231,7 +231,7 @@ fn every_layer_reports_its_work() {
         timed.iter().filter(|each| each.layer.ends_with(name)).map(|each| each.device_s).collect::<Vec<_>>()
     };
     assert!(seconds("_conv").iter().all(|seconds| seconds.is_some_and(|seconds| seconds > 0.0)), "{timed:?}");
-    // A rectifier that is applied as its convolution writes has no time of its own forward.
+    // A rectifier that its convolution applies while writing has no forward time of its own.
     assert!(seconds("_relu").contains(&None), "{timed:?}");
 }
 
@@ -247,7 +247,7 @@ fn a_cross_entropy_of_maps_is_refused() {
     assert!(losses(&mut CpuEngine::cpu(None), &visit, 2)[1].is_finite());
 }
 
-// mnist_cnn's second and third convolution, of 32 to 32 and 64 channels.
+// mnist_cnn's second and third convolution, from 32 to 32 and to 64 channels.
 #[test]
 fn convolutions_change_their_algorithm_where_the_machine_is_known_to() {
     let folder = tempfile::tempdir().unwrap();

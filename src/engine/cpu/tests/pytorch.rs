@@ -1,5 +1,5 @@
 //! Whole steps of every network against PyTorch, in float64. Expected values: `tests/fixtures/networks.json`, produced with
-//! torch 2.15.0 by `scripts/fixtures/networks.py`, which writes the networks out from Keras and torchvision and makes the
+//! torch 2.15.0 by `scripts/fixtures/networks.py`, which builds the networks from Keras and torchvision and makes the
 //! same parameters, data and dropout masks from the same seed.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::super::team::by_three;
 use super::super::training::Training;
 use super::*;
 
-/// One network, and what PyTorch computed of it.
+/// One network, and what PyTorch computed for it.
 #[derive(Deserialize)]
 pub(in crate::engine) struct Case {
     network: String,
@@ -27,7 +27,7 @@ pub(in crate::engine) struct Case {
     loss: String,
     optimizer: String,
     learning_rate: f64,
-    /// Before, and after one and two updates.
+    /// The losses before, after one, and after two updates.
     losses: [f64; 3],
     parameters: BTreeMap<String, Expected>,
     /// L2 norms of mean and variance after three forward passes.
@@ -36,10 +36,10 @@ pub(in crate::engine) struct Case {
 
 #[derive(Deserialize)]
 struct Expected {
-    /// Of the first step's gradient.
+    /// The norm of the first step's gradient.
     gradient_norm: f64,
     gradient: [f64; 2],
-    /// After two updates.
+    /// The parameter after two updates.
     updated: [f64; 2],
 }
 
@@ -80,7 +80,8 @@ impl Case {
         let largest = self.largest_gradient();
         for (key, gradient) in self.keys().into_iter().zip(gradients) {
             let expected = &self.parameters[&key];
-            // A bias before a batch norm has no gradient but rounding noise, so the largest gradient is part of the scale.
+            // A bias before a batch norm has a gradient of only rounding noise, so the largest gradient is part of the
+            // scale.
             let scale = expected.gradient_norm + 1e-6 * largest;
             close(norm(gradient), expected.gradient_norm, scale, &format!("{}: {key} gradient", self.network));
             for (value, expected) in samples(gradient).into_iter().zip(expected.gradient) {
@@ -96,7 +97,8 @@ impl Case {
         let largest = self.largest_gradient();
         for (key, parameter) in keys.into_iter().zip(parameters) {
             let expected = &self.parameters[&key];
-            // Adam makes steps of up to the learning rate out of gradients that are rounding noise: those are near 0, no more.
+            // Adam turns gradients of rounding noise into steps of up to the learning rate, so such parameters are only
+            // checked to be near 0.
             let floor = if expected.gradient_norm < 1e-12 * largest { 1.0 } else { 1e-3 };
             for (value, expected) in samples(parameter).into_iter().zip(expected.updated) {
                 close(value, expected, expected.abs() + floor, &format!("{}: {key} after two updates", self.network));

@@ -1,11 +1,11 @@
-//! The memory around what some calls write, which they must leave as it is.
+//! The memory around the ranges that some calls write. The calls must leave it unchanged.
 
 use std::ops::Range;
 
 use crate::engine::cudnn::guard;
 use crate::error::{Error, Result};
 
-/// Bytes that calls write, and whose they are.
+/// A range of bytes that calls write, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub owner: String,
@@ -13,16 +13,17 @@ pub struct Owned {
     pub range: Range<usize>,
 }
 
-/// What lay around some ranges before calls wrote them.
+/// The bytes around some ranges, saved before calls wrote the ranges.
 #[derive(Debug)]
 pub struct Fences {
     written: Vec<Owned>,
-    /// Before and behind each range, as far as the arena goes; parts of other ranges may lie there.
+    /// The bytes before and after each range, as far as the arena extends; parts of other ranges may lie there.
     around: Vec<[(usize, Vec<u8>); 2]>,
 }
 
 impl Fences {
-    /// Reads as much around each range as a guard has, in an arena of so many bytes; `read` gives bytes at an offset.
+    /// Reads the length of a guard around each range, in an arena of the given size in bytes; `read` gives bytes at an
+    /// offset.
     ///
     /// # Errors
     /// Those of `read`.
@@ -41,7 +42,7 @@ impl Fences {
         Ok(Self { written, around })
     }
 
-    /// Fails where something was written that no call was to write.
+    /// Fails if bytes changed that no call should write.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] with the range that lies nearest, and its owner; those of `read`.
@@ -79,7 +80,7 @@ mod tests {
         Owned { owner: owner.to_owned(), range }
     }
 
-    /// What is said where these bytes are written, around two ranges that lie side by side and one apart.
+    /// The message if these bytes are written, around two adjacent ranges and a separate one.
     fn said(written: impl IntoIterator<Item = usize>) -> Option<String> {
         let mut memory = vec![7_u8; 1 << 16];
         let all = vec![owned("a", 30_000..30_016), owned("b", 30_016..30_032), owned("c", 40_000..40_004)];

@@ -1,7 +1,9 @@
-//! A step taken apart: its calls run part by part, one node in one direction after another, and each part is shown with what it was given and what it gave.
+//! A step taken apart: its calls run part by part, one node in one direction after another, and each part is shown with
+//! its inputs and its results.
 //!
-//! Every buffer has memory of its own ([`super::arena::Arena::apart`]), so that what a part was given is still there when it has run, and a gap lies
-//! before and behind it. What no call of a part may touch is compared before and after it, also between two parameters of one buffer.
+//! Every buffer has its own memory ([`super::arena::Arena::apart`]), so that a part's inputs still exist after it has
+//! run, and a gap lies before and after the buffer. Memory that no call of a part may touch is compared before and
+//! after the part; this includes the gaps between two parameters in one buffer.
 
 mod fence;
 mod placed;
@@ -28,11 +30,11 @@ use crate::settings::{Layout, Settings};
 use fence::{Fences, Owned};
 pub(super) use placed::PlacedApart;
 
-/// Steps in float16 until the loss scale is low enough that no gradient overflows: 65536 halved to 1.
+/// The most steps in float16 until the loss scale is so low that no gradient overflows: 65536 halved down to 1.
 const MOST_SKIPPED: usize = 17;
 const MOST_SEEN: usize = 3;
 
-/// What runs a plan whose buffers lie apart.
+/// Runs a plan whose buffers lie apart.
 pub trait Bench {
     fn plan(&self) -> &StepPlan;
 
@@ -51,16 +53,16 @@ pub trait Bench {
     fn read(&self, bytes: Range<usize>) -> Result<Vec<u8>>;
 }
 
-/// Sees a part.
+/// The observer, which is shown each part.
 pub type See<'a> = &'a mut dyn crate::engine::part::See;
 
-/// A settings' step as it is taken apart: one call after another.
+/// The settings of a step that is taken apart: one call after another.
 pub fn in_turn(settings: &Settings) -> Settings {
     Settings { streams: 1, ..settings.clone() }
 }
 
-/// Runs a step part by part: the first from the initial values, in float16 the first after one whose gradients do not overflow, and, where its own do after
-/// that update, further ones.
+/// Runs a step part by part: the first step from the initial values. In float16 it is the first step after one whose
+/// gradients did not overflow; if its own gradients overflow after that update, further steps follow.
 ///
 /// # Errors
 /// See [`crate::engine::Engine::take_apart`].
@@ -89,7 +91,7 @@ struct Apart<'a> {
 }
 
 impl Apart<'_> {
-    /// Whether the last step's update was not taken, since a gradient had overflowed.
+    /// Whether the last step's update was skipped because a gradient had overflowed.
     fn was_skipped(&self) -> Result<bool> {
         let plan = self.bench.plan();
         Ok(plan.element == Element::F16 && self.floats(plan.scalars.factors(), Element::F32)?[3] != 0.0)
@@ -108,7 +110,7 @@ impl Apart<'_> {
 
     fn run(&mut self, part: &PlannedPart, see: Option<See>) -> Result<()> {
         let see = see.filter(|see| see.wants(self.layer(&part.work)));
-        // The calls may overwrite gradients that they are given.
+        // Read before the part runs: its calls may overwrite the gradients that they read.
         let task = if see.is_some() { self.task(&part.work)? } else { None };
         let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
         self.bench.run(part.calls.clone())?;
@@ -144,7 +146,7 @@ impl Apart<'_> {
         }
     }
 
-    /// What the calls of a part write.
+    /// The ranges that the calls of a part write.
     fn written(&self, part: &PlannedPart) -> Vec<Owned> {
         let plan = self.bench.plan();
         let mut written: Vec<Owned> = Vec::new();
@@ -169,7 +171,7 @@ impl Apart<'_> {
         }
     }
 
-    /// What a part is given; `None` where nothing is compared.
+    /// The inputs of a part; `None` where nothing is compared.
     fn task(&self, work: &Work) -> Result<Option<Task>> {
         let plan = self.bench.plan();
         Ok(Some(match work {
@@ -215,7 +217,7 @@ impl Apart<'_> {
         })
     }
 
-    /// What a part has given.
+    /// The results of a part.
     fn found(&self, work: &Work) -> Result<Vec<(Quantity, Numbers)>> {
         let plan = self.bench.plan();
         let (node, to) = match work {
@@ -254,7 +256,7 @@ impl Apart<'_> {
         let Workload { network, batch_size, settings } = self.workload;
         let plan = self.bench.plan();
         let is_flattening = matches!(network.layers[layer].operation, Operation::Flatten);
-        // A flattening that moves nothing leaves its maps in their order.
+        // A flattening that moves no data leaves its maps in their order.
         let held = match is_flattening && is_view(network, &plan.nodes, layer, settings.layout) {
             true => network.sources(layer).next().unwrap_or(network.layers[layer].output),
             false => network.layers[layer].output,

@@ -1,4 +1,4 @@
-//! The bench that is a GPU.
+//! The bench on a GPU.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::settings::Precision;
 use crate::spec::Experiment;
 
-/// Every operator that a library can compute, at batch size 3.
+/// A workload with every operator that a library can compute, at batch size 3.
 fn workload(train: &str, engine: &str) -> Workload {
     let spec = format!(
         "{REPLACEABLE_NETWORK}[sweep]\nbatch_size = [3]\n[train]\n{train}\n[engine]\nname = \"cudnn\"\n{engine}"
@@ -36,14 +36,15 @@ fn shown(engine: &mut dyn Engine, workload: &Workload) -> Vec<(String, Quantity,
         Ok(())
     });
     seen.unwrap_or_else(|Fault { error, .. }| panic!("{error}"));
-    // In float16 steps come before whose gradients overflow.
+    // In float16, steps whose gradients overflow come first.
     let first = shown.iter().rposition(|(_, of, _)| *of == Quantity::LossGradient).unwrap_or_default();
     let forward = shown[..first].iter().rev().take_while(|(_, of, _)| *of == Quantity::Output).count();
     shown.split_off(first - forward)
 }
 
-/// By hand: each layer but the rectifiers, which are computed with others, gives an output; each but the first gives a gradient to the one before it,
-/// and each parameter has one. The bias of the first convolution is added by the pooling, that of the second by nobody: a batch norm follows.
+/// By hand: each layer except the rectifiers, which are computed with others, gives an output; each except the first
+/// gives a gradient to the layer before it, and each parameter has a gradient. The pooling adds the bias of the first
+/// convolution. The bias of the second is never added, because a batch norm follows.
 const SHOWN: [(&str, Quantity, &[usize]); 18] = [
     ("conv2d_1", Quantity::Output, &[3, 8, 12, 12]),
     ("max_pool2d_3", Quantity::Output, &[3, 8, 6, 6]),
@@ -79,7 +80,8 @@ fn every_layer_is_shown_in_both_directions() {
     }
 }
 
-/// A GPU that is asked for everything and computes nothing: what is read back is what the memory was filled with. In a process of its own, as every recording.
+/// A GPU that accepts every call and computes nothing: the memory is read back as it was filled. It runs in its own
+/// process, like every recording.
 #[test]
 fn the_gpus_engine_runs_every_part_with_its_own_calls() {
     const NAME: &str = "engine::cudnn::apart::tests::the_gpus_engine_runs_every_part_with_its_own_calls";

@@ -16,9 +16,9 @@ pub struct Graph {
 }
 
 impl Gpu {
-    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing of it runs. The same calls
-    /// must have run once before without a graph: libraries load their kernels at their first call, which is not
-    /// allowed while a stream is captured.
+    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing runs. The same calls must have
+    /// run once before without a graph: libraries load their kernels at their first call, which is not allowed while a
+    /// stream is captured.
     ///
     /// # Errors
     /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable
@@ -41,7 +41,7 @@ impl Gpu {
         let stream = self.stream(StreamId::Compute);
         // Thread-local: what other threads do (a monitor, a writer) does not affect the capture.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives; what is on it already is no part of the graph.
+        // SAFETY: the stream lives; what is on it already is not part of the graph.
         status::driver("begin a graph", unsafe { sys::cuStreamBeginCapture_v2(stream, mode) })?;
         self.shared.capturing.set(true);
         let enqueued = enqueue();
@@ -56,7 +56,7 @@ impl Gpu {
         if made.graph.is_null() {
             return Err(Error::engine("the driver gave no graph"));
         }
-        // SAFETY: a graph; a null pointer asks for the number of nodes alone.
+        // SAFETY: a graph; a null pointer asks only for the number of nodes.
         let answer = unsafe { sys::cuGraphGetNodes(made.graph, std::ptr::null_mut(), &raw mut made.nodes) };
         status::driver("count the nodes of a graph", answer)?;
         Ok(made)

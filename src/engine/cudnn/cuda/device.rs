@@ -115,7 +115,7 @@ impl Gpu {
         self.shared.trials.all_run(calls, run)
     }
 
-    /// The algorithms that were refused when they ran, each with what it was to compute and the library's words.
+    /// The algorithms that were refused when they ran, each with its computation and the library's message.
     pub fn refusals(&self) -> Vec<String> {
         self.shared.trials.all_refused()
     }
@@ -172,11 +172,11 @@ impl Gpu {
         status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(id)) })
     }
 
-    /// Before the work of another step: what the end of an earlier one could not return concerns no later one, as long as the GPU
-    /// works.
+    /// To be called before the work of another step: an error that the end of an earlier step could not return does not
+    /// concern later steps, as long as the GPU works.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Device`] where it does not; [`crate::error::Kind::OutOfMemory`].
+    /// [`crate::error::Kind::Device`] where the GPU does not work; [`crate::error::Kind::OutOfMemory`].
     pub fn settle(&self) -> Result<()> {
         drop(self.shared.deferred.borrow_mut().take());
         let works = self.synchronize(StreamId::Compute);
@@ -274,7 +274,7 @@ impl Drop for CudaStream {
 /// cuDNN's handle, and the stream that it works on.
 pub(super) struct CudnnHandle {
     pub handle: dnn::cudnnHandle_t,
-    /// Null where that is not known.
+    /// Null where the stream is not known.
     stream: Cell<sys::CUstream>,
 }
 
@@ -294,7 +294,7 @@ impl CudnnHandle {
         }
         // Where cuDNN refuses, the next call sets it again.
         self.stream.set(std::ptr::null_mut());
-        // SAFETY: both live; the two bindings have a name each for one type.
+        // SAFETY: both live; the two bindings have different names for the same type.
         status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(self.handle, stream.cast()) })?;
         self.stream.set(stream);
         Ok(())

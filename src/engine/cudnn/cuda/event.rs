@@ -217,7 +217,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// For so many calls.
+    /// A stopwatch for `calls` calls.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -228,7 +228,7 @@ impl Stopwatch {
     /// Records an event before call `index`, or after the last where `index` is the number of calls.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] also where it is made for fewer calls.
+    /// [`crate::error::Kind::Engine`] also where the stopwatch was made for fewer calls.
     pub fn record(&self, index: usize) -> Result<()> {
         let Some(event) = self.events.get(index) else {
             return Err(Error::engine(format!("call {index} of a stopwatch for {}", self.events.len() - 1)));

@@ -24,8 +24,8 @@ struct KernelNode {
 }
 
 impl Graph {
-    /// Its kernels, on a GPU of so many multiprocessors; `None` where the driver does not report one of them. A driver
-    /// older than CUDA 12.3 has no names.
+    /// Its kernels, on a GPU with that number of multiprocessors; `None` if the driver does not report one of them. A
+    /// driver older than CUDA 12.3 reports no names.
     pub(super) fn kernels(&self, multiprocessors: u32) -> Option<Vec<Launched>> {
         let mut kernels = Vec::new();
         for node in self.handles().ok()? {

@@ -69,7 +69,7 @@ impl HostBuffer {
 
     /// The content. It must not be changed while a copy from or to it is under way.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and self is borrowed alone.
+        // SAFETY: as above, and self is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.pointer().cast_mut().cast(), self.bytes) }
     }
 

@@ -67,9 +67,9 @@ impl Modules {
         })
     }
 
-    /// Compiles and loads those of these modules that are neither loaded nor cached, each in a thread of its own: an
-    /// operator with many variants takes NVRTC ten seconds. They are loaded here, so that a cache that cannot be
-    /// written does not cost a second compilation.
+    /// Compiles and loads those of these modules that are neither loaded nor cached, each in its own thread: NVRTC
+    /// takes ten seconds for an operator with many variants. They are loaded here, so that a cache that cannot be
+    /// written does not cause a second compilation.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where one does not compile or load.

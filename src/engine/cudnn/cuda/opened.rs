@@ -1,9 +1,10 @@
-//! Which files cudarc's calls lead to, and whether these have every function that the engine calls.
+//! Which files cudarc's calls use, and whether these have every function that the engine calls.
 //!
-//! cudarc opens a library at its first call, by names of its own: `libX.so`, then `libX.so.13`, `libX.so.12`, whatever this
-//! program has loaded before. The search therefore begins with what those names open; where that cannot be used, as with a
-//! toolkit that is too new for the driver, the search takes another file, and cudarc's calls would not lead there. And cudarc looks
-//! each function up at its first call, and panics where the library lacks it. Both are settled here, before the first call.
+//! cudarc opens a library at its first call, by its own names: `libX.so`, then `libX.so.13`, `libX.so.12`, whatever
+//! this program has loaded before. The search therefore begins with the files that those names open. If such a file
+//! cannot be used, for example because a toolkit is too new for the driver, the search takes another file, and cudarc's
+//! calls would not use that one. Also, cudarc looks each function up at its first call and panics if the library lacks
+//! it. Both are checked here, before the first call.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::device::cuda::libraries::{Libraries, Library};
 use crate::device::cuda::loaded::{file_at, is_same_file};
 use crate::error::{Error, Result};
 
-/// A library of cudarc's: where its calls lead.
+/// A library of cudarc, and the file that its calls use.
 struct Opened {
     name: &'static str,
     /// The file's name without its version.
@@ -27,10 +28,10 @@ struct Opened {
     needed: &'static [&'static str],
 }
 
-/// Fails where cudarc's calls lead to other files than those that were found, or to one that lacks a function.
+/// Fails if cudarc's calls use other files than those that were found, or a file that lacks a function.
 ///
 /// # Errors
-/// [`crate::error::Kind::Device`] with both files, and what makes them one.
+/// [`crate::error::Kind::Device`] with both files, and how to make them the same.
 pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
     let found = |library: Library| libraries.get(library).and_then(|found| found.path.as_deref());
     for opened in all() {
@@ -44,7 +45,7 @@ pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
     Ok(())
 }
 
-/// With the feature `candle-cuda` the linker has bound every function, and the program would not have started otherwise.
+/// With the feature `candle-cuda` the linker has bound every function; otherwise the program would not have started.
 #[cfg(feature = "candle-cuda")]
 fn all() -> Vec<Opened> {
     Vec::new()
@@ -57,8 +58,8 @@ fn all() -> Vec<Opened> {
             Opened {
                 name: $name,
                 file: $file,
-                // SAFETY: cudarc's `culib` opens the library, as its first call would; it is asked whether there is one, since it
-                // panics where there is none.
+                // SAFETY: cudarc's `culib` opens the library, as its first call would; `is_culib_present` is asked
+                // first, because `culib` panics where there is none.
                 handle: unsafe { $sys::is_culib_present().then(|| $sys::culib()) },
                 needed: $needed,
             }
@@ -98,12 +99,13 @@ impl Opened {
         Error::device(what).hint(self.remedy(used, wanted, &path))
     }
 
-    /// What makes them one; `path` is what `LD_LIBRARY_PATH` says. The loader's cache has its folders from /etc/ld.so.conf and is asked after that
-    /// variable: a link of the bare name comes before it.
+    /// How to make both files the same; `path` is the value of `LD_LIBRARY_PATH`. The loader searches that variable
+    /// before its cache, which has the folders of /etc/ld.so.conf: so a link with the bare name takes precedence over
+    /// the cache.
     fn remedy(&self, used: &Path, wanted: &Path, path: &OsStr) -> String {
         let file = self.file;
         let names = [Some(OsStr::new(file)), used.file_name()];
-        // The path of what is mapped has no links in it, and that of the variable may.
+        // The path of a mapped file has no links in it; that of the variable may.
         let leads_there = |folder: &PathBuf| names.iter().flatten().any(|name| is_same_file(&folder.join(name), used));
         let named = std::env::split_paths(path).find(leads_there);
         let wanted_at = wanted.display();
@@ -134,7 +136,7 @@ impl Opened {
 }
 
 fn address(handle: &libloading::Library, symbol: &str) -> Option<usize> {
-    // SAFETY: the address alone is taken; nothing is called.
+    // SAFETY: only the address is taken; nothing is called.
     let found = unsafe { handle.get::<unsafe extern "C" fn()>(symbol.as_bytes()) };
     found.ok().map(|function| *function as usize)
 }
@@ -154,14 +156,14 @@ mod tests {
 
     const PLANTED: &str = "BATCHSTEP_TEST_PLANTED";
 
-    /// A library that has these functions, which do nothing, and answers its version.
+    /// Makes a library that has these functions, which do nothing, and that reports its version.
     fn library(path: &Path, functions: &[&str], version: &str) -> bool {
         let empty: String = functions.iter().map(|name| format!("void {name}(void) {{}}\n")).collect();
         shared_library(&format!("{empty}{version}\n"), path)
     }
 
-    /// What [`check`] says of one library in a process of its own, whose loader knows the folder `loader` of the planted ones: a
-    /// process opens each library once.
+    /// What [`check`] says about one library, in a separate process, because a process opens each library only once.
+    /// The process's loader knows the folder `loader` of the planted libraries.
     fn said_of(file: &str, root: &Path, test: &str) -> String {
         let name = format!("engine::cudnn::cuda::opened::tests::{test}");
         let mut child = Command::new(std::env::current_exe().unwrap());
@@ -171,7 +173,7 @@ mod tests {
         std::fs::read_to_string(root.join("said")).unwrap()
     }
 
-    /// The child's part.
+    /// The part of the child process.
     fn say(file: &str) -> bool {
         let Some(root) = std::env::var_os(PLANTED).map(PathBuf::from) else { return false };
         let home = root.join("venv");
@@ -192,7 +194,8 @@ mod tests {
         true
     }
 
-    /// A toolkit on the path of the loader, with the bare link that installers put there, beside a virtual environment with the wheel.
+    /// A toolkit on the loader's path, with the bare link that installers create, next to a virtual environment with
+    /// the wheel.
     #[test]
     fn what_the_loader_opens_is_taken_where_the_driver_runs_it_and_refused_where_not() {
         let file = "libcublasLt.so";
@@ -281,8 +284,8 @@ mod tests {
         assert!(said.contains("help: install a newer version of NVRTC"), "{said}");
     }
 
-    /// Of every library two versions are installed, neither on the path of the loader. What the search takes is what cudarc's first call
-    /// finds, and no second file is mapped.
+    /// Two versions of every library are installed, neither on the loader's path. The search takes the file that
+    /// cudarc's first call finds, and no second file is mapped.
     #[test]
     fn of_two_versions_of_every_library_one_file_is_mapped_after_the_first_call() {
         if let Some(root) = std::env::var_os(PLANTED).map(PathBuf::from) {

@@ -170,11 +170,12 @@ impl Program {
         Ok(())
     }
 
-    /// Executes one call alone, and waits for it.
+    /// Executes a single call and waits for it.
     ///
     /// # Errors
-    /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`] where the
-    /// GPU works no more: the refusal of one call, after which the GPU works as before, is an outcome.
+    /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`]
+    /// where the GPU no longer works. The refusal of a single call, after which the GPU works as before, is an outcome
+    /// instead.
     pub fn attempt(&self, index: usize) -> Result<Outcome> {
         self.gpu.synchronize(StreamId::Compute)?;
         let started = self.enqueue_each(index..index + 1, |_| Ok(()));
@@ -208,7 +209,7 @@ impl Program {
             Ok(graph) => graph.kernels(self.gpu.properties().multiprocessors),
             Err(_) => {
                 // CUDA's runtime inside a library may keep the error that made the capture fail and return it at its
-                // next call. That should be this call, whose result is ignored, and not one of a step.
+                // next call. That should be this call, whose result is ignored, rather than a call of a step.
                 let _ = start();
                 let _ = self.gpu.synchronize(StreamId::Compute);
                 None
@@ -232,7 +233,7 @@ impl Prepared {
     fn launch(&self, stream: sys::CUstream) -> Result<()> {
         let Self { function, arguments, grid, block, shared_bytes } = self;
         // SAFETY: the function is loaded; the arguments live and were checked against its parameters where the driver
-        // reports them; what they point to is the plan's.
+        // reports them; they point to memory of the plan.
         let answer = unsafe {
             sys::cuLaunchKernel(
                 function.handle,

@@ -1,4 +1,4 @@
-//! What a user can do about a code that a call of a library gives. cuda.h, cudnn_graph.h and cublas_api.h name the codes.
+//! What a user can do about an error code of a library's call. cuda.h, cudnn_graph.h and cublas_api.h name the codes.
 
 const MEMORY: &str = "other programs may hold the GPU's memory (`nvidia-smi` lists them); else take a smaller batch, or a smaller \
                       `workspace_limit` in [engine]";
@@ -11,7 +11,7 @@ const DRIVER: &str = "the driver or the GPU does not work any more: `sudo dmesg 
 
 const OTHER: &str = "`batchstep doctor` shows the driver and the libraries that are used; `batchstep selftest` finds what else they refuse";
 
-/// NVRTC fails by itself where a part of it is missing or of another version.
+/// NVRTC itself fails if a part of it is missing or has another version.
 const NVRTC: &str = "NVRTC and its builtins have to be of one version: `batchstep doctor` shows where they are; where that is so, please report it";
 
 const HOST_MEMORY: &str = "the machine's memory is full: end other programs, or go on later with `--resume`";
@@ -19,11 +19,11 @@ const HOST_MEMORY: &str = "the machine's memory is full: end other programs, or 
 const PARTS: &str = "all parts of cuDNN have to lie in one folder and be of one version: `batchstep doctor` shows where it is; \
                      install it again";
 
-/// Of CUresult.
+/// The remedy for a CUresult.
 pub(super) fn of_driver(code: u32) -> &'static str {
     match code {
         2 => MEMORY,
-        // Illegal instruction, address, ...: what a kernel did.
+        // Illegal instruction, address, ...: caused by a kernel.
         700 | 702 | 710 | 714..=719 => KERNEL,
         // Not initialised, shut down; the device is unavailable, lost, or has an uncorrectable error.
         3 | 4 | 46 | 101 | 214 | 220 | 226 | 721 | 999 => DRIVER,
@@ -32,7 +32,7 @@ pub(super) fn of_driver(code: u32) -> &'static str {
     }
 }
 
-/// Of cudnnStatus_t.
+/// The remedy for a cudnnStatus_t.
 pub(super) fn of_cudnn(code: u32) -> &'static str {
     match code {
         1001 | 1002 | 1008 | 3008 | 3009 => PARTS,
@@ -42,7 +42,7 @@ pub(super) fn of_cudnn(code: u32) -> &'static str {
     }
 }
 
-/// Of nvrtcResult.
+/// The remedy for an nvrtcResult.
 pub(super) fn of_nvrtc(code: u32) -> &'static str {
     match code {
         1 => HOST_MEMORY,
@@ -50,7 +50,7 @@ pub(super) fn of_nvrtc(code: u32) -> &'static str {
     }
 }
 
-/// Of cublasStatus_t.
+/// The remedy for a cublasStatus_t.
 pub(super) fn of_cublas(code: u32) -> &'static str {
     match code {
         3 => MEMORY,

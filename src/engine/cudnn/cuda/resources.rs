@@ -13,8 +13,8 @@ use crate::engine::cudnn::plan::tests::{settings, workload};
 use crate::engine::cudnn::source::Operator;
 use crate::settings::{Layout, Precision, Settings};
 
-/// Of compute capability 9.0, from the CUDA programming guide's table of technical specifications. Registers are given
-/// to warps, 256 at a time; each block takes 1 KiB of shared memory besides its own.
+/// Limits of compute capability 9.0, from the CUDA programming guide's table of technical specifications. Registers are
+/// allocated to warps in units of 256; each block takes 1 KiB of shared memory in addition to its own.
 const REGISTERS: u32 = 65_536;
 const WARPS: u32 = 64;
 const BLOCKS: u32 = 32;
@@ -51,7 +51,7 @@ fn sections(image: &[u8]) -> HashMap<String, &[u8]> {
     let (table, size, count) = (number(&image[0x28..0x30]), number(&image[0x3A..0x3C]), number(&image[0x3C..0x3E]));
     let header = |index: usize| &image[table + index * size..][..size];
     let content = |header: &[u8]| {
-        // A section without bits has a size, and nothing in the file.
+        // A section without bits has a size but no data in the file.
         let at = number(&header[0x18..0x20]).min(image.len());
         &image[at..image.len().min(at + number(&header[0x20..0x28]))]
     };
@@ -59,14 +59,14 @@ fn sections(image: &[u8]) -> HashMap<String, &[u8]> {
     (0..count).map(|index| (text(&names[number(&header(index)[..4])..]), content(header(index)))).collect()
 }
 
-/// By the kernel's name.
+/// The resources of each kernel, by its name.
 fn resources(image: &[u8]) -> HashMap<String, Resources> {
     let sections = sections(image);
     let (symbols, strings) = (sections[".symtab"], sections[".strtab"]);
     let mut found = HashMap::new();
     let mut rest = sections[".nv.info"];
     while let [form, kind, ..] = *rest {
-        // Form 4 has its bytes behind it, their number before them; the others have a value in its place.
+        // Form 4 is followed by the number of its bytes and the bytes; the other forms have a value there instead.
         let bytes = if form == 4 { number(&rest[2..4]) } else { 0 };
         if kind == 0x2F {
             let symbol = number(&rest[4..8]);
@@ -88,7 +88,8 @@ fn module(operator: &str, element: Element) -> HashMap<String, Resources> {
     resources(&image.unwrap_or_else(|error| panic!("{operator}: {error}")))
 }
 
-/// By hand: 64 registers of 512 threads are half of a multiprocessor's; of 72, a block is 36,864, and one fits.
+/// By hand: 64 registers for each of 512 threads are half of a multiprocessor's; with 72 a block takes 36,864, and only
+/// one fits.
 #[test]
 fn registers_and_shared_memory_say_how_many_warps_fit() {
     let kernel = Kernel { operator: "test", name: "test", element: Element::F32 };
@@ -101,8 +102,8 @@ fn registers_and_shared_memory_say_how_many_warps_fit() {
 }
 
 /// Memory is read at its full rate only where enough loads are in flight: by Little's law, 3 TB/s with a latency of 700
-/// ns are 16 KiB for each of 132 multiprocessors, or 16 bytes for every thread of 32 warps. What keeps a channel in
-/// registers, and what makes a tile of outputs, loads many bundles before it waits, and needs fewer warps.
+/// ns are 16 KiB for each of 132 multiprocessors, or 16 bytes for every thread of 32 warps. Kernels that keep a channel
+/// in registers or compute a tile of outputs load many bundles before they wait, and need fewer warps.
 #[test]
 fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
     if !nvrtc() {

@@ -35,8 +35,8 @@ pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
     Err(if is_of_a_kernel(answer as u32) { error } else { error.no_kernels_fault() })
 }
 
-/// Whether a CUresult may be about the kernel that a call is for: its code, its name, its arguments, its launch, what it did. All others are about the
-/// GPU, its memory, a stream or a graph.
+/// Whether a CUresult may concern the kernel of a call: its code, name, arguments, launch or behaviour. All others
+/// concern the GPU, its memory, a stream or a graph.
 fn is_of_a_kernel(code: u32) -> bool {
     match code {
         // Invalid value, device function, image; no binary for this GPU; invalid or unsupported PTX; not found.
@@ -104,11 +104,11 @@ pub(super) fn nvrtc(doing: &str, answer: rtc::nvrtcResult) -> Result<()> {
         _ => Kind::Engine,
     };
     let error = refusal(kind, "NVRTC", doing, &name).hint(remedy::of_nvrtc(answer as u32));
-    // That the source does not compile is about the source.
+    // If the source does not compile, the kernel's source is at fault.
     Err(if answer == rtc::nvrtcResult::NVRTC_ERROR_COMPILATION { error } else { error.no_kernels_fault() })
 }
 
-/// The same, for calls so many that their words are made only when they are needed.
+/// [`cudnn`] for frequent calls: the text is made only when it is needed.
 pub(super) fn cudnn_lazily(doing: impl FnOnce() -> String, answer: dnn::cudnnStatus_t) -> Result<()> {
     match answer {
         dnn::cudnnStatus_t::CUDNN_STATUS_SUCCESS => Ok(()),

@@ -1,10 +1,10 @@
 //! The functions that the engine calls of each library. cudarc looks a function up at its first call and panics where the
 //! library lacks it; [`super::opened`] looks all of them up before.
 //!
-//! Not among them are those that are called only where the driver is new enough or has them: `cuEventElapsedTime_v2`,
-//! `cuFuncGetName`, `cuFuncGetParamInfo`, `cuFuncLoad`.
+//! These lists leave out functions that are called only if the driver is new enough or has them:
+//! `cuEventElapsedTime_v2`, `cuFuncGetName`, `cuFuncGetParamInfo`, `cuFuncLoad`.
 
-/// Of the driver.
+/// The driver's functions.
 pub const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -60,7 +60,7 @@ pub const DRIVER: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// Of cuBLASLt.
+/// cuBLASLt's functions.
 pub const CUBLASLT: &[&str] = &[
     "cublasLtCreate",
     "cublasLtDestroy",
@@ -81,7 +81,7 @@ pub const CUBLASLT: &[&str] = &[
     "cublasLtMatrixLayoutGetAttribute",
 ];
 
-/// Of NVRTC.
+/// NVRTC's functions.
 pub const NVRTC: &[&str] = &[
     "nvrtcCompileProgram",
     "nvrtcCreateProgram",
@@ -97,7 +97,7 @@ pub const NVRTC: &[&str] = &[
     "nvrtcGetSupportedArchs",
 ];
 
-/// Of cuDNN.
+/// cuDNN's functions.
 pub const CUDNN: &[&str] = &[
     "cudnnBackendCreateDescriptor",
     "cudnnBackendDestroyDescriptor",
@@ -162,7 +162,7 @@ mod tests {
         entries.flat_map(below).filter(|path| !path.ends_with("symbols.rs") && !path.ends_with("opened.rs")).collect()
     }
 
-    /// A function's name, as the libraries write them; their types end in `_t`, but for NVRTC's two.
+    /// Whether a word is a function's name, as the libraries write them. Their types end in `_t`, except two of NVRTC.
     fn is_function(word: &str) -> bool {
         let rest = ["cudnn", "cublasLt", "nvrtc", "cu"].iter().find_map(|prefix| word.strip_prefix(prefix));
         let others = ["cuDNN", "cuBLAS", "cuBLASLt", "nvrtcResult", "nvrtcProgram"];

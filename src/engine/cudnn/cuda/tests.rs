@@ -1,4 +1,4 @@
-//! On a GPU, where there is one: the libraries' results compared with loops on the CPU in float64.
+//! Tests on a GPU, if there is one: the libraries' results are compared with loops on the CPU in float64.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn gpu() -> Option<Gpu> {
     }
 }
 
-/// Small integers, whose products and sums every precision here holds exactly.
+/// Small integers: every precision here represents their products and sums exactly.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7919 + seed * 104_729) % 7) as f32 - 3.0).collect()
 }
@@ -130,7 +130,7 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
     assert_eq!(graph.nodes(), 3);
     bench.gpu.enqueue_fill(StreamId::Compute, bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
     graph.launch().unwrap();
-    // An event that only a graph records may count as not recorded until the graph has come to it.
+    // An event that only a graph records may count as not recorded until the graph has reached it.
     gpu.synchronize(StreamId::Compute).unwrap();
     assert!((1e-9..1.0).contains(&end.seconds_since(&start).unwrap()));
     assert_eq!(bench.get(1), expected);
@@ -167,7 +167,7 @@ fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
     assert!((0..4).all(|index| bench.get(index + 1) == scaled[index]));
 }
 
-/// What the driver says of a call's kernels: one of CUDA 12.3 or newer names them.
+/// What the driver reports about a call's kernels; since CUDA 12.3 it names them.
 fn reported<T>(gpu: &Gpu, kernels: Option<T>) -> Option<T> {
     if kernels.is_none() {
         let (major, minor) = gpu.properties().driver_cuda;
@@ -222,7 +222,7 @@ fn a_product_has_a_kernel_that_multiplies() {
 fn what_cannot_be_captured_leaves_the_stream_usable() {
     let Some(gpu) = gpu() else { return };
     let bench = Bench::new(&gpu, &[1000, 1000]);
-    // To wait for a stream that is captured is an error, and spoils the capture.
+    // Waiting for a stream during its capture is an error and invalidates the capture.
     let captured = gpu.capture(|| gpu.synchronize(StreamId::Compute));
     assert!(captured.unwrap_err().to_string().contains("cannot be one CUDA graph"));
     bench.put(0, &numbers(1000, 1));
@@ -403,7 +403,7 @@ fn a_choice_is_kept_and_its_name_chooses_the_same() {
     assert_eq!((named.workspace_bytes, named.seconds), (measured.workspace_bytes, None));
 }
 
-/// In each direction the older calls' algorithm of that name is what is taken and reported.
+/// In each direction the algorithm of that name, by the older calls, is taken and reported.
 #[test]
 fn non_fused_winograd_is_taken_in_every_direction_where_it_is_wanted_and_winograd_in_none_where_not() {
     let Some(gpu) = gpu() else { return };
@@ -424,7 +424,7 @@ fn non_fused_winograd_is_taken_in_every_direction_where_it_is_wanted_and_winogra
             assert!(!without.contains("winograd"), "{kind:?}: {without}");
         }
     }
-    // A stride of 2 is none of its convolutions.
+    // The algorithm does not compute convolutions with a stride of 2.
     let output = FeatureMaps { height: 14, width: 14, ..maps };
     let strided = Convolution { output, stride: Extent::square(2), ..convolution };
     let search = Search { winograd: Winograd::NonFused, ..Search::default() };

@@ -1,8 +1,9 @@
-//! Which algorithms have run, and which were refused when they were to run.
+//! Which algorithms have run, and which were refused when they should run.
 //!
-//! That cuDNN finalises a plan, or that cuBLASLt proposes an algorithm, is no promise that it executes it (PyTorch tries plan after plan
-//! for the same reason: <https://github.com/pytorch/pytorch/issues/91032>). So each algorithm of a step is executed once when the step is
-//! prepared. One that is refused is never taken again for the same convolution or product, and the next one is.
+//! cuDNN may finalise a plan, or cuBLASLt propose an algorithm, that it then does not execute (PyTorch tries plan after
+//! plan for the same reason: <https://github.com/pytorch/pytorch/issues/91032>). So each algorithm of a step is
+//! executed once when the step is prepared. An algorithm that is refused is never taken again for the same convolution
+//! or product; the next one is taken instead.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind, Product};
 use crate::engine::cudnn::element::Math;
 use crate::error::Result;
 
-/// What a library chooses algorithms for.
+/// A computation for which a library chooses an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Computation {
     Convolution(Convolution, ConvolutionKind),
@@ -22,7 +23,7 @@ pub enum Computation {
 }
 
 impl Computation {
-    /// That of a call; `None` where there is nothing to choose.
+    /// The computation of a call; `None` where there is nothing to choose.
     pub fn of(call: &Call) -> Option<Self> {
         match call {
             Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind())),
@@ -67,7 +68,7 @@ pub struct Tried {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub algorithm: String,
-    /// The library's words.
+    /// The library's message.
     pub why: String,
 }
 
@@ -77,11 +78,11 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What became of an attempt to execute.
+/// The outcome of an attempt to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Ran,
-    /// The library's words. The GPU works as before.
+    /// Refused, with the library's message. The GPU works as before.
     Refused(String),
 }
 
@@ -125,7 +126,7 @@ impl Trials {
         found
     }
 
-    /// All of them with what they were to compute, in words.
+    /// All refused algorithms with their computations, in words.
     pub fn all_refused(&self) -> Vec<String> {
         let outcomes = self.0.borrow();
         let refused = outcomes.iter().filter_map(|(tried, outcome)| match outcome {
@@ -141,11 +142,11 @@ impl Trials {
     }
 }
 
-/// Prepares until everything that was prepared runs; `prepare` gives `None` where something was refused. Each further attempt has at
-/// least one algorithm less to choose from.
+/// Prepares until everything that was prepared runs; `prepare` gives `None` where something was refused. Each further
+/// attempt has at least one algorithm fewer to choose from.
 ///
 /// # Errors
-/// Those of `prepare`, which has no algorithm left in the end.
+/// Those of `prepare`, which in the end has no algorithm left.
 pub fn until_all_run<T>(mut prepare: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     loop {
         if let Some(prepared) = prepare()? {
@@ -181,7 +182,7 @@ mod tests {
         Computation::Convolution(convolution, ConvolutionKind::Forward)
     }
 
-    /// A library that proposes three algorithms in an order, of which it refuses to execute some.
+    /// A library that proposes three algorithms in an order and refuses to execute some of them.
     struct Library<'a> {
         refuses: &'a [&'a str],
         trials: Trials,
@@ -227,7 +228,7 @@ mod tests {
     fn an_algorithm_that_is_refused_when_it_runs_is_replaced_by_the_next_and_remembered() {
         let library = library(&["eng1", "eng2"]);
         assert_eq!(names(&library.prepare(&[1, 2]).unwrap()), ["eng3", "eng3"]);
-        // Each of three algorithms for each of two convolutions.
+        // Three algorithms for each of two convolutions.
         assert_eq!(library.executions.get(), 6);
         assert_eq!(names(&library.prepare(&[2]).unwrap()), ["eng3"]);
         assert_eq!(library.executions.get(), 6, "what was tried is not tried again");

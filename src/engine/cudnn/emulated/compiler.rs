@@ -57,13 +57,13 @@ impl Compiler {
         command.args(&self.0[1..]).args(OPTIONS).arg(&input).arg("-o").arg(&output);
         let result = command.output().expect("starting the C++ compiler");
         assert!(result.status.success(), "{name}: {}", String::from_utf8_lossy(&result.stderr));
-        // SAFETY: it was compiled from our own source just now, and nothing in it runs at loading. The file may go once it
-        // is mapped.
+        // SAFETY: it was compiled from our own source just now, and nothing in it runs at loading. The file may be
+        // deleted once it is mapped.
         Module(Mutex::new(unsafe { libloading::Library::new(&output) }.expect("loading the module")))
     }
 }
 
-/// `extern __shared__ V name[];` cannot be expressed by macros alone: it becomes a pointer.
+/// `extern __shared__ V name[];` cannot be expressed by macros: it becomes a pointer.
 fn shared_memory(source: &str) -> String {
     let line = |line: &str| {
         let Some((indent, rest)) = line.split_once("extern __shared__ ") else { return line.to_string() };
@@ -102,7 +102,8 @@ impl Module {
     /// What went wrong.
     ///
     /// # Safety
-    /// The arguments must point to values of the kernel's parameter types, and what those point to must be the kernel's.
+    /// The arguments must point to values of the kernel's parameter types, and only the kernel may use the memory to
+    /// which these point.
     pub unsafe fn launch(
         &self,
         kernel: &str,

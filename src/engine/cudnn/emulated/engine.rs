@@ -20,14 +20,14 @@ use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, S
 use crate::error::{Error, Result};
 use crate::settings::{Launch, Winograd};
 
-/// What becomes of a kernel on a GPU that does not compute it as it should.
+/// How a faulty GPU executes a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The first half of what it writes is zeros.
+    /// The first half of its output is zeros.
     Zeros,
     /// It cannot be started.
     Refused,
-    /// It writes one float too many behind everything that it writes.
+    /// It writes one float too many after each of its outputs.
     TooFar,
 }
 
@@ -67,7 +67,7 @@ impl Default for EmulatedEngine {
 }
 
 impl EmulatedEngine {
-    /// One on which the kernels of those operators fail.
+    /// An emulator on which the kernels of those operators fail.
     pub fn with(faults: &[(&'static str, Fault)]) -> Self {
         let name = DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None };
         Self { name, replaced: Replaced::default(), faults: faults.to_vec() }
@@ -222,7 +222,8 @@ impl FedStep for EmulatedStep {
     }
 }
 
-/// The calls in the order in which the side stream is as late as may be; the plan's own is that in which it is as early.
+/// The calls in the order in which the side stream runs as late as possible; in the plan's own order it runs as early
+/// as possible.
 fn latest(order: &Order) -> Vec<usize> {
     let (mut calls, mut late) = (Vec::new(), Vec::new());
     for index in 0..order.0.len() {

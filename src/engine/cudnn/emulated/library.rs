@@ -10,7 +10,7 @@ use crate::engine::cudnn::replacement::{LibraryCall, Norm, NormTask, Pool, PoolT
 /// Executes a call.
 ///
 /// # Panics
-/// Where a slice has not the size that the call says.
+/// Where a slice does not have the size that the call says.
 pub fn call(memory: &mut Memory, call: &LibraryCall) {
     match call {
         LibraryCall::Pool(pool, task) => pooling(memory, pool, task),

@@ -1,6 +1,6 @@
-//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, the
-//! second of which ends at a page that may not be touched, so that a kernel that leaves its slice is caught even where
-//! the buffer continues.
+//! A launch's arguments as a kernel takes them. Each slice is copied to its own memory between two guard zones. The
+//! second zone ends at a protected page, so that a kernel that leaves its slice is caught even where the buffer
+//! continues.
 
 use std::ffi::c_void;
 
@@ -9,8 +9,8 @@ use super::memory::Memory;
 use super::pages::{Pages, watched};
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
 
-/// Bytes before and after a slice that must not change: 0xFF, so that reading them gives NaN. Only few follow it before
-/// the page begins.
+/// Bytes before and after a slice that must not change: 0xFF, so that reading them gives NaN. Only a few follow the
+/// slice before the protected page begins.
 const BEFORE: usize = 1024;
 const BEHIND: usize = 64;
 const GUARD_BYTE: u8 = 0xFF;
@@ -88,7 +88,7 @@ fn fits(letters: &str, args: &[Arg]) -> Result<(), String> {
     let fits = |letter: char, arg: &Arg| match arg {
         Arg::Read(_) => letter == 'R',
         Arg::Write(_) => letter == 'W',
-        // An operation in place has the same slice in two parameters, of which one may be constant.
+        // An operation in place has the same slice in two parameters, one of which may be constant.
         Arg::Update(_) | Arg::Null => letter == 'R' || letter == 'W',
         Arg::I32(_) => letter == 'i',
         Arg::I64(_) => letter == 'l',
@@ -104,7 +104,7 @@ fn fits(letters: &str, args: &[Arg]) -> Result<(), String> {
     }
 }
 
-/// One piece of memory for each slice, with what is in it, or poison where it is only written.
+/// One piece of memory for each slice, with its content, or with poison where it is only written.
 fn operands(memory: &Memory, args: &[Arg], poison: u8) -> Result<Vec<Guarded>, String> {
     let mut operands: Vec<(Guarded, bool)> = Vec::new();
     for arg in args {

@@ -40,7 +40,7 @@ impl Memory {
     /// Overwrites a slice.
     ///
     /// # Panics
-    /// Where its size is another.
+    /// Where its size differs.
     pub fn write(&mut self, slice: Slice, element: Element, values: &[f32]) {
         self.bytes_mut(slice).copy_from_slice(&encode(element, values));
     }
@@ -58,12 +58,12 @@ impl Memory {
     /// The bytes of a slice.
     ///
     /// # Panics
-    /// Where it lies outside of its buffer.
+    /// Where it lies outside its buffer.
     pub fn bytes(&self, Slice { buffer, offset, bytes }: Slice) -> &[u8] {
         &self.0[buffer.0][offset..offset + bytes]
     }
 
-    /// The same, to write.
+    /// The bytes of a slice, for writing.
     pub fn bytes_mut(&mut self, Slice { buffer, offset, bytes }: Slice) -> &mut [u8] {
         &mut self.0[buffer.0][offset..offset + bytes]
     }

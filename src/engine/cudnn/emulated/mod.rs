@@ -36,7 +36,7 @@ pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
 pub use sample::{assert_close, rounding, sample};
 
-/// By operator and element type; the first thread that needs a module compiles it, and the others wait.
+/// Modules by operator and element type. The first thread that needs a module compiles it, and the others wait.
 type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
 
 /// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
@@ -58,7 +58,7 @@ pub fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
-/// Where this variable is `ptx`, launches run on the code that NVRTC makes ([`interpreter`]), each once.
+/// If this variable is `ptx`, launches run on the code that NVRTC makes ([`interpreter`]), each once.
 pub const KERNELS_BY: &str = "BATCHSTEP_TEST_KERNELS";
 
 fn runs_ptx() -> bool {
@@ -84,7 +84,7 @@ impl Emulator {
         }
     }
 
-    /// Executes a call, a launch twice, as described at the head of this module.
+    /// Executes a call; a launch runs twice, as described at the head of this module.
     ///
     /// # Panics
     /// As [`Emulator::run`], and where the two results differ.
@@ -116,7 +116,7 @@ impl Emulator {
     /// [`Emulator::check`] for each launch in turn.
     ///
     /// # Panics
-    /// As there.
+    /// As [`Emulator::check`].
     pub fn check_all(&self, memory: &mut Memory, launches: Vec<Launch>) {
         launches.into_iter().for_each(|launch| self.check(memory, &Call::Launch(launch)));
     }

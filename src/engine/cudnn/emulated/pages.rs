@@ -20,7 +20,7 @@ impl Pages {
     /// At least `bytes`, all of them `fill`.
     pub fn new(bytes: usize, fill: u8) -> Self {
         let bytes = bytes.next_multiple_of(FORBIDDEN);
-        // SAFETY: new memory, of which the last pages are taken away again.
+        // SAFETY: new memory, whose last pages are then protected.
         let base = unsafe {
             let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             let base = libc::mmap(std::ptr::null_mut(), bytes + FORBIDDEN, access, kind, -1, 0);

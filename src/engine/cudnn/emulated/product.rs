@@ -11,7 +11,7 @@ use crate::network::Extent;
 /// Executes a convolution.
 ///
 /// # Panics
-/// Where a slice has not the size that the convolution says.
+/// Where a slice does not have the size that the convolution says.
 pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &ConvolutionTask) {
     let Convolution { element, input, output, .. } = *convolution;
     checked(convolution);
@@ -118,7 +118,7 @@ fn each_tap(convolution: &Convolution, mut visit: impl FnMut(&Tap)) {
 /// Executes a matrix product.
 ///
 /// # Panics
-/// Where a slice has not the size that the product says.
+/// Where a slice does not have the size that the product says.
 pub fn gemm(memory: &mut Memory, gemm: &Gemm) {
     let Product { element, m, n, k, transpose_a, transpose_b, .. } = gemm.product;
     let (a, b) = (numbers(memory, gemm.a, element, m * k), numbers(memory, gemm.b, element, k * n));

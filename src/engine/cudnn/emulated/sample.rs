@@ -4,7 +4,7 @@ use super::numbers::rounded;
 use crate::engine::cudnn::element::Element;
 use crate::random::{Purpose, Stream};
 
-/// `count` values of the element type, uniform on [-1, 1), others for each `seed`.
+/// `count` values of the element type, uniform on [-1, 1), different for each `seed`.
 pub fn sample(element: Element, seed: u64, count: usize) -> Vec<f32> {
     let stream = Stream::new(seed, Purpose::Noise, [0, 0]);
     (0..count as u64).map(|index| rounded(element, 2.0 * stream.uniform(index) - 1.0)).collect()

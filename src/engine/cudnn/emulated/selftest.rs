@@ -1,7 +1,8 @@
-//! The selftest, whole, on the emulator, and docs/gpu-selftest.md, which says what it checks, within which limits, and what came of it.
+//! The whole selftest on the emulator, and docs/gpu-selftest.md, which lists its checks, their limits and their
+//! results.
 //!
-//! What is checked and the limits are held to the code by a test that computes nothing; with `BATCHSTEP_WRITE_SELFTEST=1` they are written anew.
-//! What came of it takes an hour; with the same variable its rows are written as well.
+//! A test that computes nothing compares the listed checks and limits with the code; with `BATCHSTEP_WRITE_SELFTEST=1`
+//! they are written anew. Computing the results takes an hour; with the same variable their rows are written as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ fn is_written() -> bool {
     std::env::var_os(WRITE).is_some()
 }
 
-/// The page, and between which of its bytes the text under a heading lies.
+/// The page, and where the text under each heading lies in it.
 struct Page {
     path: PathBuf,
     text: String,
@@ -41,7 +42,7 @@ impl Page {
         start..start + lines.map(str::len).sum::<usize>()
     }
 
-    /// The table under a heading is this one, or is made so.
+    /// Checks that the table under a heading is this one, or writes it.
     fn holds(&mut self, heading: &str, table: &str) {
         let range = self.table(heading);
         if is_written() {
@@ -51,7 +52,7 @@ impl Page {
         assert_eq!(&self.text[range], table, "docs/gpu-selftest.md, {heading}: write it with {WRITE}=1");
     }
 
-    /// By way, the rows under a heading, as they are written.
+    /// The rows under a heading, by way of computing, as they are written.
     fn rows(&self, heading: &str) -> BTreeMap<String, String> {
         let lines = self.text[self.table(heading)].split_inclusive('\n').skip(2);
         lines.map(|line| (cells(line)[0].to_owned(), line.to_owned())).collect()
@@ -62,12 +63,13 @@ fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// A way of computing but for the optimizer: its name, what is checked so, and whether the emulator computes so.
+/// A way of computing without the optimizer: its name, what is checked in this way, and whether the emulator can
+/// compute it.
 struct Way {
     name: String,
     is_emulated: bool,
     operators: usize,
-    /// With SGD.
+    /// The number of networks, with SGD.
     networks: usize,
     /// How many checks each of its rows stands for, by the way with the optimizer.
     checks: Vec<(String, usize)>,
@@ -140,7 +142,7 @@ fn the_page_lists_the_ways_and_the_limits_of_the_selftest_and_a_result_of_each_w
     let mut page = Page::read();
     page.holds(WAYS, &table);
     page.holds(LIMITS, &limits());
-    // By hand: 15 operators at three batch sizes; seven networks, of which one goes through four more optimizers.
+    // By hand: 15 operators at three batch sizes; seven networks, one of them with four more optimizers.
     assert_eq!((ways[0].name.as_str(), ways[0].operators, ways[0].networks), ("fp32 nchw", 45, 7));
     assert_eq!(ways[0].checks[4], ("fp32 nchw adamw".to_owned(), 1));
     let rows = page.rows(RESULTS);
@@ -154,7 +156,7 @@ fn the_page_lists_the_ways_and_the_limits_of_the_selftest_and_a_result_of_each_w
     }
 }
 
-/// What came of the checks of one way.
+/// The results of the checks of one way.
 #[derive(Default)]
 struct Row {
     passed: usize,
@@ -188,8 +190,8 @@ impl Row {
 const TABLE: &str =
     "| way | passed | failed | output | gradients | updates | losses |\n|---|---:|---|---:|---:|---:|---:|\n";
 
-/// Every check that `batchstep selftest` makes on a GPU but those of graphs and algorithms, as a table with the largest error of each way as
-/// a share of its limit. `BATCHSTEP_SELFTEST_ONLY="fp32 nchw"` for a part.
+/// Runs every check that `batchstep selftest` makes on a GPU, except those of graphs and algorithms. The table has the
+/// largest error of each way as a share of its limit. `BATCHSTEP_SELFTEST_ONLY="fp32 nchw"` runs only a part.
 #[test]
 #[ignore = "takes an hour or more; makes the table of docs/gpu-selftest.md"]
 fn the_whole_selftest_on_the_emulator() {

@@ -1,9 +1,9 @@
-//! Which of the kernels of a layer does its work, and in how many waves. Arithmetic on names and sizes; from the GPU it
-//! takes only what the driver reports about a launch ([`Launched`]).
+//! Which kernel of a layer does most of its work, and in how many waves. This is arithmetic on names and sizes; from
+//! the GPU it takes only what the driver reports about a launch ([`Launched`]).
 //!
 //! The forms of the names and the order of their tiles were inferred from what cuDNN 9.19 and cuBLASLt 13.1 launch for
 //! VGG16, ResNet50 and MobileNet where the driver describes a GPU of compute capability 7.5, 8.0 or 9.0; only the
-//! libraries' host code ran. No library documents its names: where one is not understood, nothing is reported.
+//! libraries' host code ran. No library documents its names; if a name is not understood, nothing is reported.
 
 mod role;
 mod tile;

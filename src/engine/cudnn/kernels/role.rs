@@ -1,4 +1,4 @@
-//! What a kernel is for, by its name.
+//! The purpose of a kernel, by its name.
 
 /// In increasing order of precedence for the main kernel of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ const HELPER: [&str; 17] = [
     "generatewinogradtiles",
 ];
 
-/// FFT's transforms have no name in common but this.
+/// This is the only name that FFT's transforms have in common.
 const TRANSFORM: &str = "fft";
 
 /// `scudnn`, `884cudnn` and their like end the names of cuDNN's older implicit products: `turing_fp16_s1688cudnn_...`.

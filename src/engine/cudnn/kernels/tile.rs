@@ -8,7 +8,7 @@ pub(super) struct Tile {
 }
 
 /// The first GPU generation, as in `sm90`, whose kernels may stay on a multiprocessor for several tiles. On older ones,
-/// each tile had a block of its own in every launch that was examined.
+/// each tile had its own block in every launch that was examined.
 const STAYING: u32 = 90;
 
 impl Tile {
@@ -26,7 +26,7 @@ impl Tile {
         (first > 0 && second > 0).then_some(Self { first, second })
     }
 
-    /// How many cover a result of so many numbers along the first and the second size.
+    /// How many tiles cover a result of `first` x `second` numbers.
     pub fn count(self, first: usize, second: usize) -> usize {
         first.div_ceil(self.first) * second.div_ceil(self.second)
     }

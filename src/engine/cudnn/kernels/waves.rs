@@ -17,11 +17,11 @@ struct OutputMatrix {
 /// Tiles of the result over the blocks that work on them at a time; with up to one wave all tiles are worked on at
 /// once, with 1.01 the last of them wait for a block. `launches` is how often the call launches the kernel.
 ///
-/// Where each tile has a block of its own, tiles are blocks (with those that a split sum or padding adds), and the GPU
-/// holds `capacity` of them. Where blocks may stay, the tiles are those of the result by the kernel's name, and where
-/// they are more than the blocks, all blocks of the launch work, which may be fewer than the GPU holds: cuDNN's leave
-/// some multiprocessors free where clusters do not fill them. Tiles beyond the result's edge that fill a cluster are
-/// not counted.
+/// Where each tile has its own block, tiles are blocks (with those that a split sum or padding adds), and the GPU holds
+/// `capacity` of them. Where blocks may stay, the tiles are those of the result by the kernel's name, and if they
+/// outnumber the blocks, all blocks of the launch work at a time. These may be fewer than the GPU holds: cuDNN's
+/// launches leave some multiprocessors free where clusters do not fill them. Tiles beyond the result's edge that fill a
+/// cluster are not counted.
 ///
 /// `None` where the name does not give the tile size, the sum of a tile is split, or the result's sizes are not
 /// certain.
@@ -46,7 +46,7 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
         let Call::Convolution(convolution, task) = call else { return None };
         let product = implicit(convolution, task.kind())?;
         return match task.kind() {
-            // In no launch that was examined did the order matter, so it is not known.
+            // The order did not matter in any launch that was examined, so it is not known.
             ConvolutionKind::BackwardWeights => {
                 (row_major(product) == column_major(product)).then(|| row_major(product))
             }
@@ -63,8 +63,8 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
     }
 }
 
-/// The product that an implicit convolution is, for each group. A strided backward pass to the data is several, one for
-/// each remainder of the stride, and `None` here.
+/// The product that an implicit convolution is, for each group. A strided backward pass to the data is several
+/// products, one for each remainder of the stride; it gives `None` here.
 fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<OutputMatrix> {
     let Convolution { input, output, kernel, stride, groups, .. } = convolution;
     let (c, k) = (input.channels / groups, output.channels / groups);
@@ -77,8 +77,8 @@ fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<OutputMa
     Some(OutputMatrix { rows, columns, count: *groups })
 }
 
-/// The product of a dense layer, or that of a convolution of 1 x 1 taps as it lies. With NCHW cuDNN multiplies each
-/// example by itself, and adds up the weights' gradients of all afterwards.
+/// The product of a dense layer, or of a convolution of 1 x 1 taps on its input as it lies in memory. With NCHW cuDNN
+/// multiplies each example by itself, and adds up the weights' gradients of all afterwards.
 fn explicit(call: &Call) -> Option<OutputMatrix> {
     let (convolution, task) = match call {
         Call::Gemm(gemm) => {
@@ -114,7 +114,7 @@ mod tests {
 
     const SLICE: Slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
 
-    /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, but for the stride.
+    /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, apart from the stride.
     fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
         let input = FeatureMaps { batch, channels, height: size, width: size, layout };
         let output = FeatureMaps { channels: outputs, height: size / stride, width: size / stride, ..input };

@@ -19,7 +19,7 @@ use crate::network::{Direction, Operation};
 use crate::settings::Layout;
 
 impl Draft<'_> {
-    /// Every node that has parameters, or that comes after one, from the last to the first.
+    /// Every node that has parameters or comes after one that has, from the last to the first.
     pub(super) fn backward(&mut self) -> Result<()> {
         self.phase = super::Phase::Backward;
         for number in (0..self.nodes.len()).rev() {
@@ -35,7 +35,7 @@ impl Draft<'_> {
             self.node_backward(number, &node).map_err(|error| error.at(&self.network.layers[node.layer].name))?;
             let mut to = std::mem::take(&mut self.delivered);
             if matches!(self.operation(&node), Operation::MaxPool2d(_)) && self.replaced.has(MAX_POOL) {
-                // Of equal maxima, cuDNN does not say which one it takes.
+                // cuDNN does not say which of several equal maxima it takes.
                 to.clear();
             }
             self.part(first, Work::Backward { node: number, from, to });
@@ -228,7 +228,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The gradients of a pooling's output, of which its kernel adds two, and the rectifier whose backward pass is
+    /// The gradients of a pooling's output, two of which its kernel adds, and the rectifier whose backward pass is
     /// still to be done.
     fn pooled(&mut self, node: &Node) -> Result<Option<(Gradient, Option<Gradient>, Rectifier)>> {
         if !matches!(node.bias, Bias::Borrowed(_)) {

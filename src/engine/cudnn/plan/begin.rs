@@ -1,4 +1,4 @@
-//! The calls that give every kept buffer its initial value, which depends on the network and the seed and not on the
+//! The calls that give every kept buffer its initial value. It depends on the network and the seed, but not on the
 //! engine.
 
 use super::Draft;

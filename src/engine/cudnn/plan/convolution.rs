@@ -1,4 +1,4 @@
-//! Convolutions: by the library, or by our own kernels where each channel has a filter of its own.
+//! Convolutions: by the library, or by our own kernels where each channel has its own filter.
 
 use super::node::{Bias, Node};
 use super::parameters::is_depthwise;
@@ -109,7 +109,8 @@ impl Draft<'_> {
         DepthwiseConv2d { element: self.element, input, output, kernel, stride, padding }
     }
 
-    /// As the library takes it: padded equally on opposite sides, which may need a padded copy of the input first.
+    /// The convolution as the library takes it: padded equally on opposite sides, which may first need a padded copy of
+    /// the input.
     fn geometry(&self, node: &Node, conv: Conv2d) -> Convolution {
         let padding = conv.padding;
         let input = self.maps(node.sources[0]);

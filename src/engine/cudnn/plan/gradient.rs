@@ -24,8 +24,8 @@ impl Gradient {
 }
 
 impl Draft<'_> {
-    /// The gradient of a layer's output as one buffer: those from several readers are added up. `None` where there are
-    /// none.
+    /// The gradient of a layer's output as one buffer: gradients from several readers are added up. `None` where there
+    /// are none.
     pub(super) fn gathered(&mut self, layer: usize) -> Option<Gradient> {
         let (one, other) = self.gathered_pair(layer)?;
         Some(match other {
@@ -59,8 +59,8 @@ impl Draft<'_> {
         Gradient::own(y)
     }
 
-    /// Memory for a gradient that is computed element by element from another: that of the other, where it may be
-    /// overwritten.
+    /// Memory for a gradient that is computed element by element from another: the memory of the other one, where that
+    /// may be overwritten.
     pub(super) fn in_place(&mut self, layer: usize, gradient: Gradient) -> Slice {
         if gradient.is_own {
             return gradient.slice;

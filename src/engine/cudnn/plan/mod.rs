@@ -56,11 +56,11 @@ pub struct Planned {
     pub layer: Option<usize>,
     pub direction: Direction,
     pub stream: StepStream,
-    /// The operator of ours in whose place it is called.
+    /// The operator of ours that it replaces.
     pub replaces: Option<&'static str>,
 }
 
-/// A training step, and what comes before the first one.
+/// A training step, and the calls before the first one.
 #[derive(Clone, Debug)]
 pub struct StepPlan {
     pub buffers: Vec<Buffer>,
@@ -103,7 +103,7 @@ impl StepPlan {
         Self::with(&Replaced::default(), workload, fuses)
     }
 
-    /// The same, with calls of a library in place of some of our own kernels.
+    /// [`StepPlan::new`], with calls of a library instead of some of our own kernels.
     ///
     /// # Errors
     /// As [`StepPlan::new`], also where the library has no such call for a layer.
@@ -112,7 +112,8 @@ impl StepPlan {
         for (index, layer) in network.layers.iter().enumerate() {
             let maps = FeatureMaps::new(workload.batch_size, layer.output, settings.layout);
             maps.check().map_err(|error| error.at(&layer.name))?;
-            // The library refuses what it cannot compute so; this one never gets there.
+            // The library refuses what it cannot compute with this setting, but our own depthwise convolutions never
+            // reach it.
             let is_ours = is_depthwise(network, index) && !replaced.has(DEPTHWISE);
             if settings.winograd == Winograd::NonFused && is_ours {
                 let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
@@ -160,7 +161,7 @@ impl StepPlan {
         Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
     }
 
-    /// Places every buffer in memory of its own, with room between them: see [`Arena::apart`].
+    /// Places every buffer in its own memory, with gaps between them: see [`Arena::apart`].
     pub fn apart(&self) -> Arena {
         Arena::apart(&self.buffers, guard::BYTES as usize)
     }
@@ -193,7 +194,7 @@ struct Draft<'a> {
     states: [Option<Slice>; 2],
     /// The output of each layer that ends a node.
     outputs: Vec<Option<Slice>>,
-    /// What a node's forward pass saves for its backward pass.
+    /// The values that a node's forward pass saves for its backward pass.
     saved: Vec<Saved>,
     /// The gradients of each layer's output, one from each layer that reads it.
     gradients: Vec<Vec<Gradient>>,

@@ -1,9 +1,9 @@
 //! Which layers are computed together.
 //!
-//! A layer that works element by element on the output of one other layer costs a pass over memory of its own, unless
-//! it is computed while that output is written. So a rectifier joins the convolution, dense layer, batch norm or sum
-//! before it; a sum joins the later of two batch norms that are its inputs; and a max-pooling takes over the bias and
-//! the rectifier of the convolution before it, on a quarter of the elements.
+//! A layer that works element by element on the output of one other layer costs an extra pass over memory, unless it is
+//! computed while that output is written. So a rectifier joins the convolution, dense layer, batch norm or sum before
+//! it; a sum joins the later of two batch norms that are its inputs; and a max-pooling takes over the bias and the
+//! rectifier of the convolution before it, on a quarter of the elements.
 
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::engine::cudnn::replacement::{BATCH_NORM, MAX_POOL, Replaced};
@@ -12,14 +12,14 @@ use crate::network::{Network, Operation};
 /// Layers that are computed together, named by the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The layer whose operation is that of the node.
+    /// The layer whose operation the node computes.
     pub layer: usize,
-    /// The layers whose outputs are its inputs, that of a residual last.
+    /// The layers whose outputs are its inputs, with a residual's layer last.
     pub sources: Vec<usize>,
     /// Whether the last source is added to the output of a batch norm.
     pub residual: bool,
     pub rectifier: Rectifier,
-    /// The last of the layers, whose output is that of the node.
+    /// The last of the layers; its output is the node's output.
     pub output: usize,
     /// Where a convolution's bias is added.
     pub bias: Bias,
@@ -40,7 +40,8 @@ pub enum Bias {
     Idle,
 }
 
-/// The nodes of a network, each after its sources; the input is not a node. What a library computes in place of our own kernels takes nothing over.
+/// The nodes of a network, each after its sources; the input is not a node. A node that a library computes instead of
+/// our own kernels takes no other layers over.
 pub fn nodes(network: &Network, replaced: &Replaced) -> Vec<Node> {
     let readers = readers(network);
     let mut taken = vec![false; network.layers.len()];
@@ -145,7 +146,8 @@ fn absorb_rectifier(network: &Network, readers: &[Vec<usize>], node: &mut Node) 
     }
 }
 
-/// Where a max-pooling alone reads a convolution: a maximum commutes with adding a constant and with a rectifier.
+/// Applies where only a max-pooling reads a convolution: a maximum commutes with adding a constant and with a
+/// rectifier.
 fn lend_to_poolings(network: &Network, readers: &[Vec<usize>], nodes: &mut [Node]) {
     for at in 0..nodes.len() {
         let is_pool = matches!(network.layers[nodes[at].layer].operation, Operation::MaxPool2d(_));
@@ -231,7 +233,7 @@ mod tests {
         b.then("fc", Dense { out_features: 2, bias: true }).unwrap();
         let network = b.finish().unwrap();
         let nodes = nodes(&network, &Replaced::default());
-        // The batch norm is one of two that read the convolution, so its bias is seen by the sum.
+        // The batch norm is one of two that read the convolution, so its bias reaches the sum.
         assert_eq!(node(&network, &nodes, "conv").bias, Bias::Own);
         let norm = node(&network, &nodes, "bn");
         assert_eq!((norm.residual, norm.rectifier), (true, Rectifier::Relu));

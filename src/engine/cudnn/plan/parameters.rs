@@ -19,7 +19,7 @@ const ALIGNMENT: usize = 128;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedParameter {
     pub layer: usize,
-    /// Its position among the trainable parameters of its layer, which its initial values depend on.
+    /// Its position among the trainable parameters of its layer, on which its initial values depend.
     pub number: usize,
     pub name: &'static str,
     pub dims: Vec<usize>,
@@ -45,7 +45,7 @@ pub struct WeightOrder {
     pub channels_last: bool,
 }
 
-/// What the order of a parameter's numbers depends on.
+/// The facts on which the order of a parameter's numbers depends.
 #[derive(Clone, Copy, Debug)]
 pub struct Arranged<'a> {
     pub nodes: &'a [Node],
@@ -123,7 +123,7 @@ impl Parameters {
         Slice { buffer: self.master, offset: 4 * first, bytes: 4 * placed.count() }
     }
 
-    /// What a step reads a parameter from: a weight in the element type, anything else in float32.
+    /// The slice from which a step reads a parameter: a weight in the element type, anything else in float32.
     pub fn value(&self, placed: &PlacedParameter) -> Slice {
         match self.working {
             Some(buffer) if placed.is_weight => self.weight_part(buffer, placed),
@@ -158,7 +158,7 @@ fn order(network: &Network, arranged: &Arranged, layer: usize, dims: &[usize]) -
     match network.layers[layer].operation {
         Operation::Conv2d(conv) if dims.len() == 4 => {
             let channels_last = layout == Layout::Nhwc;
-            // A depthwise weight is one filter of C channels, and to the library C filters of one channel.
+            // For us a depthwise weight is one filter of C channels, for the library C filters of one channel.
             let is_ours = is_depthwise(network, layer) && !replaced.has(DEPTHWISE);
             let channels = if is_ours { conv.groups } else { dims[1] };
             WeightOrder { channels, positions: dims[2] * dims[3], channels_last }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::engine::cudnn::call::Slice;
 
-/// Calls, and what they are for.
+/// Calls, and their purpose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedPart {
     pub calls: Range<usize>,

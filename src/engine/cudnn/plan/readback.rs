@@ -1,4 +1,4 @@
-//! What a step computed, read back from the device in the order of the network's definition.
+//! Reads a step's results back from the device, in the order of the network's definition.
 
 use half::{bf16, f16};
 
@@ -17,7 +17,7 @@ impl StepPlan {
     /// Those of `read`.
     pub fn computed(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Computed> {
         let factors = decode(&read(self.scalars.factors())?, Element::F32);
-        // What the gradients are multiplied by on the device, so that float16 can hold them.
+        // On the device the gradients are multiplied by the loss scale, so that float16 can hold them.
         let unscale = if self.element == Element::F16 { factors[2] } else { 1.0 };
         let mut computed = Computed { output: decode(&read(self.output)?, self.element), ..Computed::default() };
         for placed in self.parameters.iter() {
@@ -31,7 +31,7 @@ impl StepPlan {
         Ok(computed)
     }
 
-    /// What the network has learnt so far.
+    /// The parameters and statistics that the network has learnt so far.
     ///
     /// # Errors
     /// Those of `read`.

@@ -1,4 +1,4 @@
-//! Poolings and batch norms by a library's calls, in place of kernels of our own.
+//! Poolings and batch norms by a library's calls instead of our own kernels.
 
 use super::Draft;
 use super::gradient::Gradient;

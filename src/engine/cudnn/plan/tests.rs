@@ -1,4 +1,4 @@
-//! Plans on paper, and plans that run on emulated kernels, held against the reference engine.
+//! Plans on paper, and plans that run on emulated kernels and are compared with the reference engine.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
     }
 }
 
-/// Pairs of calls that touch the same memory, one of them writing, and do not wait for one another. From what each call
-/// waits for alone: the last calls of both streams that are done when it starts.
+/// Pairs of calls that touch the same memory, where one of them writes and neither waits for the other. This is derived
+/// only from each call's waits: the last calls of both streams that have finished when it starts.
 fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
     let place = |slice: Slice| Slice { buffer: BufferId(0), offset: arena.offset(slice), bytes: slice.bytes };
     let placed: Vec<Call> = plan.calls.iter().map(|planned| planned.call.moved(&mut { place })).collect();
     let order = &plan.order.0;
-    // By stream: its last call, and what was done when that started.
+    // For each stream: its last call, and the calls that had finished when that started.
     let mut last: [(Option<usize>, [Option<usize>; 2]); 2] = Default::default();
     let mut problems = Vec::new();
     for (index, call) in placed.iter().enumerate() {
@@ -94,7 +94,7 @@ fn with_one_stream_nothing_waits() {
     );
 }
 
-/// By hand, VGG16: 16 layers have weights; of the last gradients, the first convolution's, the update waits.
+/// By hand, VGG16: 16 layers have weights; the update waits for the last gradients, those of the first convolution.
 #[test]
 fn vgg16_has_a_gradient_of_weights_beside_each_layer() {
     let plan = plan(&workload("vgg16", 8, Settings { streams: 2, ..settings() }));
@@ -159,8 +159,9 @@ fn resnet50_passes_over_no_map_only_to_add() {
 }
 
 /// What a training of VGG16 must hold at batch 64: parameters, gradients and mean squares (3 x 138.4 M numbers), and every
-/// output that the backward pass reads. By hand, for each example: 13.55 M numbers of 13 convolutions, but 6.12 M of the five
-/// that a pooling follows, of which it reads the maxima alone; 1.53 M of the poolings, with a byte for each; 0.15 M inputs.
+/// output that the backward pass reads. By hand, for each example: 13.55 M numbers of 13 convolutions, less 6.12 M of
+/// the five before a pooling, for which only the maxima are read; 1.53 M of the poolings, with a byte for each; 0.15 M
+/// inputs.
 #[test]
 fn the_memory_of_a_plan_is_little_more_than_what_must_be_kept() {
     for streams in [1, 2] {
@@ -372,8 +373,8 @@ mod emulated {
         }
     }
 
-    /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
-    /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.
+    /// A network with everything that the built-in networks lack: outputs with several readers of every kind, separate
+    /// rectifiers and sums, a pooling whose output is read twice, a flattening that no dense layer reads.
     #[test]
     fn every_way_of_a_gradient_is_gone() {
         let mut b = Builder::new("variants", Shape::Maps { channels: 2, height: 6, width: 5 }).unwrap();

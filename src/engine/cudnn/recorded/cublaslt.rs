@@ -28,7 +28,7 @@ calls! {
         cublasLtMatrixLayoutGetAttribute(mat_layout: cublasLtMatrixLayout_t, attr: cublasLtMatrixLayoutAttribute_t, buf: *mut c_void, size_in_bytes: usize, size_written: *mut usize) => zeros(buf, size_in_bytes, size_written);
 }
 
-/// cublas_api.h.
+/// Codes of cublas_api.h.
 const CODES: [(u32, &str); 4] = [
     (1, "CUBLAS_STATUS_NOT_INITIALIZED\0"),
     (3, "CUBLAS_STATUS_ALLOC_FAILED\0"),
@@ -45,7 +45,7 @@ pub unsafe fn cublasLtGetStatusName(status: cublasStatus_t) -> *const c_char {
 }
 
 unsafe fn zeros(buffer: *mut c_void, bytes: usize, written: *mut usize) -> u32 {
-    // SAFETY: so many bytes lie there.
+    // SAFETY: there are `bytes` bytes.
     unsafe {
         std::ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
         *written = bytes;
@@ -60,7 +60,7 @@ unsafe fn configuration(
     bytes: usize,
     written: *mut usize,
 ) -> u32 {
-    // SAFETY: so many bytes lie there, and an algorithm.
+    // SAFETY: there are `bytes` bytes, and an algorithm.
     unsafe {
         std::ptr::write_bytes(buffer.cast::<u8>(), (*algorithm).data[0] as u8, 1);
         zeros(buffer.cast::<u8>().add(1).cast(), bytes - 1, written);
@@ -69,9 +69,9 @@ unsafe fn configuration(
     0
 }
 
-/// Zeros are an algorithm that succeeds without a workspace; the second one differs in its number alone.
+/// Zeros are an algorithm that succeeds without a workspace; the second one differs only in its number.
 unsafe fn two_algorithms(results: *mut cublasLtMatmulHeuristicResult_t, count: *mut c_int) -> u32 {
-    // SAFETY: room for eight, of which the engine asks for as many.
+    // SAFETY: there is room for eight, which the engine asks for.
     unsafe {
         std::ptr::write_bytes(results, 0, 2);
         (*results.add(1)).algo.data[0] = 1;

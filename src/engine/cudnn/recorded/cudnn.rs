@@ -70,7 +70,7 @@ calls! {
         cudnnSetTensor4dDescriptor(tensor_desc: cudnnTensorDescriptor_t, format: cudnnTensorFormat_t, data_type: cudnnDataType_t, n: c_int, c: c_int, h: c_int, w: c_int) => descriptors::keep(tensor_desc as usize, &[n, c, h, w]);
 }
 
-/// cudnn_graph.h.
+/// Codes of cudnn_graph.h.
 const CODES: [(u32, &str); 5] = [
     (1008, "CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED\0"),
     (3000, "CUDNN_STATUS_NOT_SUPPORTED\0"),
@@ -87,7 +87,7 @@ pub unsafe fn cudnnGetErrorString(status: cudnnStatus_t) -> *const c_char {
     }
 }
 
-/// No message beside the code, as where cuDNN leaves none.
+/// Gives no message besides the code, as cuDNN does where it has none.
 pub unsafe fn cudnnGetLastErrorString(message: *mut c_char, size: usize) {
     // SAFETY: as the caller says; at least one byte lies there.
     unsafe {

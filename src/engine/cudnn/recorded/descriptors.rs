@@ -1,5 +1,5 @@
-//! cuDNN's descriptors as far as the engine reads them back: two configurations of engines for every operation, and the sizes
-//! of the older calls.
+//! cuDNN's descriptors, as far as the engine reads them back: two configurations of engines for every operation, and
+//! the sizes of the older calls.
 
 use std::ffi::{c_int, c_void};
 

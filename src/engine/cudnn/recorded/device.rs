@@ -1,4 +1,4 @@
-//! The recorded GPU: its memory as sizes and fills, its kernels as signatures, what is captured as a list of names.
+//! The recorded GPU: its memory as sizes and fills, its kernels as signatures, a capture as a list of names.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -25,10 +25,10 @@ struct Function {
     parameters: Vec<usize>,
 }
 
-/// What a captured call launches.
+/// The launch of a captured call.
 #[derive(Clone)]
 struct Node {
-    /// 0 where it is no kernel.
+    /// 0 where it is not a kernel.
     function: usize,
     grid: [u32; 3],
     block: [u32; 3],
@@ -40,7 +40,7 @@ struct Node {
 pub struct Device {
     last: usize,
     memory: HashMap<u64, u64>,
-    /// Ranges of addresses and what they were filled with, the latest last.
+    /// Ranges of addresses and the values with which they were filled, the latest last.
     fills: Vec<(Range<u64>, u8)>,
     host: HashMap<usize, Vec<u64>>,
     sources: HashMap<usize, CString>,
@@ -52,14 +52,14 @@ pub struct Device {
     nodes: HashMap<usize, Node>,
     /// The code that every call has from now on.
     lost: Option<u32>,
-    /// By handle of cuDNN.
+    /// The stream of each cuDNN handle.
     pub cudnn_stream: HashMap<usize, usize>,
     pub cudnn_streams: Vec<usize>,
     pub numbers: HashMap<usize, Vec<i32>>,
     pub math: HashMap<usize, u32>,
     /// The place of each of cuDNN's configurations, and of its engine, in their list.
     pub places: HashMap<usize, i64>,
-    /// So many of the first of them are compiled when they are chosen.
+    /// The first of them, up to this number, are compiled when they are chosen.
     pub compiled: i64,
 }
 
@@ -78,7 +78,7 @@ impl Device {
         self.capture.is_some()
     }
 
-    /// A capture that ends with an error has ended.
+    /// A capture whose end fails has ended nevertheless.
     pub fn fails(&mut self, name: &str, code: u32, lasts: bool) {
         self.is_invalid |= code == INVALIDATED;
         if name == "cuStreamEndCapture" {
@@ -89,7 +89,7 @@ impl Device {
         }
     }
 
-    /// The code of a call that no fault was planned for: that of a lost GPU, or of a spoiled capture.
+    /// The code of a call for which no fault was planned: that of a lost GPU, or of an invalidated capture.
     pub fn refusal(&mut self, library: Library, name: &str) -> Option<u32> {
         if let Some(code) = self.lost {
             return match library {
@@ -175,7 +175,7 @@ pub fn free_host(pointer: usize) -> u32 {
     0
 }
 
-/// What the memory was last filled with; zeros where it was not.
+/// The value with which the memory was last filled; zeros where it was not filled.
 pub unsafe fn read(to: *mut c_void, address: u64, bytes: usize) -> u32 {
     // SAFETY: as the caller says.
     let content = unsafe {
@@ -287,7 +287,7 @@ pub fn work(name: &str, of_library: bool) -> u32 {
     0
 }
 
-/// One byte over and over. What a graph would fill is not kept.
+/// Fills with one byte. Fills of a graph are not kept.
 pub fn memset(address: u64, bytes: usize, value: u8) -> u32 {
     with(|recording| {
         let device = &mut recording.device;
@@ -306,7 +306,7 @@ pub fn begin_capture() -> u32 {
     0
 }
 
-/// Null where the capture was spoiled.
+/// Null where the capture was invalidated.
 pub unsafe fn end_capture<T>(out: *mut *mut T) -> u32 {
     let graph = with(|recording| {
         let device = &mut recording.device;
@@ -320,10 +320,10 @@ pub unsafe fn end_capture<T>(out: *mut *mut T) -> u32 {
     if graph.is_some() { 0 } else { INVALIDATED }
 }
 
-/// How many, and, where there is room, which.
+/// The number of nodes and, where there is room, the nodes.
 pub unsafe fn nodes(graph: usize, out: *mut usize, count: *mut usize) -> u32 {
     let nodes = with(|recording| recording.device.graphs[&graph].clone());
-    // SAFETY: a null pointer asks for the number alone; else there is room for `count`.
+    // SAFETY: a null pointer asks only for the number; else there is room for `count`.
     unsafe {
         if !out.is_null() {
             assert!(*count >= nodes.len());

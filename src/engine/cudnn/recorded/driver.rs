@@ -96,7 +96,7 @@ pub unsafe fn cuGetErrorString(error: CUresult, out: *mut *const c_char) -> CUre
     CUresult::CUDA_SUCCESS
 }
 
-/// Where functions are looked up that not every driver has.
+/// Looks up functions that not every driver has.
 pub struct Loaded;
 
 /// The driver has no such function.

@@ -1,11 +1,12 @@
-//! A GPU for tests that computes nothing: every call of the driver, cuDNN, cuBLASLt and NVRTC that the engine makes is written
-//! down and answered with success, or, where a test asks for it, with a fault. What the engine does when a call fails is tested
-//! with it ([`crate::run`]'s tests).
+//! A GPU for tests that computes nothing: every call of the driver, cuDNN, cuBLASLt and NVRTC that the engine makes is
+//! recorded and answered with success, or, if a test asks for it, with a fault. It is used to test what the engine does
+//! when a call fails ([`crate::run`]'s tests).
 //!
-//! The calls end here, in this process: no library of NVIDIA's is loaded, replaced, or answered for. Numbers that are read back
-//! from the device are what its memory was last filled with; no kernel runs.
+//! The calls end here, in this process: no library of NVIDIA's is loaded, replaced, or answered for. Numbers that are
+//! read back from the device are those with which its memory was last filled; no kernel runs.
 //!
-//! A recording is the process's, since NVRTC's calls come from threads of their own; a test records in a process of its own.
+//! A recording covers the whole process, since NVRTC's calls come from other threads; so a test records in a separate
+//! process.
 
 pub mod cublaslt;
 pub mod cudnn;
@@ -21,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 
 use device::Device;
 
-/// Whose function a call is.
+/// The library to which a call belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Library {
     Driver,
@@ -48,13 +49,13 @@ pub struct Fault {
     /// Which of those calls, from 0.
     pub occurrence: usize,
     pub code: u32,
-    /// The GPU works no more in this process, as after a fault of a kernel: every later call fails as well.
+    /// The GPU no longer works in this process, as after a kernel's fault: every later call fails as well.
     pub lasts: bool,
 }
 
-/// What a recorded call meets.
+/// How a recorded call is answered.
 enum Meets {
-    /// No recording is on: the library.
+    /// By the library, because nothing is recorded.
     Library,
     Code(u32),
     Answer,
@@ -104,7 +105,7 @@ pub fn cudnn_streams() -> Vec<usize> {
     with(|recording| recording.device.cudnn_streams.clone())
 }
 
-/// Names what the run is doing from now on; gives what it did.
+/// Names what the run does from now on; returns the name of what it did before.
 pub fn during(when: &'static str) -> &'static str {
     with(|recording| std::mem::replace(&mut recording.when, when))
 }
@@ -181,7 +182,7 @@ unsafe fn text(out: *mut c_char, length: c_int, text: &str) -> u32 {
     0
 }
 
-/// A library's word for one of the codes that faults have.
+/// A library's text for one of the codes that faults have.
 fn words(known: &[(u32, &'static str)], code: u32) -> *const c_char {
     let found = known.iter().find(|(known, _)| *known == code);
     let (_, text) = found.unwrap_or_else(|| panic!("no fault has the code {code}"));

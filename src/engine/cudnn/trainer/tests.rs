@@ -45,7 +45,7 @@ fn with_statistics() -> Arc<Network> {
     Arc::new(b.finish().unwrap())
 }
 
-/// The losses of two epochs of three steps, what is classified correctly before and after, and the loss there.
+/// The losses of two epochs of three steps, and the number of correct classifications and the loss before and after.
 fn trained(trainer: &mut dyn Trainer) -> (Vec<f64>, [Score; 2]) {
     let (pixels, labels) = digits();
     let each = SHAPE.count();
@@ -59,8 +59,8 @@ fn trained(trainer: &mut dyn Trainer) -> (Vec<f64>, [Score; 2]) {
     (losses, [before, trainer.evaluate(batch(24..40)).unwrap()])
 }
 
-/// The same network, seed and batches: what the GPU's step computes on the emulator is what the CPU engine computes, its running
-/// statistics are those that the CPU engine classifies with, and after a reset all begins anew.
+/// The same network, seed and batches: the GPU's step on the emulator computes the same as the CPU engine, its running
+/// statistics are those with which the CPU engine classifies, and after a reset everything begins anew.
 #[test]
 fn a_training_on_a_loaders_batches_is_that_of_the_cpu_engine() {
     if emulator().is_none() {

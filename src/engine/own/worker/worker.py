@@ -280,7 +280,9 @@ class Worker:
             self.frameworks.give_back(True)
 
     def failure(self, request, error):
-        """What a person's code raised; anything that it can, it can."""
+        """What a person's code raised; anything that it can, it can. Of a person's process an interrupt is the person's."""
+        if self.function is not None and isinstance(error, KeyboardInterrupt):
+            raise error
         kind = kind_of(error)
         self.file.show(error)
         # JAX and TensorFlow keep what they have taken of a device: a process that begins anew has it all.

@@ -1,4 +1,4 @@
-//! Gradients against finite differences of the loss.
+//! Compares gradients with finite differences of the loss.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ fn loss_and_gradients(workload: &Workload, parameters: &[Vec<Vec<f64>>]) -> (f64
     (loss, pass.backward(&outputs, dy))
 }
 
-/// Three numbers of every parameter, moved a little up and down.
+/// Moves three numbers of every parameter a little up and down.
 fn gradients_match_differences(network: Arc<Network>, loss: Loss) {
     let name = network.name.clone();
     let workload = Workload { network, batch_size: 3, settings: Settings { loss, seed: 3, ..Settings::default() } };
     let mut parameters = initial::parameters(&workload.network, 3);
-    // Away from the corner that a bias of 0 and a padding of 0 make together.
+    // Moves the parameters away from the rectifier's corner, at which a bias of 0 and a padding of 0 put it.
     parameters.iter_mut().flatten().flatten().enumerate().for_each(|(at, w)| *w += 0.01 * (at as f64).sin());
     let gradients = loss_and_gradients(&workload, &parameters).1;
     for layer in 0..gradients.len() {
@@ -42,7 +42,7 @@ fn gradients_match_differences(network: Arc<Network>, loss: Loss) {
                 };
                 let expected = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
                 let found = gradients[layer][number][at];
-                // The loss, near 1, has rounding errors of 1e-16, over a step of 1e-6.
+                // The loss is near 1 and has rounding errors of 1e-16, which are divided by a step of 1e-6.
                 let apart = (found - expected).abs();
                 assert!(apart < 1e-8 + 1e-5 * expected.abs(), "{name} {layer} {number} {at}: {found}, {expected}");
             }

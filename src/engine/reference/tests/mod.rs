@@ -1,4 +1,4 @@
-//! The reference against PyTorch and against finite differences.
+//! Compares the reference with PyTorch and with finite differences.
 
 mod differences;
 mod networks;

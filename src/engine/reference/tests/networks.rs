@@ -1,4 +1,4 @@
-//! Whole steps of every network against PyTorch: `tests/fixtures/networks.json`.
+//! Compares whole steps of every network with PyTorch (`tests/fixtures/networks.json`).
 
 use crate::engine::Engine;
 use crate::engine::cpu::tests::pytorch::Case;

@@ -1,4 +1,4 @@
-//! Each operator against PyTorch: `tests/fixtures/operators.safetensors`, and the optimizers' three updates.
+//! Compares each operator with PyTorch (`tests/fixtures/operators.safetensors`), and three updates of each optimizer.
 
 use crate::engine::cpu::op::reference::{assert_values_close, expected, values};
 use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
@@ -133,7 +133,7 @@ fn rectifiers_and_losses_agree_with_pytorch() {
     }
 }
 
-/// The numbers are those of src/engine/cpu/op/binary_cross_entropy/tests.rs, by PyTorch.
+/// The numbers from src/engine/cpu/op/binary_cross_entropy/tests.rs, computed by PyTorch.
 #[test]
 fn a_binary_cross_entropy_is_that_of_pytorch() {
     let of = |values: [f64; 6]| {

@@ -29,7 +29,7 @@ fn every_layer_has_its_times_whatever_the_network() {
                 settings: Settings { precision, ..settings() },
             };
             let without = untimed(&mut torch, &workload);
-            // One that drops nothing does nothing.
+            // A dropout that drops nothing does no work.
             let expected = |name: &String| name.contains("drop");
             assert!(without.iter().all(expected), "{} {precision}: {without:?}", network.name);
         }

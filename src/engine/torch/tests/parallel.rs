@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Four examples for each of two processes, or eight in all: the same eight examples. Without batch norm, whose moments are those of a process's
-/// own examples, as PyTorch has them.
+/// Four examples for each of two processes, or eight in all: the same eight examples. The network has no batch norm,
+/// because PyTorch takes its moments only over a process's own examples.
 fn parallel(scaling: Scaling) -> Workload {
     let mut b = Builder::new("plain", Shape::Maps { channels: 1, height: 12, width: 12 }).unwrap();
     b.then("c", Conv2d::square(6, 3)).unwrap();
@@ -25,7 +25,7 @@ fn two_processes_go_the_way_of_one_with_the_whole_batch() {
     let expected = losses(&mut torch, &one);
     for scaling in [Scaling::Weak, Scaling::Strong] {
         let found = losses(&mut torch, &parallel(scaling));
-        // PyTorch with one process and a batch of eight. The sums over examples come in another order.
+        // PyTorch with one process and a batch of eight. The sums over examples are in another order.
         for (a, b) in found.iter().zip(&expected) {
             assert!((a - b).abs() < 1e-5 * expected[0], "{scaling}: {found:?}, one process has {expected:?}");
         }
@@ -49,7 +49,7 @@ fn what_several_processes_cannot_do_is_refused_with_a_remedy() {
     );
     let compiled = Settings { compile: Compile::Default, ..parallel(Scaling::Weak).settings };
     assert_eq!(torch.in_force(&compiled).unwrap_err().kind(), Kind::Spec);
-    // The others go on.
+    // The other processes go on.
     torch.prepare(&parallel(Scaling::Weak)).unwrap().run().unwrap();
 }
 
@@ -71,7 +71,7 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
         let connection = torch.connection.borrow();
         [connection.worker.process.as_ref().unwrap().id(), connection.others[0].id()]
     };
-    // The second one stands still, so that the first one waits for it when it is killed.
+    // The second process is stopped, so that the first one is waiting for it when it is killed.
     signal(ids[1], libc::SIGSTOP);
     let killer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(700));
@@ -87,7 +87,8 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
     torch.prepare(&parallel(Scaling::Weak)).unwrap().run().unwrap();
 }
 
-/// A group of two: the first process that starts, which has answered before there is a second, answers the requests of the first, the next those of the second, which dies in the step.
+/// A group of two. The process that starts first, and has answered before a second exists, answers the requests of the
+/// first process; the next one answers those of the second, which dies in the step.
 const DIES_AS_SECOND: &str = r#"read -r line; mkdir $0.first 2>/dev/null && role=first
 echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null, "distributed": true}}'
 if [ "$role" = first ]; then
@@ -111,7 +112,7 @@ fn the_words_of_the_process_that_died_are_those_of_the_error_and_the_one_that_wa
         for part in ["process 2 of 2", "exit status: 7", "ncclRemoteError"] {
             assert!(error.contains(part), "{error}");
         }
-        // Far less than the time that a step may take.
+        // Much less than the time that a step may take.
         assert!(start.elapsed() < patience, "{:?}", start.elapsed());
         let id = fs::read_to_string(python.with_file_name("python3.pid")).unwrap();
         assert!(!is_there(id.trim().parse().unwrap()), "process {id} is left");

@@ -14,8 +14,9 @@ def peaks(count, device):
 
 
 class Feed:
-    """Gives each step its batch: src/engine/cpu/data.rs with its numbers, but class indices for one-hot targets. One process of several
-    begins at its own example, so that all together have the numbers of one process with the whole batch."""
+    """Gives each step its batch, with the numbers of src/engine/cpu/data.rs, but class indices instead of one-hot targets.
+    Each of several processes begins at its own example, so that together they have the numbers of one process with the
+    whole batch."""
 
     def __init__(self, network, batch_size, settings, device, static, first=0):
         self.path, self.device, self.static, self.first = settings["data"], device, static, first

@@ -2,10 +2,11 @@
 
 
 class Watch:
-    """When each layer begins and ends: forward by marks around it, backward by hooks on what it gives.
+    """Records when each layer begins and ends: forward by marks around it, backward by hooks on its output.
 
-    Autograd computes the layers strictly in reverse, and calls the hook of a layer's output just before it computes that layer's gradients, those of
-    its parameters among them. So a layer lasts until the next hook. The moments are the device's where there is one."""
+    Autograd computes the layers strictly in reverse, and calls the hook of a layer's output just before it computes
+    that layer's gradients, including those of its parameters. So a layer lasts until the next hook. The moments come
+    from the device's clock if there is one."""
 
     def __init__(self, device, parameters, has_parameters):
         self.clock, self.parameters, self.has_parameters = Clock(device), parameters, has_parameters
@@ -17,7 +18,7 @@ class Watch:
     def end(self, layer, x):
         self.ended[layer] = self.clock.now()
         if not self.parameters and not x.requires_grad and self.has_parameters(layer):
-            # Where the parameters take no gradient, what lies behind the first of them still needs one.
+            # Where the parameters take no gradient, the layers after the first still need one for their inputs.
             x = x.requires_grad_().clone()
         if x.requires_grad:
             x.register_hook(lambda _: self.arrived.append((layer, self.clock.now())))
@@ -43,7 +44,7 @@ class Layers:
         self.written = compile_source(write_forward(network, step.settings["loss"], watched=True))
 
     def times(self):
-        """Of each layer its number, and in seconds: forward, backward, and backward without its parameters; the shortest of each."""
+        """For each layer its number and its shortest times in seconds: forward, backward, and backward without its parameters."""
         rounds = [self.run(parameters) for _ in range(self.TIMES) for parameters in (True, False)]
         shortest = lambda found, layer: min((times[layer] for times in found if layer in times), default=None)
         forward, whole, data = [f for f, _ in rounds], [b for _, b in rounds[::2]], [b for _, b in rounds[1::2]]

@@ -2,9 +2,10 @@
 
 
 def write_forward(network, loss, training=True, watched=False):
-    """The text of `forward(self, x0, targets)`, which gives the loss; without training the output, with running statistics.
+    """The text of `forward(self, x0, targets)`, which returns the loss; without training it returns the output, computed with
+    running statistics.
 
-    One that is watched takes a `Watch` besides, and tells it when each layer begins and ends."""
+    With `watched`, the function also takes a `Watch` and reports to it when each layer begins and ends."""
     layers = network["layers"]
     uses = [0] * len(layers)
     last_use = {}
@@ -16,7 +17,7 @@ def write_forward(network, loss, training=True, watched=False):
     for number, layer in enumerate(layers[1:], 1):
         own = [uses[source] == 1 and may_be_overwritten(layers[source]) for source in layer["sources"]]
         line = f"    x{number} = {expression(number, layer, own, training)}"
-        # A dropout that drops nothing is no layer.
+        # A dropout that drops nothing is not counted as a layer.
         works = watched and line != f"    x{number} = x{layer['sources'][0]}"
         lines += [f"    watch.begin({number})", line, f"    x{number} = watch.end({number}, x{number})"] if works else [line]
         gone = [f"x{source}" for source in dict.fromkeys(layer["sources"]) if source and last_use[source] == number]
@@ -46,7 +47,7 @@ def expression(number, layer, own, training):
         weight, bias = parameter("weight"), parameter("bias")
         return f"F.conv2d({x}, {weight}, {bias}, {tuple(layer['stride'])}, {padding}, 1, {layer['groups']})"
     if kind == "batch_norm":
-        # Not F.batch_norm, which refuses one value for each channel; the other engines do not.
+        # Instead of F.batch_norm, which refuses one value for each channel; the other engines accept it.
         tensors = ", ".join(parameter(name) for name in ("gamma", "beta", "running_mean", "running_variance"))
         numbers = f"{1 - layer['momentum']!r}, {layer['epsilon']!r}"
         return f"torch.batch_norm({x}, {tensors}, {training}, {numbers}, torch.backends.cudnn.enabled)"
@@ -76,7 +77,7 @@ def expression(number, layer, own, training):
 
 
 def padded(x, padding, value, symmetric=True):
-    """PyTorch pads both sides of an axis alike; what differs is padded beforehand."""
+    """PyTorch pads both sides of an axis equally; any difference is padded beforehand."""
     top, bottom, left, right = padding
     if top == bottom and left == right and symmetric:
         return x, (top, left)
@@ -88,7 +89,7 @@ def has(layer, name):
 
 
 def compile_source(text):
-    """A function of its own code object: torch.compile keeps a few compilations for each, and refuses more."""
+    """A function with its own code object: torch.compile keeps only a few compilations for each code object."""
     names = {"torch": torch, "F": torch.nn.functional}
     exec(compile(text, "<network>", "exec"), names)
     return names["forward"]
@@ -118,7 +119,7 @@ class Model:
         return list(self.module.parameters())
 
     def reset(self, seed):
-        """The values of src/engine/cpu/parameters.rs, in the memory that they have."""
+        """Writes the values of src/engine/cpu/parameters.rs to the existing memory."""
         with torch.no_grad():
             for index, layer in enumerate(self.network["layers"]):
                 for number, parameter in enumerate(layer["parameters"]):
@@ -145,7 +146,7 @@ class Model:
             return compile_source(text)
         key = (batch_size, *(settings[name] for name in ("loss", "precision", "algorithms", "compile")))
         if key not in self.compiled:
-            # CUDA graphs are the setting `launch`, and there the whole step is one.
+            # CUDA graphs are chosen by the setting `launch`, where the whole step is one graph.
             mode = {"default": "default", "max-autotune": "max-autotune-no-cudagraphs"}[settings["compile"]]
             self.compiled[key] = torch.compile(compile_source(text), mode=mode, fullgraph=True, dynamic=False)
         return self.compiled[key]

@@ -25,14 +25,15 @@ def signed(word):
 
 
 def tensor_mix(word):
-    """The same on a tensor of int64: its products wrap, and its right shifts have to lose the sign."""
+    """The same on a tensor of int64: its products wrap, and its right shifts must drop the sign."""
     word = (word ^ (word >> 30 & (1 << 34) - 1)).mul_(signed(0xBF58476D1CE4E5B9))
     word = (word ^ (word >> 27 & (1 << 37) - 1)).mul_(signed(0x94D049BB133111EB))
     return word ^ (word >> 31 & (1 << 33) - 1)
 
 
 def fill_uniform(flat, key, limit=None, first=0):
-    """Numbers `first` and on of a stream, uniform on [0, 1), or on [-limit, limit), in pieces that stay in a cache, or on a GPU keep it busy."""
+    """The numbers of a stream from `first` on, uniform on [0, 1) or on [-limit, limit). They are computed in pieces that stay in
+    a cache or, on a GPU, keep it busy."""
     piece = 1 << 16 if flat.device.type == "cpu" else 1 << 22
     for start in range(0, flat.numel(), piece):
         part = flat[start : start + piece]

@@ -5,7 +5,7 @@ COLLECTIVE_S = 600
 
 
 def open_store(port, is_first):
-    """Where the processes meet: on this machine alone; the first one opens it, on a free port."""
+    """The store through which the processes meet, only on this machine; the first process opens it on a free port."""
     wait = datetime.timedelta(seconds=60)
     return torch.distributed.TCPStore("127.0.0.1", port, None, is_first, timeout=wait, wait_for_workers=False)
 
@@ -30,7 +30,7 @@ class Group:
             torch.distributed.destroy_process_group()
 
     def mean(self, value):
-        """Of all processes; a float that each one has."""
+        """The mean over all processes of a float that each one has."""
         total = torch.tensor([value], dtype=torch.float64, device=self.device)
         torch.distributed.all_reduce(total)
         return total.item() / self.processes
@@ -48,14 +48,14 @@ def parallel(module, forward, device, hook):
             return forward(self.module, inputs, targets)
 
     ids = [device.index] if device.type == "cuda" else None
-    # Gradients lie where they are averaged: one copy of each less.
+    # Gradients lie in the buffers in which they are averaged, which saves a copy of each.
     ddp = torch.nn.parallel.DistributedDataParallel(Whole(), device_ids=ids, gradient_as_bucket_view=True)
     ddp.register_comm_hook(None, hook)
     return ddp
 
 
 class Spans:
-    """When the all-reduces of a step ran: on a GPU by its own clock, else by the host's."""
+    """Records when the all-reduces of a step ran: by the GPU's clock, or by the host's if there is no GPU."""
 
     def __init__(self, device):
         self.clock, self.spans = Clock(device), []
@@ -64,7 +64,7 @@ class Spans:
         self.start, self.spans = self.clock.now(), []
 
     def seconds(self):
-        """The time in which at least one ran."""
+        """The time during which at least one all-reduce ran."""
         since = lambda moment: self.clock.seconds(self.start, moment)
         total, until = 0.0, 0.0
         for begun, ended in sorted((since(begun), since(ended)) for begun, ended in self.spans):
@@ -74,14 +74,15 @@ class Spans:
 
 
 class ParallelStep(Step):
-    """One process's part of a step of several: its own examples, and the gradients' mean over all of them."""
+    """One process's part of a step of several processes: its own examples, and the mean of all processes' gradients."""
 
     def __init__(self, model, batch_size, settings, group, first):
         super().__init__(model, batch_size, settings, group.device, first)
         self.group, self.spans = group, Spans(group.device)
         ddp = parallel(model.module, self.forward, group.device, self.average)
         self.forward = lambda module, inputs, targets: ddp(inputs, targets)
-        # The order in which gradients are ready is known after the first step, and the buckets are made again by it.
+        # After the first step the order in which gradients become ready is known, and the buckets are made again
+        # accordingly.
         self.spans.begin()
         self.warm_up(2)
         self.restart()

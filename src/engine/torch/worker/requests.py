@@ -1,7 +1,7 @@
 # The requests of batchstep's own networks.
 #
 # A network comes as data and becomes an nn.Module whose forward pass is straight code, so that neither eager PyTorch nor
-# torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place rectifiers, class indices in place of
+# torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place rectifiers, class indices instead of
 # one-hot targets, fused or foreach optimizers, no counters in batch norm, its own dropout.
 
 
@@ -17,7 +17,7 @@ class Worker:
         self.frozen = False
 
     def open(self, request):
-        """Chooses the device; the first request."""
+        """Chooses the device; this is the first request."""
         wanted = request["device"]
         available = torch.cuda.is_available()
         if wanted == "auto":
@@ -56,13 +56,13 @@ class Worker:
         return step.setup
 
     def host(self, request):
-        """The first process opens the place where all of a group meet; the others are told its port."""
+        """The first process opens the store where all processes of a group meet; the others get its port."""
         self.leave()
         self.store = open_store(0, True)
         return {"port": self.store.port}
 
     def join(self, request):
-        """Makes this process one of a group, which all of them have to do at the same time."""
+        """Makes this process a member of a group; all members have to do this at the same time."""
         store = self.store if request["rank"] == 0 else open_store(request["port"], False)
         self.leave()
         self.group = Group(request["rank"], request["processes"], store, self.device)
@@ -99,7 +99,7 @@ class Worker:
         return step
 
     def model(self, network, layout):
-        """The one kept for that network, unless a step is using it."""
+        """The model kept for that network, or a new one if a step is using it."""
         key = json.dumps(network) + layout
         model = self.models.get(key)
         if model is None or any(step.model is model for step in self.steps.values()):
@@ -123,8 +123,8 @@ class Worker:
         del step
         self.tidy()
         if not self.frozen:
-            # What PyTorch imports, at its start and at its first step, stays: to look through it takes a tenth of a second, ten times as long as a visit to a
-            # small network.
+            # Modules that PyTorch imports at its start and at its first step stay loaded. Scanning them takes a tenth
+            # of a second, ten times as long as a visit to a small network.
             gc.freeze()
             self.frozen = True
         return {}

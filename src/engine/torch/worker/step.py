@@ -2,7 +2,7 @@
 
 
 def make_optimizer(parameters, settings, device):
-    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form that it has here."""
+    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form available here."""
     name = settings["optimizer"]
     kind = {"sgd": "SGD", "momentum": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW"}[name]
     make = getattr(torch.optim, kind)
@@ -20,7 +20,7 @@ def make_optimizer(parameters, settings, device):
 
 
 class Timer:
-    """Seconds between marks: of the device where there is one, else of the host."""
+    """Seconds between marks: by the device's clock if there is one, else by the host's."""
 
     def __init__(self, device, names):
         self.names = names
@@ -79,11 +79,11 @@ class Step:
             torch.cuda.synchronize()
 
     def moves_data(self):
-        # The copy of a prefetched batch is another stream's work, and lies in the step before.
+        # A prefetched batch is copied by another stream, during the step before.
         return self.settings["data"] in ("pageable", "pinned")
 
     def arm(self):
-        """The switches that PyTorch keeps for the whole process."""
+        """Sets the switches that PyTorch keeps for the whole process."""
         tf32 = self.settings["precision"] == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
@@ -93,7 +93,7 @@ class Step:
         forward = forward or self.forward
         if self.cast is None:
             return forward(self.model.module, inputs, targets)
-        # Each weight is read once, so there is nothing to cache; and a captured step may not.
+        # Each weight is read once, so there is nothing to cache; and a captured step must not cache.
         with torch.autocast(self.device.type, self.cast, cache_enabled=False):
             return forward(self.model.module, inputs, targets)
 
@@ -112,7 +112,7 @@ class Step:
             self.eager()
 
     def restart(self):
-        """Back to the first step, in the memory that a captured step knows."""
+        """Goes back to the first step, in the memory that a captured step uses."""
         self.model.reset(self.settings["seed"]) if self.graph is None else self.rewind()
         for state in self.optimizer.state.values():
             for value in state.values():
@@ -170,7 +170,7 @@ class Step:
         return self.captured_loss
 
     def layers(self):
-        """The layers' times. A step that is compiled or captured is one piece."""
+        """The layers' times. A compiled or captured step counts as one piece."""
         if self.settings["compile"] != "none" or self.graph is not None:
             return []
         self.arm()
@@ -180,7 +180,7 @@ class Step:
         self.arm()
         cuda = self.device.type == "cuda"
         run = self.replay if self.graph is not None else self.eager
-        # The stream of the step alone: a batch on its way for the next step is not part of this one.
+        # Waits only for the stream of the step: the copy of the next step's batch is not part of this step.
         finish = torch.cuda.current_stream().synchronize if cuda else lambda: None
         finish()
         start = time.perf_counter()
@@ -193,5 +193,5 @@ class Step:
             times |= {"gpu_s": self.timer.seconds(0, len(self.timer.names)), "enqueue_s": queued - start}
         if self.graph is None:
             times |= {f"{name}_s": seconds for name, seconds in self.timer.phases().items()}
-        # As text, since JSON has no number for what is not a number.
+        # As text, because JSON cannot represent NaN as a number.
         return times | {"loss": repr(loss.item())}

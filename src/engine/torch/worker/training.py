@@ -2,8 +2,8 @@
 
 
 class Examples:
-    """Bytes and labels mapped from files. A batch is read at once, decoded and normalised in the worker that reads it: what a
-    dataset of tensors makes at its best, where reading example by example would cost more than the network."""
+    """Bytes and labels mapped from files. A batch is read at once, and decoded and normalised in the worker that reads it.
+    This is the fastest way for a dataset of tensors; reading example by example would cost more than the network."""
 
     def __init__(self, part, feed):
         count, shape = part["count"], feed["shape"]
@@ -29,7 +29,7 @@ class Examples:
 
 
 class Training(Step):
-    """Whole epochs through a DataLoader: persistent workers, whole batches from each, as many ready as asked for."""
+    """Whole epochs through a DataLoader: persistent workers, whole batches from each, and as many prefetched batches as requested."""
 
     def __init__(self, model, batch_size, settings, device, feed):
         self.settings, self.device, self.model = settings, device, model
@@ -41,7 +41,8 @@ class Training(Step):
         self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
         self.test = Examples(feed["test"], feed) if feed["test"] else None
         train = Examples(feed["train"], feed)
-        # A generator of its own: the loader draws from its generator too, and with workers at another moment than without.
+        # A separate generator: the loader draws from its own generator too, with workers at another moment than
+        # without.
         self.generator = torch.Generator()
         shuffled = torch.utils.data.RandomSampler(train, generator=self.generator)
         workers = feed["workers"]
@@ -101,12 +102,12 @@ class Training(Step):
         user, system = (after - then for after, then in zip(self.processor_times(), before))
         losses = [repr(loss.item()) for loss in losses]
         times = {"epoch_s": end - start, "wait_s": wait, "user_s": user, "system_s": system}
-        # On a GPU a step has only been given to the device by then, and to wait for it would change what is measured.
+        # On a GPU the step has only been queued by then, and waiting for it would change the measurement.
         times["compute_s"] = None if cuda else compute
         return times | {"examples": examples, "losses": losses}
 
     def processor_times(self):
-        """Seconds in user space and in the kernel, of this process and of the workers that it has."""
+        """Seconds in user space and in the kernel, of this process and its workers."""
         own = os.times()
         user, system = own.user, own.system
         workers = getattr(getattr(self.loader, "_iterator", None), "_workers", [])

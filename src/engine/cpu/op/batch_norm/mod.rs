@@ -39,15 +39,15 @@ impl RunningStats {
         self.lock().iter().map(|moments| moments.variance).collect()
     }
 
-    /// Both of each channel.
+    /// The running mean and variance of each channel.
     pub fn moments(&self) -> Vec<Moments> {
         self.lock().clone()
     }
 
-    /// Overwrites them.
+    /// Overwrites the running statistics.
     ///
     /// # Errors
-    /// Where they are of another number of channels.
+    /// Where the number of channels differs.
     pub fn set(&self, running: &Running) -> Result<()> {
         let mut moments = self.lock();
         if [running.mean.len(), running.variance.len()] != [moments.len(); 2] {
@@ -64,12 +64,12 @@ impl RunningStats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Moments>> {
-        // A panic elsewhere can't leave half a number behind.
+        // A panic elsewhere cannot leave a number half written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `running = momentum * running + (1 - momentum) * batch`, with the unbiased variance of `count` values. One value
-    /// has no unbiased variance; TensorFlow's fused batch norm then divides by 1, and so is it done here.
+    /// has no unbiased variance; TensorFlow's fused batch norm then divides by 1, and so do we.
     pub fn update(&self, batch: &[Moments], count: usize, momentum: f64) {
         let unbiased = count as f64 / (count.max(2) - 1) as f64;
         let blend = |running: &mut f64, batch: f64| *running = momentum * *running + (1.0 - momentum) * batch;
@@ -112,7 +112,7 @@ struct Normalisation {
     planes: Planes,
     p: network::BatchNorm,
     stats: RunningStats,
-    /// What the backward pass needs of the forward pass.
+    /// Kept by the forward pass for the backward pass.
     moments: OnceLock<Vec<Moments>>,
 }
 

@@ -12,12 +12,12 @@ use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
-/// Rows of the column matrix in one product, at most.
+/// The most rows of the column matrix in one product.
 pub(super) const DEPTH: usize = 384;
-/// Columns in one product of the forward and of the input's gradient, at most.
+/// The most columns in one product of the forward pass and of the input's gradient.
 pub(super) const COLUMNS: usize = 256;
 
-/// The tasks that keep all threads busy to the end.
+/// The number of tasks that keeps all threads busy to the end.
 pub(super) fn enough_tasks(threads: usize) -> usize {
     4 * threads
 }
@@ -28,7 +28,7 @@ pub(super) fn cut(len: usize, pieces: usize, unit: usize) -> impl Iterator<Item 
     (0..len).step_by(step).map(move |start| start..(start + step).min(len))
 }
 
-/// A piece of `0..len` for each of about `enough_tasks` tasks, of as many items as `lengths` allows.
+/// Cuts `0..len` into pieces for about `enough_tasks` tasks; `lengths` limits the items of a piece.
 pub(super) fn share(
     len: usize,
     others: usize,
@@ -50,14 +50,16 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
     }
 }
 
-/// The columns of each group that a task takes through all filters; `None` where there are too few of them.
+/// The tiles of columns of each group, each of which a task multiplies by all filters; `None` where there are too few
+/// columns.
 pub(super) fn column_tiles(g: &Geometry, threads: usize) -> Option<List<Range<usize>>> {
     let tiles = share(g.columns(), g.groups, 64..=COLUMNS, VECTOR, threads);
-    // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
+    // With fewer columns than filters, reading the columns again for each block of filters is cheaper than reading the
+    // filters again for each tile.
     (tiles.len() * g.groups >= 2 * threads && g.columns() >= g.group_out()).then_some(tiles)
 }
 
-/// Many columns: each task takes some of them through all filters.
+/// Many columns: each task multiplies some of them by all filters.
 fn forward_by_columns<T: Scalar>(
     g: &Geometry,
     x: &[T],

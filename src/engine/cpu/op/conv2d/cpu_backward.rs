@@ -16,18 +16,21 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// Columns in one product of the weights' gradient; there they are the inner dimension.
 const INNER: usize = 128;
-/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that are computed at once with AVX-512.
+/// The most rows of the column matrix in one product of the weights' gradient; a multiple of the 64 that AVX-512
+/// computes at once.
 const DEEPEST: usize = 320;
-/// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
-/// more rows than the address cache has entries cost half of the speed (measured at 512).
+/// The most output channels in one product of the input's gradient. The weights are read across their rows there, and
+/// more rows than the address cache has entries halve the speed (measured at 512).
 const OUTPUTS: usize = 128;
-/// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
+/// Images with fewer output positions are handled together, so that the weights are read once per batch instead of once
+/// per image.
 const FEW_POSITIONS: usize = 256;
 
-/// Weights that a task reads at a time where the input's gradient goes by filters: a part of a second-level cache, in few pages of memory.
+/// Weights that a task reads at a time where the input's gradient is computed by filters: they fill a part of a
+/// second-level cache and lie in few pages of memory.
 const AT_A_TIME: usize = 1 << 15;
 
-/// Channels that a task goes through.
+/// Channels that a task handles.
 const TOGETHER: usize = 8;
 
 /// The values themselves, or a copy in another order.
@@ -36,7 +39,7 @@ enum Values<'a, T: Scalar> {
     Copied(Scratch<T>),
 }
 
-/// The matrices of an output gradient.
+/// The number of matrices of an output gradient.
 pub(super) fn sheets(g: &Geometry) -> usize {
     if g.positions() >= FEW_POSITIONS || pointwise::is_wide(g) { g.batch } else { 1 }
 }
@@ -80,7 +83,7 @@ struct SheetColumns<'a, 'b, T: Scalar> {
     range: &'a Range<usize>,
 }
 
-/// Where the gradients of a convolution are written to; `None` for those that are not wanted.
+/// Where the gradients of a convolution are written; `None` for a gradient that is not wanted.
 pub struct Gradients<'a, T> {
     pub x: Option<&'a mut [T]>,
     pub weight: Option<&'a mut [T]>,
@@ -102,7 +105,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     }
 }
 
-/// `dx = fold_back(w^T dy)`. A task owns some channels of a sheet's images, so that no two tasks add to one place.
+/// `dx = fold_back(w^T dy)`. A task owns some channels of a sheet's images, so no two tasks add to the same place.
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let target = Shared::new(dx);
     let pixels = g.height * g.width;
@@ -135,7 +138,8 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
     );
 }
 
-/// Whether the input's gradient of so many columns is computed transposed: a fifth of the lanes or more would be without a column.
+/// Whether the input's gradient is computed transposed: with this number of columns, a fifth of the lanes or more would
+/// have no column.
 fn is_turned(columns: usize) -> bool {
     5 * columns < 4 * columns.next_multiple_of(VECTOR)
 }
@@ -145,8 +149,9 @@ pub(super) fn is_narrow(g: &Geometry) -> bool {
     g.groups == 1 && g.columns() < VECTOR
 }
 
-/// `dx` where columns are so few that the weights are most of what is read: a task takes some filters as they lie in memory, into a copy of its own of the whole
-/// column matrix, transposed; the copies are added up as they are folded back, always in the same order.
+/// `dx` where there are few columns, so that most of what is read is weights. A task reads some filters as they lie in
+/// memory and adds their products to its own transposed copy of the whole column matrix. The copies are added up as
+/// they are folded back, always in the same order.
 fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let (wide, deep) = (g.columns(), g.depth());
     let filters = share(g.out_channels, 1, 16..=OUTPUTS, 8, threads());
@@ -212,8 +217,8 @@ pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> Lis
     share(g.group_in(), g.groups * sheets, channels, 1, threads)
 }
 
-/// `columns = w^T dy` for some rows of a group's column matrix and some columns of a sheet; `transposed` is room for the
-/// same again.
+/// `columns = w^T dy` for some rows of a group's column matrix and some columns of a sheet; `transposed` has room for
+/// the same amount.
 fn spread<T: Scalar>(
     g: &Geometry,
     weight: &[T],
@@ -244,10 +249,10 @@ fn spread<T: Scalar>(
     }
 }
 
-/// A task of the weights' gradient for each block of the column matrix's rows and each part of the tiles, of each group.
+/// The tasks of the weights' gradient: one for each group, block of the column matrix's rows, and part of the tiles.
 pub(super) struct WeightCut {
     pub blocks: List<Range<usize>>,
-    /// A sheet and columns of it.
+    /// A sheet and some of its columns.
     pub tiles: List<(usize, Range<usize>)>,
     pub parts: List<Range<usize>>,
 }
@@ -265,8 +270,9 @@ impl WeightCut {
     }
 }
 
-/// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
-/// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
+/// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch. Where that would leave threads
+/// without work, it goes over a part of the batch and writes to its own copy; the copies are added at the end, always
+/// in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
     let as_they_lie = pointwise::is_wide(g);
     let WeightCut { blocks, tiles, parts } = WeightCut::new(g, dy.count, threads());

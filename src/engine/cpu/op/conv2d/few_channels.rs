@@ -1,8 +1,9 @@
 //! Convolution of an image of few channels with filters of 3x3 taps: the first layer of most networks.
 //!
-//! Unfolded, its column matrix has 9 to 36 rows, and to write and read it costs more than the product does. Here registers lie along a
-//! row of the image, read at the offset of each tap, with zeros beyond the row's ends, and a few output channels are computed from each
-//! of them. There is no gradient of the input: such layers are first, and nobody asks for it.
+//! Unfolded, its column matrix has 9 to 36 rows, and writing and reading it costs more than the product itself. Here
+//! registers lie along a row of the image and are read at the offset of each tap, with zeros beyond the row's ends; a
+//! few output channels are computed from each register. There is no gradient of the input: such layers come first in a
+//! network, where it is not needed.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ use crate::network::Extent;
 const K: usize = 3;
 /// Taps of one channel's filter.
 const TAPS: usize = K * K;
-/// Input channels for which this is the faster way, at most.
+/// The most input channels for which this way is faster.
 const FEW: usize = 4;
 /// Output channels computed together, each in up to `WIDE` registers.
 const OUTPUTS: usize = 8;
@@ -45,7 +46,7 @@ pub(super) fn tasks(g: &Geometry, threads: usize) -> List<Range<usize>> {
     cut(g.batch * g.out_height, enough_tasks(threads), 1).collect()
 }
 
-/// Those of `rows` that are in one image, for each image: its number and the rows.
+/// For each image: its number, and which of `rows` it has.
 fn images(g: &Geometry, rows: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
     let height = g.out_height;
     (rows.start / height..rows.end.div_ceil(height)).map(move |image| {
@@ -109,7 +110,7 @@ impl<'a, T: Scalar> Image<'a, T> {
         Some(&self.values[(channel * self.g.height + row) * self.g.width..][..self.g.width])
     }
 
-    /// For each column of the filter the lanes for which the register of the outputs from `first` on reads inside of a row.
+    /// For each column of the filter: the lanes that read inside a row, in the register of the outputs from `first` on.
     #[inline(always)]
     fn masks<S: Simd>(&self, simd: S, first: usize) -> [T::Mask<S>; K] {
         let (lanes, left) = (T::lanes::<S>(), self.g.padding.left);
@@ -123,7 +124,7 @@ impl<'a, T: Scalar> Image<'a, T> {
     }
 }
 
-/// The address that a register of the outputs from `first` on reads from, for column `j` of the filter.
+/// The address from which the register of the outputs from `first` on reads, for column `j` of the filter.
 #[inline(always)]
 fn address<T>(row: &[T], first: usize, j: usize, left: usize) -> *const T {
     row.as_ptr().wrapping_add(first + j).wrapping_sub(left)

@@ -1,4 +1,4 @@
-//! The sizes of one convolution, and the matrix product that it is.
+//! The sizes of one convolution, and of the matrix product that computes it.
 
 use candle_core::{Result, bail};
 
@@ -79,7 +79,7 @@ impl Geometry {
         self.blocking.winograd_images(self.batch)
     }
 
-    /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel sees no neighbours, and
+    /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel reads no neighbours, and
     /// longer rows are quicker to copy.
     pub fn flattened(self) -> Self {
         if self.kernel != Extent::square(1) || self.stride != Extent::square(1) || self.padding != Padding::default() {
@@ -134,7 +134,7 @@ impl Geometry {
     }
 }
 
-/// How many windows fit on a padded axis; `None` where not one does.
+/// How many windows fit on a padded axis; `None` where none does.
 fn output_size(padded: usize, kernel: usize, stride: usize) -> Option<usize> {
     if kernel == 0 || stride == 0 { None } else { Some(padded.checked_sub(kernel)? / stride + 1) }
 }

@@ -59,13 +59,13 @@ fn has(present: bool) -> &'static str {
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
-    /// Directly, each channel with its filter.
+    /// Directly, each channel with its own filter.
     Depthwise,
     /// Directly, a few output channels at a time.
     FewChannels,
     /// By transformed tiles.
     Winograd,
-    /// As a product with each image as it lies.
+    /// As a product with each image as it lies in memory.
     Pointwise,
     /// As a product with parts of each image.
     Implicit,
@@ -99,7 +99,8 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution `p` of an input of dims `x` with weights of dims `weight`, by Winograd's algorithm, where it may be, from `switch` on.
+    /// The convolution `p` of an input of dims `x` with weights of dims `weight`, by Winograd's algorithm from `switch`
+    /// on, where `winograd` allows it.
     ///
     /// # Errors
     /// Where they do not fit together, or the batch is empty.
@@ -114,7 +115,7 @@ impl Convolution {
         self
     }
 
-    /// The same by each algorithm for dense convolutions that computes it.
+    /// The same convolution by each algorithm for dense convolutions that can compute it.
     pub fn ways(&self) -> impl Iterator<Item = Self> {
         let g = self.geometry;
         let ways = [
@@ -126,7 +127,8 @@ impl Convolution {
     }
 
     /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; `gemm`, a product of matrices as they
-    /// lie; `implicit_gemm`, one whose rows are parts of the images; or `im2col_gemm`, where one of them is copied from the images first, window by window.
+    /// lie; `implicit_gemm`, one whose rows are parts of the images; or `im2col_gemm`, where one matrix is first copied
+    /// from the images, window by window.
     pub fn algorithm(&self) -> &'static str {
         match self.algorithm {
             Algorithm::Depthwise | Algorithm::FewChannels => "direct",
@@ -140,7 +142,7 @@ impl Convolution {
     /// What its products round their factors to.
     pub fn factors(&self) -> Factors {
         match self.algorithm {
-            // Rounded, transformed tiles would be four times as far off as rounded images (DESIGN.md).
+            // Rounding the transformed tiles would cause four times the error of rounding the images (DESIGN.md).
             Algorithm::Depthwise | Algorithm::FewChannels | Algorithm::Winograd => Factors::Exact,
             Algorithm::Pointwise | Algorithm::Implicit | Algorithm::Unfolded => self.geometry.factors(),
         }
@@ -160,7 +162,7 @@ impl Convolution {
         kernel(&self.geometry, x, filters, y);
     }
 
-    /// The gradients that are wanted of input and weights.
+    /// The wanted gradients of input and weights.
     pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
         let (g, mut into) = (&self.geometry, into);
         match self.algorithm {
@@ -172,7 +174,7 @@ impl Convolution {
                 if let Some(dw) = into.weight.take() {
                     few_channels::weight_gradient(g, x, dy, dw);
                 }
-                // The gradient of the images, which no network asks for.
+                // The gradient of the images, which no network needs.
                 if into.x.is_some() {
                     cpu_backward::backward(g, x, weight, dy, into);
                 }
@@ -180,18 +182,19 @@ impl Convolution {
         }
     }
 
-    /// Whether every channel of the output is made of one channel of the input, directly, so that some channels can be computed
-    /// without the others.
+    /// Whether each channel of the output is computed directly from one channel of the input, so that some channels can
+    /// be computed without the others.
     pub fn is_by_channels(&self) -> bool {
         self.algorithm == Algorithm::Depthwise
     }
 
-    /// Whether those channels of the input may then lie anywhere, and not only where those of the output do.
+    /// Whether the channels of the input may then lie at other places than the output's.
     pub fn reads_anywhere(&self) -> bool {
         self.is_by_channels() && depthwise::reads_anywhere(&self.geometry)
     }
 
-    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`]; the place is theirs in `x`.
+    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`]; `place` says where they lie
+    /// in `x`.
     ///
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
@@ -206,7 +209,8 @@ impl Convolution {
         unsafe { depthwise::forward_channels(&self.geometry, channels, x, filters, y) };
     }
 
-    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`]; the place is theirs in `x`.
+    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`]; `place` says where they lie
+    /// in `x`.
     ///
     /// # Safety
     /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.

@@ -1,4 +1,5 @@
-//! Convolutions of one tap and stride 1: an image as it lies in memory is the matrix that others have to unfold. Images of few positions are copied side by side into one.
+//! Convolutions of one tap and stride 1: an image in memory already is the matrix that other convolutions have to
+//! unfold. Images of few positions are copied side by side into one matrix.
 
 use std::ops::Range;
 
@@ -17,18 +18,18 @@ use crate::network::{Extent, Padding};
 const POSITIONS: usize = 128;
 /// Channels that a task copies.
 const TOGETHER: usize = 8;
-/// Positions in one product, about; a multiple of the 64 that are computed at once with AVX-512.
+/// About how many positions one product has; a multiple of the 64 that AVX-512 computes at once.
 const COLUMNS: usize = 256;
 const UNIT: usize = 64;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
     let plain = g.kernel == Extent::square(1) && g.stride == Extent::square(1) && g.padding == Padding::default();
-    // With fewer columns it pays to unfold them once for all tasks.
+    // With fewer columns it is faster to unfold them once for all tasks.
     plain && g.groups == 1 && g.columns() >= UNIT
 }
 
-/// Whether each image by itself is wide enough.
+/// Whether each image is wide enough by itself.
 pub fn is_wide(g: &Geometry) -> bool {
     suits(g) && g.positions() >= POSITIONS
 }
@@ -80,8 +81,8 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     product.run(dy, dx, |_, _| ());
 }
 
-/// A task for each tile of the columns (positions, counted over the whole batch) and each block of the target channels. Where images are matrices as they lie,
-/// a tile is of one image.
+/// A task for each tile of the columns (positions, counted over the whole batch) and each block of the target channels.
+/// Where images are used as they lie in memory, a tile belongs to one image.
 pub(super) struct Cut {
     pub tiles: List<Range<usize>>,
     pub blocks: List<Range<usize>>,
@@ -107,12 +108,13 @@ struct Product<F> {
     /// Channels of target and source.
     sizes: (usize, usize),
     factors: Factors,
-    /// Some rows of the weights: one for each target channel, as long as there are source channels.
+    /// Some rows of the weights: one for each target channel, with a value for each source channel.
     weight: F,
 }
 
 impl<F> Product<F> {
-    /// Images of few positions lie side by side in the source. `finish` gets each target channel and its values as they have been written.
+    /// Images of few positions lie side by side in the source. `finish` gets each target channel and its values after
+    /// they have been written.
     fn run<'a, T: Scalar + 'a>(&self, source: &[T], target: &mut [T], finish: impl Fn(usize, &mut [T]) + Sync)
     where
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,

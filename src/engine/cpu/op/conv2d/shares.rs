@@ -1,4 +1,5 @@
-//! How evenly a convolution's work falls to the threads: the pieces that it is cut into, and what the busiest thread gets of them.
+//! How evenly a convolution's work is shared by the threads: the pieces into which it is cut, and the share of the
+//! busiest thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,8 +11,9 @@ use super::{Algorithm, Convolution, cpu, few_channels, implicit, pointwise, wino
 use crate::network::Direction;
 
 impl Convolution {
-    /// Examples that `threads` threads would compute in the time in which the busiest of them has done its part of the batch, if
-    /// time followed the lengths of the pieces: the batch, where all get the same. `None` where the threads share each stage of it.
+    /// The examples that `threads` threads could compute in the time that the busiest of them takes for its part of the
+    /// batch, if time is proportional to the lengths of the pieces. This is the batch size where all threads get the
+    /// same. `None` where the threads share each stage of the work.
     pub fn examples_of_the_busiest(&self, direction: Direction, threads: usize) -> Option<f64> {
         let pieces = self.pieces(direction, threads.max(1))?;
         let all: usize = pieces.iter().sum();
@@ -65,7 +67,7 @@ fn lengths(ranges: &[Range<usize>]) -> Vec<usize> {
     ranges.iter().map(Range::len).collect()
 }
 
-/// The work of the thread that ends last, where each takes the next piece when it is done with one.
+/// The work of the thread that ends last, where each thread takes the next piece when it has finished one.
 fn busiest(pieces: &[usize], threads: usize) -> usize {
     let mut done: BinaryHeap<Reverse<usize>> = std::iter::repeat_n(Reverse(0), threads).collect();
     for piece in pieces {
@@ -101,10 +103,11 @@ mod tests {
         .unwrap()
     }
 
-    // Images of 14 x 14 have 4 rows of 4 tiles. From 768 tiles on (48 images) a piece has at most 192 tiles, 48 rows. 196 rows of 49 images
-    // made 5 pieces of up to 40 rows before, of which two threads take 3 rounds: 120 rows in place of 98. Now it is 6, of 32 or 36. Pieces are whole registers of
-    // 4 rows: of 31 images one of four threads has 20 and 16, as if there were 144 rows in place of 124. Pieces of 15 and 16 rows would take as long, since a
-    // register that is not full takes as long as one that is.
+    // Images of 14 x 14 have 4 rows of 4 tiles. From 768 tiles on (48 images) a piece has at most 192 tiles, 48 rows.
+    // With pieces of up to 40 rows, the 196 rows of 49 images would be 5 pieces, for which two threads need 3 rounds:
+    // 120 rows instead of 98. With whole rounds there are 6 pieces, of 32 or 36 rows. Pieces are whole registers of 4
+    // rows: for 31 images, one of four threads gets 20 and 16 rows, as if there were 144 rows instead of 124. Pieces of
+    // 15 and 16 rows would take as long, since a partly filled register takes as long as a full one.
     #[test]
     fn winograds_pieces_are_as_many_for_each_thread() {
         let at = |batch, threads| {
@@ -119,8 +122,8 @@ mod tests {
         }
     }
 
-    // 1 x 1 on 16 x 16: an image is one tile of 256 positions, in one block of channels once there are 4 images for each thread. Of 9 images
-    // one of two threads has 5: 10 examples' time.
+    // 1 x 1 on 16 x 16: an image is one tile of 256 positions, in one block of channels once there are 4 images for
+    // each thread. With 9 images, one of two threads gets 5: the time of 10 examples.
     #[test]
     fn a_product_for_each_image_leaves_a_thread_with_one_more() {
         let at = |batch| convolution(batch, 64, 16, 1).examples_of_the_busiest(Direction::Forward, 2);

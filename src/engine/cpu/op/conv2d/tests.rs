@@ -157,8 +157,8 @@ fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
     Ok(())
 }
 
-/// Each shape takes another way through the tiles: several depths, few columns, whole-batch sheets, several parts; less than a register of columns, with several parts of the
-/// filters and several products for each.
+/// Each shape is tiled in a different way: several depths, few columns, whole-batch sheets, several parts; less than a
+/// register of columns, with several parts of the filters and several products for each.
 #[test]
 fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     let mut random = Random::new(3);
@@ -201,7 +201,8 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     agrees([3, 31, 14, 14], 260, padding(1, 1, 1, 1))
 }
 
-/// Planes of several registers, of one, and several planes in one, with and without others in the last one.
+/// Planes of several registers, planes of one register, and several planes in one register, with the last register full
+/// and not full.
 #[test]
 fn narrow_planes_of_their_own_filters_agree_with_the_definition() -> Result<()> {
     let mut random = Random::new(9);

@@ -7,7 +7,7 @@ use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::List;
 
-/// Columns of a tile whose values lie one after the other (the stride apart) in a channel's plane.
+/// Columns of a tile whose values follow each other (at the distance of the stride) in a channel's plane.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// The first value, counted from the channel's plane in the first image.
@@ -17,8 +17,8 @@ struct Run {
     len: usize,
 }
 
-/// A range of columns (counted over the whole batch, image by image): for each place in the kernel the runs of columns for
-/// which it is inside of the image. All channels have the same.
+/// A range of columns (counted over the whole batch, image by image): for each place in the kernel, the runs of columns
+/// for which it is inside the image. They are the same for all channels.
 pub struct Tile {
     runs: List<Run>,
     /// The runs of each place, in row-major order.
@@ -58,7 +58,7 @@ impl Tile {
         }
     }
 
-    /// Adds a run, to the end of the last one where it goes on there.
+    /// Adds a run; extends the last run where the new one continues it.
     fn push(&mut self, g: &Geometry, first_run: usize, run: Run) {
         match self.runs[first_run..].last_mut() {
             Some(last) if g.stride.width == 1 && last.from + last.len == run.from && last.to + last.len == run.to => {
@@ -75,7 +75,8 @@ pub struct ColumnRows {
     pub rows: Range<usize>,
 }
 
-/// Copies without a call: most runs are shorter than what a call costs, and a plain loop would become one.
+/// Copies without a function call: for most runs a call would take longer than the copy, and the compiler would turn a
+/// plain loop into one.
 #[inline(always)]
 pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
     let (to, to_rest) = to.as_chunks_mut::<16>();
@@ -97,7 +98,8 @@ pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
     }
 }
 
-/// Every second number of `from`, from the first to the last; a step that the compiler knows is taken by whole vectors.
+/// Copies every second number of `from`, from the first to the last. The step is known to the compiler, so it uses
+/// whole vectors.
 #[inline(always)]
 fn copy_evens<T: Scalar>(to: &mut [T], from: &[T]) {
     let (pairs, last) = from.as_chunks::<2>();
@@ -107,11 +109,11 @@ fn copy_evens<T: Scalar>(to: &mut [T], from: &[T]) {
     }
 }
 
-/// The reverse: adds to every second number.
+/// The reverse of [`copy_evens`]: adds to every second number.
 #[inline(always)]
 fn add_to_evens<T: Scalar>(to: &mut [T], from: &[T]) {
     let (pairs, last) = to.as_chunks_mut::<2>();
-    // Both numbers are written, since a vector has both.
+    // Both numbers are written, because a vector holds both.
     pairs.iter_mut().zip(from).for_each(|(to, from)| *to = [to[0] + *from, to[1]]);
     if let ([to], Some(from)) = (last, from.last()) {
         *to += *from;
@@ -150,7 +152,7 @@ pub fn unfold<T: Scalar>(g: &Geometry, x: &[T], rows: ColumnRows, tile: &Tile, o
     );
 }
 
-/// Adds these rows to the input positions that they came from.
+/// Adds these rows to the input positions from which they were unfolded.
 ///
 /// # Safety
 /// No other task may use these rows' channels of the tile's images.

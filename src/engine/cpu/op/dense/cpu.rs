@@ -1,5 +1,5 @@
-//! The products of a fully connected layer, cut so that the weights, by far the largest operand, are read once and in
-//! order.
+//! The products of a fully connected layer, cut so that the weights, which are by far the largest operand, are read
+//! once and in order.
 
 use super::narrow;
 use super::sizes::Sizes;
@@ -14,7 +14,7 @@ fn block(len: usize) -> usize {
     len.div_ceil(4 * threads()).clamp(16, 256).next_multiple_of(16)
 }
 
-/// Features of which a task turns the inputs.
+/// Features whose inputs a task transposes.
 const FEATURES: usize = 256;
 
 /// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
@@ -60,8 +60,8 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
     );
 }
 
-/// Outputs in one product of the input's gradient: as many rows of the weights as stay in the second-level cache, although
-/// their distance may be a power of two.
+/// Outputs in one product of the input's gradient: as many rows of the weights as stay in the second-level cache, even
+/// if the distance between them is a power of two.
 const OUTPUTS: usize = 64;
 
 /// `dx = dy w`; a task owns some features.

@@ -1,5 +1,6 @@
-//! A fully connected layer of few features and outputs on many examples: the weights stay in the nearest cache, and the
-//! examples go by in blocks. A block is transposed first, so that vectors run along the examples and are always full.
+//! A fully connected layer of few features and outputs on many examples: the weights stay in the first-level cache, and
+//! the examples are processed in blocks. A block is transposed first, so that vectors run along the examples and are
+//! always full.
 
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ use crate::engine::cpu::op::scratch::Scratch;
 
 /// Examples of a block.
 const BLOCK: usize = 256;
-/// Features or outputs of such a layer, at most.
+/// The most features or outputs of such a layer.
 const WIDEST: usize = 64;
 
 /// Whether a layer is of this kind.
@@ -27,7 +28,7 @@ fn examples(s: Sizes, task: usize) -> Range<usize> {
     task * BLOCK..((task + 1) * BLOCK).min(s.batch)
 }
 
-/// Rows for columns: `block` holds examples of `width` values each; `columns` gets rows of [`BLOCK`], one for each value.
+/// Transposes: `block` holds examples of `width` values each; `columns` gets rows of [`BLOCK`], one for each value.
 #[inline(always)]
 fn transpose<T: Scalar>(block: &[T], width: usize, columns: &mut [T]) {
     for (at, column) in columns.chunks_exact_mut(BLOCK).take(width).enumerate() {
@@ -122,7 +123,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
     copies.chunks_exact(dw.len()).take(parts).for_each(|copy| add_to(Rectifier::Identity, copy, dw));
 }
 
-/// Blocks of which a task adds up the bias' gradients.
+/// Blocks whose gradients of the bias a task adds up.
 const TOGETHER: usize = 8;
 
 /// `db`: for each output the sum over the batch.

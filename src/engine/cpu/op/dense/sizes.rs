@@ -18,7 +18,7 @@ impl Sizes {
         self.blocking.factors(self.batch)
     }
 
-    /// Few features and outputs on many examples, which go by in blocks.
+    /// Few features and outputs on many examples, which are processed in blocks.
     pub fn is_narrow(self) -> bool {
         narrow::suits(self)
     }

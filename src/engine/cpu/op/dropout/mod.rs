@@ -1,4 +1,4 @@
-//! Dropout with a mask that is a function of the seed and the position alone.
+//! Dropout with a mask that depends only on the seed and the position.
 
 pub mod cpu;
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn the_same_seed_gives_the_same_mask_and_another_seed_another() -> Result<()> {
     assert_eq!(values(&dropout(&x, 0.5, 7)?), values(&dropout(&x, 0.5, 7)?));
     let differing =
         values(&dropout(&x, 0.5, 7)?).iter().zip(values(&dropout(&x, 0.5, 8)?)).filter(|(a, b)| *a != b).count();
-    // Independent masks differ in half of the places, give or take 5 standard deviations of 50.
+    // Independent masks differ in half of the places, within 5 standard deviations of 50 each.
     assert!((4750..=5250).contains(&differing), "{differing} of 10000 places differ");
     Ok(())
 }

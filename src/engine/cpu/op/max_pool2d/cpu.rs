@@ -21,7 +21,7 @@ pub struct Windows {
 
 impl Windows {
     /// # Errors
-    /// Where a window does not fit on the padded plane, or could lie in the padding alone.
+    /// Where a window does not fit on the padded plane, or could lie entirely in the padding.
     pub fn new(input: Extent, p: &MaxPool2d) -> Result<Self> {
         let MaxPool2d { kernel, stride, padding: pad } = *p;
         if stride.height == 0 || stride.width == 0 {
@@ -48,7 +48,7 @@ impl Windows {
         kernel == Extent::square(2) && stride == kernel && padding == Padding::default()
     }
 
-    /// The output columns for which column `j` of the window is inside of the plane.
+    /// The output columns for which column `j` of the window is inside the plane.
     fn inside(&self, j: usize) -> Range<usize> {
         let (left, step) = (self.p.padding.left, self.p.stride.width);
         let first = left.saturating_sub(j).div_ceil(step);
@@ -70,7 +70,7 @@ impl Windows {
     }
 }
 
-/// `y`: the maxima; `winners`: where in its plane each came from.
+/// `y`: the maxima; `winners`: the position of each in its plane.
 pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
     let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = x.len() / pixels;
@@ -96,8 +96,8 @@ pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut
     });
 }
 
-/// True where `value` takes the place of the maximum so far: only if larger, so that the first of equals stays, or NaN,
-/// which alone differs from itself.
+/// True where `value` replaces the maximum so far: only if it is larger, so that the first of equal values stays, or if
+/// it is NaN, the only value that differs from itself.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn beats<T: Scalar>(value: T, maximum: T) -> bool {
@@ -135,7 +135,7 @@ fn by_window<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [
         for row in rows {
             let start = row * width + columns.start;
             for (at, value) in x[start..start + columns.len()].iter().enumerate() {
-                // Two selections, not a branch: which value wins is not predictable.
+                // Two selections instead of a branch: which value wins is not predictable.
                 let wins = beats(*value, maximum);
                 maximum = if wins { *value } else { maximum };
                 place = if wins { start + at } else { place };
@@ -146,8 +146,8 @@ fn by_window<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [
     }
 }
 
-/// One plane, an output row at a time: each place in the window, in row-major order, is held against the whole row, which
-/// the compiler vectorises. `STEP` is the horizontal stride.
+/// One plane, an output row at a time: each place in the window, in row-major order, is compared with the whole row of
+/// maxima, which the compiler vectorises. `STEP` is the horizontal stride.
 #[inline(always)]
 fn by_row<T: Scalar, const STEP: usize>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
     let (width, left) = (windows.input.width, windows.p.padding.left);
@@ -171,7 +171,7 @@ fn by_row<T: Scalar, const STEP: usize>(windows: &Windows, x: &[T], y: &mut [T],
     }
 }
 
-/// Holds `x[0], x[STEP], ...`, which lie at `start` in their plane, against the maxima so far.
+/// Compares `x[0], x[STEP], ...`, which begin at `start` in their plane, with the maxima so far.
 #[inline(always)]
 fn challenge<T: Scalar, const STEP: usize>(x: &[T], start: u32, y: &mut [T], winners: &mut [u32]) {
     let (steps, last) = x.as_chunks::<STEP>();
@@ -187,7 +187,7 @@ fn challenge<T: Scalar, const STEP: usize>(x: &[T], start: u32, y: &mut [T], win
     }
 }
 
-/// `dx`: each output's gradient, added up at the place that its maximum came from.
+/// `dx`: each output's gradient, added at the position of its maximum.
 pub fn backward<T: Scalar>(windows: &Windows, dy: &[T], winners: &[u32], dx: &mut [T]) {
     let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = dy.len() / outputs;

@@ -17,7 +17,7 @@ use cpu::Windows;
 /// infinity, and a NaN wins. The gradient goes to the first maximum of a window in row-major order.
 ///
 /// # Errors
-/// Where a window does not fit on the padded input, or could lie in the padding alone; where the batch is empty.
+/// Where a window does not fit on the padded input, or could lie entirely in the padding; where the batch is empty.
 pub fn max_pool2d(x: &Tensor, p: &network::MaxPool2d) -> Result<Tensor> {
     refuse_empty(x, "max_pool2d")?;
     let (batch, channels, height, width) = x.dims4()?;
@@ -29,7 +29,7 @@ struct Pooling {
     batch: usize,
     channels: usize,
     windows: Windows,
-    /// For each output where in its plane the maximum came from.
+    /// For each output, the position of its maximum in the plane.
     winners: OnceLock<Vec<u32>>,
 }
 

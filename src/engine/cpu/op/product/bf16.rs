@@ -1,8 +1,9 @@
-//! Products whose factors are rounded to bfloat16, to the nearest, and added up in float32: by the instruction VDPBF16PS, which takes two factors of each
-//! side at a time.
+//! Products whose factors are rounded to the nearest bfloat16 and added up in float32, by the instruction VDPBF16PS,
+//! which takes two factors of each side at a time.
 //!
 //! Both sides are copied, in pairs of neighbours along the inner dimension: some rows and columns of the right side into panels as wide as a block, which stay
-//! in the second-level cache, and some rows of the left side. A pair is as large as a float32, so that all else is as in `kernel.rs`.
+//! in the second-level cache, and some rows of the left side. A pair is as large as a float32, so everything else is as
+//! in `kernel.rs`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -14,12 +15,12 @@ use crate::engine::cpu::op::scratch::Scratch;
 
 /// Lanes of a register.
 const LANES: usize = 16;
-/// Registers of a row of a block, at most, and the columns in them.
+/// The most registers of a row of a block, and the columns in them.
 const WIDE: usize = 4;
 const COLUMNS: usize = WIDE * LANES;
 /// Pairs of rows of the right side that are multiplied before the next ones.
 const DEPTH: usize = 256;
-/// Pairs in the panels: 256 KiB, a quarter of a second-level cache of today.
+/// Pairs in the panels: 256 KiB, a quarter of a typical second-level cache.
 const PANELS: usize = 1 << 16;
 /// Rows of the left side that are copied at a time: 96 KiB.
 const LEFT: usize = 16 * ROWS;
@@ -47,13 +48,13 @@ pub(super) fn multiply(product: Product<'_, f32>) {
     }
 }
 
-/// Where pairs lie: as many numbers from one line to the next, and from one pair of a line to the next.
+/// Where pairs lie: the distances from one line to the next and from one pair of a line to the next, in numbers.
 #[derive(Clone, Copy)]
 struct Pairs {
     start: *const f32,
     line: usize,
     pair: usize,
-    /// Of a line.
+    /// Pairs of a line.
     count: usize,
 }
 
@@ -66,7 +67,7 @@ unsafe fn run(product: &Product<'_, f32>) {
     let group = (PANELS / depth / COLUMNS * COLUMNS).min(columns.next_multiple_of(COLUMNS)).max(COLUMNS);
     let (mut panels, mut left) = (Scratch::<f32>::new(depth * group), Scratch::<f32>::new(room(depth)));
     let mut first = 0;
-    // Once where there is nothing to add up: the target becomes zero.
+    // Runs once even where there is nothing to add up: the target becomes zero.
     loop {
         let inner = (2 * depth).min(inner - first);
         for column in (0..columns).step_by(group) {
@@ -74,7 +75,7 @@ unsafe fn run(product: &Product<'_, f32>) {
             for at in (0..width).step_by(COLUMNS) {
                 let from = b.elements.as_ptr().wrapping_add((column + at) * b.column_stride);
                 let (panel, size) = (panels.as_mut_ptr().wrapping_add(at * depth), [inner, COLUMNS.min(width - at)]);
-                // SAFETY: these rows and columns are inside of the matrix, and there is room for them.
+                // SAFETY: these rows and columns are inside the matrix, and there is room for them.
                 unsafe {
                     match places {
                         Some(places) => across(|row| places.row(from, first + row), size, panel, COLUMNS),
@@ -102,7 +103,7 @@ unsafe fn run(product: &Product<'_, f32>) {
     }
 }
 
-/// Numbers that the copied rows of the left side take, either way.
+/// The numbers that the copied rows of the left side take, whichever way they are read.
 fn room(depth: usize) -> usize {
     LEFT * depth.next_multiple_of(LANES)
 }
@@ -110,7 +111,7 @@ fn room(depth: usize) -> usize {
 /// Some rows and columns of the left side.
 ///
 /// # Safety
-/// They must be there, and the room for them.
+/// The rows and columns must exist, and there must be room for them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn copy_left(from: *const f32, a: &Matrix<'_, f32>, [rows, inner]: [usize; 2], to: *mut f32) -> Pairs {
@@ -132,7 +133,7 @@ unsafe fn copy_left(from: *const f32, a: &Matrix<'_, f32>, [rows, inner]: [usize
 /// Some rows and columns, at most a panel of them, of the right side.
 ///
 /// # Safety
-/// They must be there, and the room for them.
+/// The rows and columns must exist, and there must be room for them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn copy_right(from: *const f32, b: &Matrix<'_, f32>, [inner, columns]: [usize; 2], to: *mut f32) {
@@ -158,7 +159,7 @@ unsafe fn copy_right(from: *const f32, b: &Matrix<'_, f32>, [inner, columns]: [u
 /// Pairs of numbers that lie one after the other. Whole registers are written.
 ///
 /// # Safety
-/// The numbers must be there, and the room.
+/// The numbers must exist, and there must be room for them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn along(from: *const f32, len: usize, to: *mut f32) {
@@ -174,14 +175,15 @@ unsafe fn along(from: *const f32, len: usize, to: *mut f32) {
     }
 }
 
-/// Pairs of neighbouring lines, which begin where `line` says and whose numbers lie one after the other; a last line without a neighbour has zeros. Whole registers are written.
+/// Pairs of neighbouring lines. `line` says where a line begins; its numbers lie one after the other. A last line
+/// without a neighbour is paired with zeros. Whole registers are written.
 ///
 /// # Safety
-/// The numbers must be there, and the room.
+/// The numbers must exist, and there must be room for them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn across(line: impl Fn(usize) -> *const f32, [lines, len]: [usize; 2], to: *mut f32, pitch: usize) {
-    // Of two registers one after the other the first of each, the second of each, and so on.
+    // Interleaves two registers: the first of each, the second of each, and so on.
     let order = _mm512_add_epi32(
         _mm512_mullo_epi32(
             _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
@@ -213,20 +215,20 @@ fn mask(lanes: usize) -> u16 {
 
 #[cfg(target_arch = "x86_64")]
 fn bits(pairs: __m512bh) -> __m512i {
-    // SAFETY: both are 64 bytes of which every pattern is a value.
+    // SAFETY: both are 64 bytes, and every bit pattern is a value.
     unsafe { std::mem::transmute(pairs) }
 }
 
 #[cfg(target_arch = "x86_64")]
 fn pairs(bits: __m512i) -> __m512bh {
-    // SAFETY: both are 64 bytes of which every pattern is a value.
+    // SAFETY: both are 64 bytes, and every bit pattern is a value.
     unsafe { std::mem::transmute(bits) }
 }
 
-/// Some rows of the left side with a panel.
+/// Multiplies some rows of the left side by a panel.
 ///
 /// # Safety
-/// They must be there; the target must be writable.
+/// The rows must exist; the target must be writable.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn all_rows(
@@ -282,7 +284,7 @@ unsafe fn registers<const R: usize>(
     }
 }
 
-/// One block: `R` rows of the left side with the `columns` of a panel, in `V` registers.
+/// One block: `R` rows of the left side times the `columns` of a panel, in `V` registers.
 ///
 /// # Safety
 /// As for [`all_rows`].
@@ -341,7 +343,7 @@ mod tests {
         let rounded = [
             (1.0 + third, 1.0),
             (1.0 + 2.0 * third, 1.0 + step),
-            // In the middle: to the even one.
+            // Halfway between two: rounded to the even one.
             (1.0 + step / 2.0, 1.0),
             (1.0 + 1.5 * step, 1.0 + 2.0 * step),
             (-1.0 - 2.0 * third, -1.0 - step),

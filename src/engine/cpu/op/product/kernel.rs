@@ -1,8 +1,10 @@
-//! Products by blocks of the target that stay in registers: six rows of four registers each, or of two where there are only 16 registers.
+//! Products by blocks of the target that stay in registers: six rows of four registers each, or of two registers where
+//! the processor has only 16.
 //!
-//! The left side is read where it lies, a number of each row at a time, whatever its strides. The right side is read a register at a time: where its rows
-//! are contiguous and close together, or hardly read more than once, from where it lies; else some of its rows and columns are copied first, into
-//! panels as wide as a block, which stay in the second-level cache.
+//! The left side is read in place, one number of each row at a time, whatever its strides. The right side is read a
+//! register at a time. It is read in place where its rows are contiguous and close together, or are read hardly more
+//! than once; otherwise some of its rows and columns are first copied into panels as wide as a block, which stay in the
+//! second-level cache.
 
 use pulp::{Simd, WithSimd};
 
@@ -11,17 +13,17 @@ use crate::engine::cpu::blocking::ROWS;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Registers of a row of a block, at most.
+/// The most registers of a row of a block.
 const WIDE: usize = 4;
-/// Rows of the right side that are multiplied before the next ones: of a row of the left side they read 1 KiB.
+/// Rows of the right side that are multiplied before the next ones: they use 1 KiB of each row of the left side.
 const DEPTH: usize = 256;
-/// Those of a right side of so few columns that more of them are no larger.
+/// The same for a right side with so few columns that more rows take no more memory.
 const DEEPEST: usize = 2048;
-/// Numbers in the panels: 256 KiB in float32, a quarter of a second-level cache of today.
+/// Numbers in the panels: 256 KiB in float32, a quarter of a typical second-level cache.
 const PANELS: usize = 1 << 16;
 /// Rows of the target for which the right side is not copied: it is read once for each block of them.
 const FEW: usize = 2 * ROWS;
-/// Distance of rows that are close together.
+/// The largest distance of rows that counts as close together.
 const CLOSE: usize = 512;
 
 /// `target = a b`, or `target += a b`; the matrices fit.
@@ -29,7 +31,7 @@ pub(super) struct Product<'a, T> {
     pub target: MatrixMut<'a, T>,
     pub a: Matrix<'a, T>,
     pub b: Matrix<'a, T>,
-    /// Where the rows of the right side begin, in place of their distance.
+    /// Where the rows of the right side begin, instead of a fixed distance.
     pub places: Option<Places<'a>>,
     pub adds: bool,
 }
@@ -39,19 +41,19 @@ pub(super) struct Product<'a, T> {
 struct Panels<'a, T> {
     places: Option<Places<'a>>,
     start: *const T,
-    /// From one panel to the next.
+    /// The distance from one panel to the next.
     apart: usize,
-    /// From one row to the next.
+    /// The distance from one row to the next.
     stride: usize,
     rows: usize,
-    /// Of all panels.
+    /// Columns of all panels.
     columns: usize,
-    /// Of one.
+    /// Columns of one panel.
     wide: usize,
     /// Their place in the product.
     first_row: usize,
     first_column: usize,
-    /// Whether the product is added to what is there.
+    /// Whether the product is added to the target.
     adds: bool,
 }
 
@@ -71,7 +73,7 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
             if in_place { columns } else { (PANELS / depth / pitch * pitch).min(columns.next_multiple_of(pitch)) };
         let mut room = Scratch::new(if in_place { 0 } else { depth * group });
         let mut first_row = 0;
-        // Once where there is nothing to add up: the target becomes zero.
+        // Runs once even where there is nothing to add up: the target becomes zero.
         while first_row < inner.max(1) {
             let rows = depth.min(inner - first_row);
             for first_column in (0..columns).step_by(group.max(1)) {
@@ -96,8 +98,8 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
                     own
                 } else {
                     let copied = Panels { start: room.as_ptr(), apart: depth * pitch, stride: pitch, ..own };
-                    // SAFETY: these rows and columns are inside of the matrix, whose constructor checked that its elements are, and there is room
-                    // for as many.
+                    // SAFETY: these rows and columns are inside the matrix, whose constructor checked its elements, and
+                    // there is room for them.
                     unsafe { self.copy(simd, start, copied, room.as_mut_ptr()) };
                     copied
                 };
@@ -112,7 +114,7 @@ impl<T: Scalar> Product<'_, T> {
     /// Copies rows and columns of the right side to their panels.
     ///
     /// # Safety
-    /// They must be there, and the room for them.
+    /// The rows and columns must exist, and there must be room for them.
     #[inline(always)]
     unsafe fn copy<S: Simd>(&self, simd: S, from: *const T, to: Panels<'_, T>, room: *mut T) {
         let lanes = T::lanes::<S>();
@@ -142,13 +144,14 @@ impl<T: Scalar> Product<'_, T> {
         }
     }
 
-    /// All rows of the left side with some panels.
+    /// Multiplies all rows of the left side by some panels.
     #[inline(always)]
     fn multiply<S: Simd>(&self, simd: S, panels: Panels<'_, T>) {
         let mut row = 0;
         while row < self.target.rows {
             let left = self.target.rows - row;
-            // The last ones are shared evenly: a block of one row waits for its own sums and takes the time of three.
+            // The last rows are shared evenly: a block of one row waits for its own sums and takes as long as three
+            // rows.
             let rows = if left < 2 * ROWS { left.div_ceil(left.div_ceil(ROWS)) } else { ROWS };
             match rows {
                 1 => self.rows::<S, 1>(simd, panels, row),
@@ -168,7 +171,8 @@ impl<T: Scalar> Product<'_, T> {
         for column in (0..panels.columns).step_by(panels.wide) {
             let width = panels.wide.min(panels.columns - column);
             let panel = panels.start.wrapping_add(column / panels.wide * panels.apart);
-            // SAFETY: these rows and columns are inside of the matrices, whose constructors checked that their elements are, and of the panels.
+            // SAFETY: these rows and columns are inside the panels and the matrices, whose constructors checked their
+            // elements.
             unsafe {
                 match panels.places {
                     Some(places) => {
@@ -188,7 +192,7 @@ impl<T: Scalar> Product<'_, T> {
         }
     }
 
-    /// A block of as many registers as its width needs.
+    /// A block with the number of registers that its width needs.
     ///
     /// # Safety
     /// As for [`Product::block`].
@@ -211,11 +215,11 @@ impl<T: Scalar> Product<'_, T> {
         }
     }
 
-    /// One block: of the rows and columns of the target from a place on as many as `R` and the width say. The last of the `V` registers may be one in part.
-    /// `next` gives the rows of the panel, one after the other.
+    /// One block of the target: `R` rows, and as many columns as the width says, from a place on. The last of the `V`
+    /// registers may be only partly filled. `next` gives the rows of the panel, one after the other.
     ///
     /// # Safety
-    /// They must be there, and in the panel.
+    /// The rows and columns must exist in the matrices and in the panel.
     #[inline(always)]
     unsafe fn block<S: Simd, const R: usize, const V: usize>(
         &self,
@@ -235,7 +239,7 @@ impl<T: Scalar> Product<'_, T> {
             let b = next();
             let mut values = [zero; V];
             for (v, values) in values.iter_mut().enumerate() {
-                // SAFETY: by the caller's promise, and the mask has the lanes that are inside of the matrix.
+                // SAFETY: by the caller's promise, and the mask has the lanes inside the matrix.
                 *values = unsafe {
                     match v + 1 < V {
                         true => b.add(v * lanes).cast::<T::Vector<S>>().read_unaligned(),

@@ -2,7 +2,8 @@
 
 use crate::engine::cpu::op::scalar::Scalar;
 
-/// Rows of which a column has a cache line in float32: those that are written meanwhile stay in the first-level cache.
+/// Rows whose values of one column fill a cache line in float32. The rows written meanwhile stay in the first-level
+/// cache.
 const LINE: usize = 16;
 /// Rows and columns that are exchanged in registers.
 const SIDE: usize = 4;
@@ -10,7 +11,7 @@ const SIDE: usize = 4;
 /// Copies `rows` and `columns` to rows that are `pitch` apart.
 ///
 /// # Safety
-/// They must be there, `row_stride` and `column_stride` apart, and room for as many.
+/// The rows and columns must exist, `row_stride` and `column_stride` apart, and there must be room for them.
 #[inline(always)]
 pub unsafe fn copy<T: Scalar>(
     from: *const T,
@@ -45,7 +46,8 @@ pub unsafe fn copy<T: Scalar>(
     }
 }
 
-/// Asks for the line of a number that is read next: as many columns at once, each in a page of its own, are more than a processor foresees.
+/// Prefetches the cache line of a number that is read next. So many columns at once, each in its own page, are more
+/// than a processor prefetches by itself.
 #[inline(always)]
 fn prefetch<T>(from: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +60,7 @@ fn prefetch<T>(from: *const T) {
     let _ = from;
 }
 
-/// Four rows of four, by instructions that every x86-64 processor has.
+/// A square of four rows of four numbers, by instructions that every x86-64 processor has.
 ///
 /// # Safety
 /// As for [`copy`].

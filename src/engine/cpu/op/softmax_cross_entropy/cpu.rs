@@ -11,7 +11,7 @@ fn log_sum_exp<T: Scalar>(logits: &[T]) -> (T, T) {
     (largest, sum_of_pairs(logits, logits, |x, _| (x - largest).exp()).ln())
 }
 
-/// The cross-entropy of a row. A class that is not wanted does not count, not even when its probability is 0 (0 * infinity).
+/// The cross-entropy of a row. A class whose target is 0 does not count, even when its probability is 0 (0 * infinity).
 #[inline(always)]
 fn loss<T: Scalar>(logits: &[T], targets: &[T]) -> f64 {
     let (largest, log_sum) = log_sum_exp(logits);
@@ -70,7 +70,7 @@ struct Rows<'a, T> {
     b: &'a [T],
 }
 
-/// A batch from two, row by row; `work` is given `dy / rows` too.
+/// Computes one batch from two, row by row; `work` also gets `dy / rows`.
 fn each_row<T: Scalar>(
     rows: Rows<'_, T>,
     classes: usize,

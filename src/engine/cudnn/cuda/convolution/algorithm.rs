@@ -100,7 +100,7 @@ impl Routine {
         }
     }
 
-    /// That of non-fused Winograd for a direction: ..._ALGO_WINOGRAD_NONFUSED.
+    /// The routine of non-fused Winograd for a direction: ..._ALGO_WINOGRAD_NONFUSED.
     pub fn non_fused_winograd(kind: ConvolutionKind) -> Self {
         match kind {
             ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => Self::Forward(7),

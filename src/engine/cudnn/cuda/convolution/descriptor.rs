@@ -85,7 +85,7 @@ impl Descriptor {
         self.set(name, Type::CUDNN_TYPE_HANDLE, &[handle])
     }
 
-    /// Text, for descriptors that a test describes a GPU with.
+    /// Text, for the descriptors with which a test describes a GPU.
     #[cfg(test)]
     pub fn set_text(&self, name: Name, text: &str) -> Result<()> {
         self.set(name, Type::CUDNN_TYPE_CHAR, text.as_bytes())

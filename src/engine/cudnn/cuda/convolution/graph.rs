@@ -63,7 +63,7 @@ pub struct Configuration {
     pub notes: Notes,
     /// cuDNN compiles the kernel when the plan is finalised: seconds, not milliseconds.
     pub compiles: bool,
-    /// It needs the weights in an order of its own.
+    /// It needs the weights in its own order.
     pub reorders: bool,
 }
 

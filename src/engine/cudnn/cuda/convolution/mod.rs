@@ -4,8 +4,9 @@
 //! and then the algorithms of the older calls (for strict float32, before the fallbacks). Only an algorithm that gives
 //! the same bits in every run and keeps to the precision ([`note`]) is a candidate. [`Policy::Heuristic`] takes the
 //! first whose plan finalises within the workspace limit; [`Policy::Autotune`] measures the first [`TIMED`]
-//! ([`timing`]). One that is refused when it is executed is not proposed again ([`super::trial`]). Where the settings forbid Winograd's
-//! algorithm, none whose notes or name say it is a candidate; where they want its non-fused form, nothing else is ([`search`]).
+//! ([`timing`]). An algorithm that is refused when it is executed is not proposed again ([`super::trial`]). Where the
+//! settings forbid Winograd's algorithm, an algorithm whose notes or name mention it is not a candidate; where they
+//! require its non-fused form, nothing else is ([`search`]).
 //!
 //! Mode B evaluates a model of the GPU, which takes up to some milliseconds of CPU time for each new convolution, never
 //! during a step. A [`Chooser`] remembers its choices, so later visits of a cell choose without asking cuDNN.
@@ -40,9 +41,9 @@ use graph::Target;
 pub(super) use operands::Operands;
 
 /// The default workspace limit: an eighth of the GPU's memory, and at least 1 GiB. All calls of a step share one
-/// workspace. In NCHW, engines that use tensor cores keep NHWC copies of what they read and write there. From 42 images
-/// on, those of VGG16's second layer exceed 1 GiB, and other algorithms are chosen, one of them without tensor cores: a
-/// jump of our own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
+/// workspace. In NCHW, engines that use tensor cores keep NHWC copies of their inputs and outputs there. From 42 images
+/// on, these copies exceed 1 GiB for VGG16's second layer. With that limit other algorithms would be chosen, one of
+/// them without tensor cores: a jump of our own making. PyTorch takes all free memory, TensorFlow up to 4 GiB.
 pub fn workspace_limit(total_bytes: u64) -> u64 {
     (total_bytes / 8).max(WORKSPACE_LIMIT)
 }

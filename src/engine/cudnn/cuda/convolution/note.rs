@@ -2,7 +2,7 @@
 //!
 //! Source: cudnnBackendNumericalNote_t in cudnn_graph.h. The meaning of the two notes of float32 engines was inferred
 //! from cuDNN 9.28 for compute capability 9.0: engines with TENSOR_CORE and DOWN_CONVERT_INPUTS need a workspace for
-//! 16-bit copies of their inputs, those with TENSOR_CORE alone one for 32-bit copies. The first compute in fp16, the
+//! 16-bit copies of their inputs, those with only TENSOR_CORE one for 32-bit copies. The first compute in fp16, the
 //! second in tf32.
 
 use crate::engine::cudnn::element::Math;
@@ -56,9 +56,10 @@ impl Notes {
         self.0 & other.0 == other.0
     }
 
-    /// Whether the setting allows an engine with these notes. No note separates fused from non-fused kernels, so non-fused Winograd is left
-    /// to the older calls, which name it. Of what tile the notes speak is not documented either: on described GPUs (T4, A100; cuDNN 9.10)
-    /// the engines with `winograd_4x4` have a workspace that does not grow with the batch, as fused kernels, whose tile of inputs is 4x4.
+    /// Whether the setting allows an engine with these notes. No note distinguishes fused from non-fused kernels, so
+    /// non-fused Winograd is left to the older calls, which name it. Which tile the notes mean is not documented
+    /// either: on described GPUs (T4, A100; cuDNN 9.10) the workspace of engines with `winograd_4x4` does not grow with
+    /// the batch, which is typical of fused kernels, whose tile of inputs is 4x4.
     pub fn is_allowed(self, winograd: Winograd) -> bool {
         match winograd {
             Winograd::Any => true,

@@ -23,13 +23,13 @@ pub const BIAS: i64 = 4;
 const CONVOLVED: i64 = 5;
 const BIASED: i64 = 6;
 
-/// Every tensor of a plan begins at a multiple of 256 bytes; cuDNN asks for no more than 16.
+/// Every tensor of a plan begins at a multiple of 256 bytes; cuDNN requires at most 16.
 const ALIGNMENT: i64 = 16;
 
 /// The operations of a direction, in their order.
 ///
 /// # Errors
-/// [`crate::error::Kind::Engine`] where cuDNN cannot say such a convolution.
+/// [`crate::error::Kind::Engine`] where cuDNN cannot express such a convolution.
 pub fn operations(
     convolution: &Convolution,
     kind: ConvolutionKind,
@@ -41,7 +41,7 @@ pub fn operations(
     }
 }
 
-/// A convolution alone.
+/// A convolution without bias and rectifier.
 fn single(convolution: &Convolution, kind: ConvolutionKind, parts: &mut Vec<Descriptor>) -> Result<Descriptor> {
     let element = data_type(convolution.element);
     let y = tensor(Y, &convolution.output, element, false)?;
@@ -50,7 +50,7 @@ fn single(convolution: &Convolution, kind: ConvolutionKind, parts: &mut Vec<Desc
     Ok(operation)
 }
 
-/// A convolution, the addition of a bias for each channel, and the rectifier. What is between them is float32.
+/// A convolution, the addition of a bias for each channel, and the rectifier. The values between them are float32.
 fn fused(convolution: &Convolution, parts: &mut Vec<Descriptor>) -> Result<Vec<Descriptor>> {
     let element = data_type(convolution.element);
     let output = &convolution.output;

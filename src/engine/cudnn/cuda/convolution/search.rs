@@ -57,7 +57,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The one algorithm of the older calls that is non-fused Winograd by its name, in each arithmetic that the precision allows.
+    /// The algorithm of the older calls that is named non-fused Winograd, in each arithmetic that the precision allows.
     fn ask_for_non_fused(self, search: &Search, found: &mut Found) {
         if self.kind == ConvolutionKind::ForwardBiasRelu {
             return found
@@ -116,8 +116,8 @@ impl Problem<'_> {
             Eligibility::LastResort => {
                 found.later.push((configuration, format!("only {mode} computes this convolution")));
             }
-            // A build takes more than a second, and each batch size is another one. Where the call with bias and ReLU has nothing else,
-            // the convolution alone and a pass over its output compute the same.
+            // Compiling takes more than a second, for each batch size anew. If the call with bias and ReLU has no other
+            // algorithm, the plain convolution and a pass over its output compute the same.
             Eligibility::Allowed if configuration.compiles && self.kind == ConvolutionKind::ForwardBiasRelu => {
                 found.refused.push(format!("{algorithm} is compiled when it is chosen"));
             }
@@ -166,7 +166,7 @@ impl Problem<'_> {
             Err(error) => return found.refuse(&error),
         };
         if self.kind == ConvolutionKind::ForwardBiasRelu {
-            // The list is that of the convolution alone; this algorithm is the one that the fused call always accepts.
+            // The list is for the plain convolution; this algorithm is the one that the fused call always accepts.
             listed.sort_by_key(|entry| entry.routine != Routine::Forward(1));
         }
         for entry in listed.into_iter().filter(|entry| entry.routine.is_allowed(search.winograd)) {
@@ -255,7 +255,7 @@ struct Found {
     seen: Vec<Algorithm>,
     /// Why the others were excluded.
     refused: Vec<String>,
-    /// The last one that memory was short for: with more of it another algorithm might have been chosen.
+    /// The last algorithm that did not fit in memory: with more memory another algorithm might have been chosen.
     short_of_memory: Option<String>,
     wanted: usize,
 }
@@ -291,7 +291,7 @@ impl Found {
     }
 }
 
-/// The refusal of a convolution for which nothing is left.
+/// The error for a convolution for which no algorithm is left.
 fn none(winograd: Winograd, refused: &[String]) -> Error {
     let why = refused.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
     let (what, hint) = match winograd {

@@ -1,5 +1,5 @@
-//! What cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
-//! cuDNN finds the driver's library that its parts are linked to.
+//! What cuDNN answers without a GPU: always shapes, and also engines and plans for a GPU that is only described, if
+//! cuDNN finds the driver's library to which its parts are linked.
 
 mod compiled;
 mod document;
@@ -206,7 +206,7 @@ fn plans(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor) 
     let mut plans = Vec::new();
     for engine in 0..operation.engine_count().unwrap() {
         let Ok(configuration) = operation.configure(engine, &[], target) else { continue };
-        // These want a driver to compile with.
+        // These need a driver to compile.
         if configuration.compiles {
             continue;
         }
@@ -248,7 +248,7 @@ fn every_precision_and_direction_has_a_plan_that_it_allows() {
     }
 }
 
-/// What the verdicts on float32 rest on: engines that say DOWN_CONVERT_INPUTS copy their inputs to 16 bits.
+/// The basis of the verdicts on float32: engines with DOWN_CONVERT_INPUTS copy their inputs to 16 bits.
 #[test]
 fn engines_that_convert_their_inputs_take_half_the_workspace_of_tf32() {
     let Some(device) = h200() else { return };
@@ -262,7 +262,7 @@ fn engines_that_convert_their_inputs_take_half_the_workspace_of_tf32() {
     assert!(half > 0 && full > half, "{half} and {full} bytes");
 }
 
-/// What would be chosen on the described GPU, by the heuristics alone.
+/// The choice on the described GPU, by heuristics without measurements.
 fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, count: usize) -> Vec<Ready> {
     let problem = Problem { convolution, kind, target: described(device) };
     problem.first(&Search::default(), count, &[]).unwrap_or_else(|error| panic!("{problem}: {error}"))
@@ -286,7 +286,7 @@ fn heuristics_propose_an_algorithm_for_every_convolution_of_the_networks() {
             for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
                 let ready = first(&convolution, kind, &device, 1).remove(0);
                 assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT);
-                // Without the older calls, which want a GPU, strict float32 is left to fallbacks in many layers.
+                // Without the older calls, which need a GPU, strict float32 is left to fallbacks in many layers.
                 let remark = ready.remark.unwrap_or_default();
                 let fallback = (math == Math::Fp32 || !dense) && remark.contains("fallbacks");
                 assert!(remark.is_empty() || fallback, "{convolution:?} {kind:?}: {remark}");
@@ -385,8 +385,8 @@ fn without_winograd_no_engine_with_its_notes_is_a_candidate() {
     }
 }
 
-/// What keeps the graph API from being asked for non-fused Winograd: the engines with Winograd's notes need a workspace that does not grow
-/// with the batch, which cannot hold the transformed tiles of all images.
+/// The reason why the graph API is not asked for non-fused Winograd: the engines with Winograd's notes need a workspace
+/// that does not grow with the batch, so it cannot hold the transformed tiles of all images.
 #[test]
 fn the_workspace_of_engines_with_the_notes_of_winograd_does_not_grow_with_the_batch() {
     let Some(device) = described_gpu(T4) else { return };
@@ -411,7 +411,7 @@ fn where_nothing_computes_non_fused_winograd_the_layer_is_refused() {
         let problem = Problem { convolution: &convolution, kind, target: described(&device) };
         problem.first(&search, TIMED, &[]).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    // Without a GPU there are no older calls, which alone name it.
+    // Only the older calls name it, and they do not exist without a GPU.
     let text = refusal(ConvolutionKind::Forward);
     for words in
         ["by non-fused Winograd: cuDNN's older calls need a GPU", "`winograd = \"any\"`", "raise `workspace_limit`"]
@@ -419,7 +419,7 @@ fn where_nothing_computes_non_fused_winograd_the_layer_is_refused() {
         assert!(text.contains(words), "{text}");
     }
     assert!(refusal(ConvolutionKind::ForwardBiasRelu).contains("adds bias and ReLU"));
-    // Nor may an algorithm by name be another than the setting allows.
+    // An algorithm chosen by name must also be one that the setting allows.
     let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
     let named = |name: &str, winograd| {
         let search = Search { winograd, ..Search::default() };

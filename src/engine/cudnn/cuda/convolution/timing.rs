@@ -111,7 +111,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The median of the runs, or the first run alone where that is above `limit`.
+    /// The median of the runs; if the first run is above `limit`, only that one.
     fn seconds(&self, executable: &Executable, limit: f64) -> Result<f64> {
         let bound = executable.bind(self.operands, self.workspace.address())?;
         bound.enqueue(self.gpu, StreamId::Compute)?;

@@ -20,7 +20,7 @@ use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
 use descriptor::{Layout, Operation, Preference, column_major};
 
-/// The workspace that algorithms may use, where the step's is as large: NVIDIA's recommendation for Hopper.
+/// The most workspace that algorithms may use, if the step has as much: NVIDIA's recommendation for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
 
 /// A product ready to run: descriptors, addresses, algorithm.
@@ -68,7 +68,8 @@ impl Gpu {
         Ok(!descriptors.proposals(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_empty())
     }
 
-    /// The algorithm of a product, by its name, in memory with the alignments of that placement; nothing need be there.
+    /// The algorithm of a product, by its name, in memory with the alignments of that placement; the memory need not
+    /// exist.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.

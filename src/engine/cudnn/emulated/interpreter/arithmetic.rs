@@ -1,4 +1,5 @@
-//! What instructions compute, by the definitions of NVIDIA's "PTX ISA". A register holds its bits in the low part of 64.
+//! The results of instructions, by the definitions of NVIDIA's "PTX ISA". A register holds its bits in the low part of
+//! 64.
 
 use half::{bf16, f16};
 
@@ -11,7 +12,7 @@ pub struct Type {
 
 impl Type {
     /// # Errors
-    /// That it is none.
+    /// If there is none of that name.
     pub fn of(name: &str) -> Result<Self, String> {
         if name == "pred" {
             return Ok(Self { letter: 'p', bits: 1 });
@@ -76,13 +77,13 @@ impl Type {
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
     order: &'static str,
-    /// True as well where a number is none.
+    /// Also true if one of the numbers is NaN.
     unordered: bool,
 }
 
 impl Comparison {
     /// # Errors
-    /// That it is none.
+    /// If there is none of that name.
     pub fn of(name: &str) -> Result<Self, String> {
         const ORDERS: [&str; 8] = ["eq", "ne", "lt", "le", "gt", "ge", "num", "nan"];
         let unordered = name.len() == 3 && name.ends_with('u');
@@ -127,7 +128,7 @@ enum What {
     Multiply,
     MultiplyHigh,
     MultiplyWide,
-    /// a b + c; of whole numbers, the low half.
+    /// a b + c; for integers, the low half.
     MultiplyAdd,
     /// The same, rounded down.
     MultiplyAddDown,
@@ -146,9 +147,9 @@ enum What {
     Reciprocal,
     SquareRoot,
     PowerOfTwo,
-    /// Of bytes.
+    /// Selects bytes; see [`permuted`].
     Permute,
-    /// Of bits.
+    /// Inserts bits; see [`inserted`].
     Insert,
     Convert {
         from: Type,
@@ -160,7 +161,7 @@ impl Operation {
     /// From the parts of an opcode, `fma`, `rn`, `f32`.
     ///
     /// # Errors
-    /// That it is not known.
+    /// If it is not known.
     pub fn of(parts: &[&str]) -> Result<Self, String> {
         use What as W;
         let unknown = || format!("`{}` is not known", parts.join("."));
@@ -175,7 +176,7 @@ impl Operation {
                 }
                 return Ok(Self { does: W::Convert { from, saturates: middle.contains(&"sat") }, kind: to });
             }
-            // All addresses are those of the whole memory.
+            // All addresses are already addresses in the whole memory.
             "cvta" => W::Move,
             "fma" if middle.contains(&"rm") => W::MultiplyAddDown,
             "mul" if middle == ["wide"] => W::MultiplyWide,
@@ -211,7 +212,7 @@ impl Operation {
     /// The result for operands as registers hold them.
     ///
     /// # Errors
-    /// What PTX leaves undefined.
+    /// If PTX leaves the result undefined.
     pub fn apply(self, operands: [u64; 4]) -> Result<u64, String> {
         let Self { does, kind } = self;
         let [a, b, c, d] = operands;
@@ -229,7 +230,8 @@ impl Operation {
 fn real(does: What, kind: Type, bits: [u64; 3]) -> Result<u64, String> {
     let [a, b, c] = bits.map(|bits| kind.float(bits));
     let exact = match does {
-        // Sums, products and quotients of two float32, and roots of one, are rounded rightly by way of float64 (Figueroa 1995).
+        // Sums, products and quotients of two float32, and roots of one, are rounded correctly if computed in float64
+        // (Figueroa 1995).
         What::Add => a + b,
         What::Subtract => a - b,
         What::Multiply => a * b,
@@ -247,12 +249,12 @@ fn real(does: What, kind: Type, bits: [u64; 3]) -> Result<u64, String> {
             let down = if f64::from(nearest) > sum { nearest.next_down() } else { nearest };
             return Ok(down.to_bits().into());
         }
-        // The number where the other is none.
+        // If one of the two is NaN, the other one.
         What::Minimum => a.min(b),
         What::Maximum => a.max(b),
         What::Negate => -a,
         What::Absolute => a.abs(),
-        // The instruction's own error is 2 units in the last place at most.
+        // The instruction's own error is at most 2 units in the last place.
         What::PowerOfTwo => a.exp2(),
         other => return Err(format!("{other:?} of real numbers")),
     };
@@ -263,7 +265,7 @@ fn whole(does: What, kind: Type, [a, b, c]: [u64; 3]) -> Result<u64, String> {
     let is_signed = kind.letter == 's';
     let wide = |value: u64| if is_signed { i128::from(kind.signed(value)) } else { i128::from(kind.unsigned(value)) };
     let (x, y) = (wide(a), wide(b));
-    // The count of a shift has 32 bits, and shifts by the width and more give what a shift by the width gives.
+    // The count of a shift has 32 bits; a shift by more than the width gives the same as a shift by the width.
     let count = (b as u32).min(kind.bits);
     let result = match does {
         What::Add => x + y,
@@ -297,7 +299,7 @@ fn converted(from: Type, to: Type, saturates: bool, value: u64) -> u64 {
     match (from.is_float(), to.is_float()) {
         (true, true) => {
             let value = from.float(value);
-            // Of a number that is none, 0.
+            // NaN becomes 0.
             let value = match saturates {
                 true if value.is_nan() => 0.0,
                 true => value.clamp(0.0, 1.0),
@@ -319,8 +321,8 @@ fn converted(from: Type, to: Type, saturates: bool, value: u64) -> u64 {
     }
 }
 
-/// Byte i of the result is that of the eight of b and a whose number is in the i-th four bits of the selector; with its highest bit set, the sign
-/// of that byte throughout.
+/// The i-th four bits of the selector give the number of byte i of the result among the eight bytes of b and a. If the
+/// highest of the four bits is set, all bits of the byte are that byte's sign.
 fn permuted(a: u32, b: u32, selector: u32) -> u32 {
     let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
     let byte = |at: usize| {

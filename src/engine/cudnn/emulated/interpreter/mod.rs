@@ -1,10 +1,13 @@
-//! The code that NVRTC makes of our kernels, executed instruction by instruction: a second way to run them without a GPU, which shares nothing with the first
-//! ([`super::compiler`]) but the kernels' text. What NVRTC's front end and optimiser make of it is seen; what the driver's assembler makes of that is not.
+//! Executes the code that NVRTC makes of our kernels, instruction by instruction: a second way to run them without a
+//! GPU, which shares only the kernels' text with the first ([`super::compiler`]). It covers NVRTC's front end and
+//! optimiser, but not the driver's assembler.
 //!
-//! Memory is the operands of a launch, and nothing else: an access elsewhere, or at an address that is not a multiple of its size, is an error. Threads run
-//! one after another up to a barrier or an exchange within a warp; where some of a warp's threads do not come there, the launch is in error.
+//! Memory is only the operands of a launch: an access elsewhere, or at an address that is not a multiple of its size,
+//! is an error. Threads run one after another up to a barrier or an exchange within a warp; if some of a warp's threads
+//! do not reach it, the launch is in error.
 //!
-//! The definitions are those of NVIDIA's "Parallel Thread Execution ISA"; `ex2.approx` alone is more exact here than on a GPU.
+//! The definitions are those of NVIDIA's "Parallel Thread Execution ISA"; only `ex2.approx` is more exact here than on
+//! a GPU.
 
 mod arithmetic;
 mod program;
@@ -21,17 +24,18 @@ use crate::engine::cudnn::source::Operator;
 use program::Program;
 use thread::Block;
 
-/// Of the code that is run: the oldest that the engine supports, and for bfloat16 the newest of the study, which has instructions for it.
+/// The architectures of the code that is run: the oldest that the engine supports, and for bfloat16 the newest of the
+/// study, which has instructions for it.
 const ARCHITECTURES: [&str; 2] = ["compute_75", "compute_90"];
 
 type Kernels = HashMap<String, Program>;
-/// By operator, element type and architecture.
+/// The compiled modules by operator, element type and architecture.
 type Modules = HashMap<(&'static str, Element, &'static str), Arc<OnceLock<Kernels>>>;
 
 /// Runs a launch.
 ///
 /// # Errors
-/// What the code does that it may not, or that is not known here.
+/// If the code does something that is not allowed or not known here.
 pub fn launch(memory: &mut Memory, launch: &Launch, poison: u8) -> Result<(), String> {
     static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
     let kernel = launch.kernel;
@@ -64,7 +68,7 @@ pub fn launch(memory: &mut Memory, launch: &Launch, poison: u8) -> Result<(), St
     Ok(())
 }
 
-/// The memory of a launch: a slice has 2^40 addresses of its own.
+/// The memory of a launch: each slice has its own 2^40 addresses.
 struct Operands(Vec<Operand>);
 
 struct Operand {
@@ -95,7 +99,7 @@ impl Operands {
         Self(operands)
     }
 
-    /// As a kernel takes it.
+    /// The argument's value, as a kernel takes it.
     fn value(&self, arg: &Arg) -> u64 {
         match *arg {
             Arg::Read(slice) | Arg::Write(slice) | Arg::Update(slice) => {
@@ -110,7 +114,7 @@ impl Operands {
         }
     }
 
-    /// An address is as well aligned as the slice.
+    /// The skew that makes an address as well aligned as the slice.
     fn skew(slice: Slice) -> u64 {
         slice.offset as u64 % 256
     }
@@ -144,7 +148,8 @@ mod tests {
 
     use crate::engine::cudnn::emulated::{KERNELS_BY, emulator, ptx};
 
-    /// The tests of every operator once more, on the code that NVRTC makes. In a process of its own: which way kernels run is the process's.
+    /// Runs the tests of every operator once more, on the code that NVRTC makes. This needs a separate process, because
+    /// the way in which kernels run is chosen once for each process.
     #[test]
     fn every_operators_tests_pass_on_the_code_that_nvrtc_makes() {
         if std::env::var_os(KERNELS_BY).is_some() || emulator().is_none() || !ptx::nvrtc() {
@@ -154,7 +159,7 @@ mod tests {
         let output = command.arg("engine::cudnn::op::").env(KERNELS_BY, "ptx").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        // As many as there are: an empty selection passes as well.
+        // The number of tests is checked, since an empty selection would pass as well.
         let ran: usize =
             said.split(" passed;").next().and_then(|text| text.rsplit(' ').next()?.parse().ok()).unwrap_or(0);
         assert!(ran > 30, "{said}");

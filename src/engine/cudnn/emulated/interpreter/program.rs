@@ -1,4 +1,5 @@
-//! The text of a module as instructions: what NVRTC emits for batchstep's kernels of the language of NVIDIA's "PTX ISA".
+//! Parses the text of a module into instructions: the part of NVIDIA's "PTX ISA" that NVRTC emits for batchstep's
+//! kernels.
 
 use std::collections::HashMap;
 
@@ -9,18 +10,18 @@ use super::arithmetic::{Comparison, Operation, Type};
 pub struct Program {
     pub code: Vec<Instruction>,
     pub registers: usize,
-    /// How many it has.
+    /// The number of its parameters.
     pub parameters: usize,
-    /// Of its own shared memory; memory that a launch adds comes behind.
+    /// Bytes of its own shared memory; memory that a launch adds follows it.
     pub shared_bytes: usize,
 }
 
-/// An instruction, and the predicate that it waits on: a register, and the value that it must have.
+/// An instruction, and its predicate: a register, and the value that it must have.
 #[derive(Debug)]
 pub struct Instruction {
     pub guard: Option<(usize, bool)>,
     pub does: Does,
-    /// For messages.
+    /// The instruction's text, for messages.
     pub text: String,
 }
 
@@ -41,14 +42,14 @@ pub enum Special {
     BlockCount(usize),
 }
 
-/// Where an access goes.
+/// The memory that an access uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     Global,
     Shared,
 }
 
-/// What an instruction does.
+/// The effect of an instruction.
 #[derive(Debug)]
 pub enum Does {
     Compute {
@@ -67,7 +68,7 @@ pub enum Does {
         from: [Operand; 2],
         by: Operand,
     },
-    /// Words of so many bits, the lowest first, to one register, or from one.
+    /// Words of `bits` bits, the lowest first, to one register.
     Pack {
         to: usize,
         from: Vec<Operand>,
@@ -111,7 +112,7 @@ pub enum Does {
 /// The kernels of a module, by name.
 ///
 /// # Errors
-/// The first line that is not understood.
+/// With the first line that is not understood.
 pub fn parse(module: &str) -> Result<HashMap<String, Program>, String> {
     let mut programs = HashMap::new();
     for text in module.split(".visible .entry ").skip(1) {
@@ -201,7 +202,7 @@ impl Draft {
         if let Ok(value) = text.parse::<i128>() {
             return Ok(Operand::Value(value as u64));
         }
-        // Memory that a launch adds lies behind the kernel's own.
+        // Memory that a launch adds follows the kernel's own.
         let own = self.shared.get(text).copied();
         Ok(Operand::Value(own.unwrap_or_else(|| self.shared_bytes.next_multiple_of(16)) as u64))
     }

@@ -5,12 +5,12 @@ use super::arithmetic::Type;
 use super::program::{Does, Instruction, Operand, Program, Space, Special};
 use crate::engine::cudnn::call::Launch;
 
-/// Of a warp.
+/// The lanes of a warp.
 const LANES: usize = 32;
-/// A kernel of ours ends long before.
+/// Our kernels end long before this number.
 const MOST_INSTRUCTIONS: u64 = 1 << 32;
 
-/// Where a thread stands.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
@@ -25,7 +25,7 @@ pub struct Block<'a> {
     parameters: Vec<u64>,
     sizes: [[u64; 3]; 2],
     place: [u64; 3],
-    /// Those of each thread, one after another.
+    /// The registers of each thread, one thread after another.
     registers: Vec<u64>,
     next: Vec<usize>,
     states: Vec<State>,
@@ -52,7 +52,7 @@ impl<'a> Block<'a> {
     /// Runs the block at `place` to its end.
     ///
     /// # Errors
-    /// What it does that it may not.
+    /// If it does something that is not allowed.
     pub fn run(&mut self, place: [u64; 3], memory: &mut Operands, poison: u8) -> Result<(), String> {
         self.place = place;
         self.next.fill(0);
@@ -75,7 +75,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Until each of its threads waits at a barrier or has ended.
+    /// Runs a warp until each of its threads waits at a barrier or has ended.
     fn run_warp(&mut self, first: usize, memory: &mut Operands) -> Result<(), String> {
         let lanes = first..(first + LANES).min(self.states.len());
         loop {
@@ -96,7 +96,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Each lane gets the value of the lane whose number differs from its own by the bits of the mask; its own where there is none.
+    /// Each lane gets the value of the lane whose number differs from its own by the bits of the mask; its own value if
+    /// there is no such lane.
     fn exchange(&mut self, first: usize, lanes: usize) -> Result<(), String> {
         let Does::Exchange { to, value, mask } = self.program.code[self.next[first]].does else {
             return Err("no exchange".to_owned());
@@ -199,7 +200,7 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// Of an access to so many values, which lie one after another.
+    /// The address of an access to `values` values, which lie one after another.
     fn address(&self, thread: usize, at: Operand, offset: i64, kind: Type, values: usize) -> Result<u64, String> {
         let address = self.read(thread, at).wrapping_add(offset as u64);
         let size = (kind.bytes() * values) as u64;

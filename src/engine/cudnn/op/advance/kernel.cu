@@ -1,5 +1,5 @@
-// What is computed once in a step between the backward pass and the update: the loss, the step's number, the factors of the
-// update, and the loss scale.
+// Values that are computed once in a step, between the backward pass and the update: the loss, the step's number, the
+// factors of the update, and the loss scale.
 
 // The memory that mod.rs calls Scalars.
 struct State {
@@ -8,8 +8,8 @@ struct State {
     // Powers of Adam's beta1 and beta2, as many as there were updates.
     double power1, power2;
     float loss;
-    // Of this step's update: Adam's learning rate over the first moment's bias, the reciprocal root of the second moment's, the
-    // reciprocal of the loss scale, and 1 where the update is skipped.
+    // For this step's update: Adam's learning rate over the first moment's bias, the reciprocal root of the second
+    // moment's, the reciprocal of the loss scale, and 1 where the update is skipped.
     float rate, scale, inverse, skip;
     // For the next step.
     float loss_scale;

@@ -1,5 +1,5 @@
-//! What is computed once in a step, between the backward pass and the update: the mean loss, the step's number, the
-//! factors of the update, and for fp16 the loss scale.
+//! Values that are computed once in a step, between the backward pass and the update: the mean loss, the step's number,
+//! the factors of the update, and for fp16 the loss scale.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ fn kernel(name: &'static str, element: Element) -> Kernel {
 pub struct Scalars(pub Slice);
 
 impl Scalars {
-    /// Bytes of all.
+    /// The bytes of all these numbers.
     pub const BYTES: usize = 56;
 
     /// A u64: the steps whose update was taken. Dropout's mask is a function of it, so a step that is skipped in fp16 is

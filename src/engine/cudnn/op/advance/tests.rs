@@ -71,7 +71,7 @@ fn the_factors_of_adam_are_those_of_the_cpu_engine() {
     }
 }
 
-/// torch.amp.GradScaler(): 65536, halved by each step that is left out, doubled by 2000 others in a row.
+/// torch.amp.GradScaler(): 65536, halved by each skipped step, doubled by 2000 other steps in a row.
 #[test]
 fn the_loss_scale_follows_the_rules_of_pytorch() {
     let Some(emulator) = emulator() else { return };
@@ -83,7 +83,7 @@ fn the_loss_scale_follows_the_rules_of_pytorch() {
     state.check(emulator, Element::F16, &[1.0, f32::INFINITY], &[0.0]);
     let [_, scale, inverse, skip] = state.advance(emulator, 0.1, true);
     assert_eq!((inverse, skip, state.scale()), (1.0 / 65536.0, 1.0, 32768.0));
-    // The update that was left out counts neither for Adam nor as a step.
+    // The skipped update counts neither for Adam nor as a step.
     assert_eq!(scale, (1.0 - 0.999f64).sqrt().recip() as f32);
     assert_eq!(state.memory.read_u64(state.scalars.step()), [1]);
 

@@ -5,8 +5,8 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
-/// Numbers of blocks chosen for the largest GPUs (132 multiprocessors of 2048 threads): blocks of 256 threads fill them
-/// twice, blocks of 512 threads by half, few enough that reading the partial sums stays cheap.
+/// Numbers of blocks for the largest GPUs (132 multiprocessors of 2048 threads): blocks of 256 threads fill them twice,
+/// blocks of 512 threads half. They are few enough that reading the partial sums stays cheap.
 const PLANE_BLOCKS: usize = 2112;
 const ROW_BLOCKS: usize = 264;
 const PLANE_THREADS: usize = 256;
@@ -114,7 +114,7 @@ impl Cut {
     }
 }
 
-/// The same on planes.
+/// Bundles that a thread keeps in registers on planes.
 fn held_in_plane(width: usize) -> usize {
     if width == 8 { 2 } else { 4 }
 }

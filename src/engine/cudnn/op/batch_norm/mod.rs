@@ -35,7 +35,7 @@ pub fn scratch_bytes(element: Element, maps: FeatureMaps) -> usize {
 /// batch and positions. A channel has fewer than 2^31 values.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormForward {
-    /// Of x, residual and y.
+    /// The type of x, residual and y.
     pub element: Element,
     pub maps: FeatureMaps,
     pub rectifier: Rectifier,
@@ -45,16 +45,16 @@ pub struct BatchNormForward {
     pub x: Slice,
     /// Like x.
     pub residual: Option<Slice>,
-    /// This and all that follow, except y and partials: a float for each channel.
+    /// This and all following slices, except y and partials, have a float for each channel.
     pub gamma: Slice,
     pub beta: Slice,
     pub running_mean: Slice,
     pub running_variance: Slice,
-    /// Of this batch, for the backward pass.
+    /// The mean of this batch, for the backward pass.
     pub mean: Slice,
     /// `1 / sqrt(variance + epsilon)`, for the backward pass.
     pub inverse_deviation: Slice,
-    /// Another slice than x and the residual.
+    /// The output; must not be the slice of x or of the residual.
     pub y: Slice,
     /// [`scratch_bytes`].
     pub partials: Slice,
@@ -94,7 +94,7 @@ impl BatchNormForward {
 /// `dbeta = sum(g)`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormBackward {
-    /// Of x, y and the gradients like them.
+    /// The type of x, y and the gradients like them.
     pub element: Element,
     pub maps: FeatureMaps,
     pub rectifier: Rectifier,
@@ -112,22 +112,22 @@ pub struct BatchNormBackward {
     pub dy_other: Option<Slice>,
     /// It may be dy, or dy_other.
     pub dx: Slice,
-    /// Takes g. It may be dy or dy_other, but not dx.
+    /// Receives g. It may be dy or dy_other, but not dx.
     pub d_residual: Option<Slice>,
-    /// A float for each channel, as the next.
+    /// A float for each channel, like the next one.
     pub dgamma: Slice,
     pub dbeta: Slice,
     /// [`scratch_bytes`].
     pub partials: Slice,
 }
 
-/// What g is computed from.
+/// The slices from which g is computed.
 #[derive(Clone, Copy)]
 struct Gradient {
     dy: Slice,
     other: Option<Slice>,
     y: Option<Slice>,
-    /// Where the mask of the rectifier is recomputed from x.
+    /// Needed where the rectifier's mask is recomputed from x.
     beta: Option<Slice>,
 }
 
@@ -181,7 +181,7 @@ impl BatchNormBackward {
         launch(self.element, name, cut, args)
     }
 
-    /// x, dy and the other dy, of which some may be written as well.
+    /// x, dy and the other dy, some of which may be written as well.
     fn maps(&self, gradient: Gradient, written: [Option<Slice>; 2]) -> Vec<Arg> {
         let operand = |slice: Option<Slice>| match slice {
             Some(slice) if written.contains(&Some(slice)) => Arg::Update(slice),

@@ -17,7 +17,7 @@ struct Rows {
     METHOD int last() const { return min(first() + per, rows); }
     // The first column of a thread; at or past `channels` there is nothing to do.
     template <int V> METHOD int channel() const { return (blockIdx.x * lanes + lane()) * V; }
-    // A place of the block's own, whatever the thread.
+    // The block's own place, the same for all threads.
     template <int V> METHOD i64 spare() const { return (i64)first() * channels + min(channel<V>(), channels - V); }
 };
 

@@ -1,8 +1,8 @@
 // The gradient of a depthwise convolution's input, with the helpers of kernel.cu.
 
-// A tile is TH x TW squares of STRIDE x STRIDE inputs, laid so that the first of a square lies under tap 0 of an output: which
-// taps reach which input of a square is then known at compile time. (`top` and `left` move the squares, so the first of them
-// may begin outside of the feature map.)
+// A tile is TH x TW squares of STRIDE x STRIDE inputs, placed so that the first input of a square lies under tap 0 of
+// an output. The compiler then knows which taps reach which input of a square. (`top` and `left` move the squares, so
+// the first of them may begin outside the feature map.)
 template <int R, int S, int STRIDE, int TH, int TW, int V>
 DEVICE void backward_tile(const T *dy, const T *w, T *dx, const Sizes &s) {
     const int BEFORE_Y = (R - 1) / STRIDE, BEFORE_X = (S - 1) / STRIDE, COLUMNS = TW + BEFORE_X;
@@ -86,7 +86,7 @@ KERNEL backward_any(const T *dy, const T *w, T *dx, int batch, int channels, int
     Place place(s, (u32)tile, height, width, 1);
     const T *from = dy + place.image * s.image(out_height, out_width) + place.channel * s.plane(out_height, out_width);
     float sum = 0.0f;
-    // The tap that reaches the nearest output before; then every stride-th, whose outputs lie further before.
+    // The tap that reaches the nearest earlier output; then every stride-th tap, whose outputs lie further back.
     for (int r = (place.row + top) % stride_y; r < kernel_height; r += stride_y) {
         int row = (place.row + top - r) / stride_y;
         if (place.row + top < r || row >= out_height) continue;

@@ -1,4 +1,4 @@
-// Depthwise convolution: each channel has a filter of its own. mod.rs has the purpose of each kernel.
+// Depthwise convolution: each channel has its own filter. mod.rs has the purpose of each kernel.
 //
 // One body serves both layouts. A thread computes a tile of TH x TW outputs of V channels: along NHWC the threads of a warp
 // lie side by side along the channels (V = 2), along NCHW along the columns (V = 1, TW = 1; or TW = 2 or 4, which are loaded
@@ -59,7 +59,7 @@ template <class E> DEVICE E *settled(E *p) {
 }
 #endif
 
-// What a bundle is loaded as: whole registers.
+// The type as which a bundle is loaded: whole registers.
 template <int BYTES> struct alignas(BYTES) Words { u32 v[BYTES / 4]; };
 template <> struct Words<2> { u16 v[1]; };
 
@@ -91,7 +91,7 @@ template <int V> DEVICE void store_floats(T *p, bool inside, const float (&value
 
 template <class E> DEVICE E *bytes_on(E *p, i64 bytes) { return (E *)((char *)p + bytes); }
 
-// A place in an image: `top` and `left` may be outside of its `height` rows and `width` columns.
+// A place in an image: `top` and `left` may be outside its `height` rows and `width` columns.
 struct Corner { int top, left, height, width; };
 
 // COLUMNS bundles of V channels side by side, in any of the rows from `top` on; E is T or const T. Along NHWC V > 1. Offsets
@@ -115,7 +115,7 @@ template <class E, int COLUMNS, int V> struct Strip {
             rows[i] = (u32)(at.left + i) < (u32)at.width ? at.height : 0;
         }
     }
-    // Row top + r, zeros outside of the image.
+    // Row top + r, with zeros outside the image.
     METHOD void load(int r, float (&values)[COLUMNS][V]) const {
         E *from = settled(bytes_on(first, r * row));
 #pragma unroll
@@ -128,8 +128,8 @@ template <class E, int COLUMNS, int V> struct Strip {
     }
 };
 
-// The same of one channel along NCHW where a row is a multiple of W long: W elements side by side that begin at such a
-// multiple, moved at once, with EDGE (0 or 1) more on either side.
+// The same for one channel along NCHW, where the length of a row is a multiple of W: W elements side by side that begin
+// at such a multiple are moved at once, with EDGE (0 or 1) more on either side.
 template <class E, int W, int EDGE> struct WideStrip {
     E *first;
     int top, width;
@@ -162,7 +162,7 @@ template <class E, int W, int EDGE> struct WideStrip {
     }
 };
 
-// What a tile of TW columns is made from or written as, COLUMNS wide.
+// The strip from which a tile of TW columns is computed or to which it is written, COLUMNS wide.
 template <class E, int COLUMNS, int TW, int V> struct StripOf { typedef Strip<E, COLUMNS, V> Type; };
 template <class E, int COLUMNS> struct StripOf<E, COLUMNS, 2, 1> { typedef WideStrip<E, 2, (COLUMNS - 2) / 2> Type; };
 template <class E, int COLUMNS> struct StripOf<E, COLUMNS, 4, 1> { typedef WideStrip<E, 4, (COLUMNS - 4) / 2> Type; };
@@ -177,7 +177,7 @@ template <int TAPS, int V> DEVICE void load_weights(const T *w, const Sizes &s, 
     if (sizes.nhwc) function<r, s, stride, NHWC_TILE, NHWC_TILE, 2>(__VA_ARGS__); \
     else function<r, s, stride, NCHW_TILE, 1, 1>(__VA_ARGS__)
 const int NHWC_TILE = 4, NCHW_TILE = 7, NCHW_STRIDE_2_TILE = 4;
-// NCHW alone, rows a multiple of two long and padded by one on either side.
+// Only for NCHW, where the length of a row is a multiple of two and rows are padded by one on either side.
 #define BY_ROW_LENGTH(function, ...)                                                \
     if (sizes.width % 4 == 0) function<3, 3, 1, NCHW_TILE, 4, 1>(__VA_ARGS__); \
     else function<3, 3, 1, NCHW_TILE, 2, 1>(__VA_ARGS__)

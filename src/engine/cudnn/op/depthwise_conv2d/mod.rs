@@ -1,9 +1,9 @@
-//! Depthwise convolution: a filter of its own for each channel, any padding on each of the four sides.
+//! Depthwise convolution: each channel has its own filter, with any padding on each of the four sides.
 //!
 //! Weights are C x R x S for feature maps in NCHW and R x S x C in NHWC, in the element type, as are their gradients;
-//! sums are in float32. Kernels of 3x3 with stride 1 or 2, and of 5x5 with stride 1, have code of their own (in NHWC
-//! only for an even number of channels); all others take a slower, general path. In NCHW, 3x3 kernels with stride 1
-//! that preserve rows of even length have code that moves 2 or 4 columns at once.
+//! sums are in float32. Kernels of 3x3 with stride 1 or 2, and of 5x5 with stride 1, have their own code (in NHWC only
+//! for an even number of channels); all others take a slower, general path. In NCHW, 3x3 kernels with stride 1 that
+//! preserve rows of even length have code that moves 2 or 4 columns at once.
 
 #[cfg(test)]
 mod tests;
@@ -135,7 +135,7 @@ impl BackwardWeights {
     }
 }
 
-/// What the tiles of a kernel cover, and their height and width.
+/// The area that a kernel's tiles cover, and their height and width.
 #[derive(Clone, Copy)]
 struct Tiles {
     maps: FeatureMaps,
@@ -211,8 +211,8 @@ impl DepthwiseConv2d {
         Tiles { maps: self.output, tile }
     }
 
-    /// Those of the input's gradient cover squares of stride x stride inputs, the first of which begins at tap 0 of an
-    /// output.
+    /// The tiles of the input's gradient cover squares of stride x stride inputs; the first square begins at tap 0 of
+    /// an output.
     fn backward_tiles(&self) -> Tiles {
         let path = self.path();
         let tile = match (self.input.layout, path) {
@@ -241,7 +241,7 @@ impl DepthwiseConv2d {
         Cut { groups, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
     }
 
-    /// One for each tile; for each element, on the general path.
+    /// One thread for each tile, or, on the general path, for each element.
     fn threads(&self, tiles: Tiles) -> usize {
         let Tiles { maps, tile } = tiles;
         if self.path() == Path::Any {

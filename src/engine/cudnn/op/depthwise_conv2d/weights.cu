@@ -3,11 +3,12 @@
 // Threads of a block where weight gradients are summed, and how many of them lie along the channels; mod.rs has the same
 // numbers. In NCHW, the lines are the threads of a warp, which lie along the columns.
 const int WEIGHT_THREADS = 128, NHWC_LANES = 16, NCHW_LANES = 1;
-// Floats of shared memory for each tap: those of each warp.
+// Floats of shared memory for each tap, for all warps.
 const int WEIGHT_SCRATCH = WEIGHT_THREADS / 32 * NHWC_LANES * 2;
 
-// The sums over a block's lines of V values of each lane, for every tap; partials is where those of tap 0, channel 0 of the
-// block go, `step` apart, those of the next tap `tap_step` further on. Channels from `channels` on are left out.
+// The sums over a block's lines of V values of each lane, for every tap. `partials` is the place for tap 0, channel 0
+// of the block; sums are `step` apart, and those of the next tap are `tap_step` further on. Channels from `channels` on
+// are left out.
 template <int TAPS, int V, int LANES>
 DEVICE void line_sums(float (&sums)[TAPS][V], float *scratch, float *partials, int step, i64 tap_step, int channels) {
     const int WARPS = WEIGHT_THREADS / 32, ACROSS = LANES * V;

@@ -5,7 +5,7 @@ use crate::engine::cpu;
 use crate::engine::cudnn::emulated::{Memory, emulator, from_nchw, rounded, sample, to_nchw};
 use crate::random::{Purpose, Stream};
 
-/// Below, at, and beyond whole packs and blocks.
+/// Counts below, at, and above whole packs and blocks.
 const COUNTS: [usize; 6] = [1, 7, 8, 17, 2048, 4099];
 const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 

@@ -16,7 +16,7 @@ const LANES: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAveragePoolForward {
     pub element: Element,
-    /// Of x.
+    /// The size of x.
     pub maps: FeatureMaps,
     pub x: Slice,
     pub y: Slice,
@@ -26,7 +26,7 @@ pub struct GlobalAveragePoolForward {
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAveragePoolBackward {
     pub element: Element,
-    /// Of dx.
+    /// The size of dx.
     pub maps: FeatureMaps,
     pub dy: Slice,
     pub dx: Slice,

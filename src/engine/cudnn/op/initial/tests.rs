@@ -112,7 +112,7 @@ fn the_points_of_a_surface_are_those_of_the_cpu_engine() {
         }
         let dst = memory.empty(Element::F32, batch);
         emulator.check_all(&mut memory, Heights { dst, batch }.launches());
-        // Two libraries' exp may differ in the last bit of a double, and so, seldom, in that of a float.
+        // Two libraries' exp may differ in the last bit of a double, and so, rarely, in the last bit of a float.
         for (own, expected) in memory.read(dst, Element::F32).iter().zip(data::targets(&workload)) {
             assert!((own - expected).abs() <= 1e-6 * expected.abs().max(1e-3), "{own} {expected}");
         }

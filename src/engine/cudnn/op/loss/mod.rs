@@ -7,7 +7,7 @@ use super::grid::in_and_out;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 
-/// What all losses read and write.
+/// The slices that all losses read and write.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     pub element: Element,

@@ -47,8 +47,8 @@ struct View {
 
 DEVICE int clamped(int place, int length) { return min(max(place, 0), length - 1); }
 
-// A larger number replaces the maximum, so the first of equal numbers stays. A NaN, which alone differs from itself, replaces
-// any number and stays.
+// A larger number replaces the maximum, so the first of equal numbers stays. A NaN, the only value that differs from
+// itself, replaces any number and stays.
 DEVICE bool beats(float value, float maximum) { return value > maximum || value != value; }
 
 DEVICE float minus_infinity() { return __uint_as_float(0xFF800000u); }
@@ -56,7 +56,8 @@ DEVICE T finished(float maximum, const float *bias, int channel, int rectifier) 
     return from_float(rectify(bias ? maximum + bias[channel] : maximum, rectifier));
 }
 
-// The maxima of V windows. Where nothing beats minus infinity, the position is the `first` one inside of the feature map.
+// The maxima of V windows. Where nothing is above minus infinity, the position is the `first` one inside the feature
+// map.
 template <int V> struct Maxima {
     float best[V];
     Bytes<V> chosen;
@@ -141,7 +142,7 @@ struct Arriving {
     int rectifier;
 };
 
-// It for V outputs.
+// The same gradient, for V outputs.
 template <int V> struct Gradient {
     Bundle<V> g, second, output;
     Bytes<V> chosen;
@@ -203,19 +204,19 @@ KERNEL backward(const T *dy, const T *other, const u8 *index, const T *y, T *dx,
     else backward_windows<1>(arriving, dx, (u32)count, s);
 }
 
-// ---- Windows of K x K with stride 2, with PAD rows above the feature maps and as many columns to the left of them; K, PAD is
-// 2, 0 or 3, 0 or 3, 1. Inputs are taken in pairs: pair p is 2 p and 2 p + 1, of rows as of columns. ----
+// ---- Windows of K x K with stride 2, with PAD rows above the feature maps and as many columns to the left of them; K,
+// PAD is 2, 0 or 3, 0 or 3, 1. Inputs are taken in pairs: pair p is 2 p and 2 p + 1, for rows and columns. ----
 
 template <int K, int PAD> struct Pair {
-    // The windows that lie over a pair; the first of them over pair p is p - BEFORE.
+    // The windows that cover a pair; the first window over pair p is p - BEFORE.
     static const int WINDOWS = K - 1, BEFORE = K - 2 - PAD;
-    // Where the pair's number d lies in its window number k; in none of its places if that is not 0 to K - 1.
+    // The place of the pair's element d in its window k; it is not in the window if the result is not 0 to K - 1.
     METHOD static constexpr int tap(int d, int k) { return d + 2 * (K - 2) - PAD - 2 * k; }
     METHOD static constexpr bool covers(int d, int k) { return tap(d, k) >= 0 && tap(d, k) < K; }
 };
 
-// NCHW, inputs twice as wide as outputs: V outputs of a row in each thread. Of each row of inputs, those of the same columns
-// and, where windows overlap, one beside them.
+// NCHW, inputs twice as wide as outputs: V outputs of a row in each thread. It reads, from each row of inputs, the
+// inputs of the same columns and, where windows overlap, one next to them.
 template <int V> struct Stretch {
     Bundle<2 * V> own;
     T edge;
@@ -236,7 +237,7 @@ template <int V, int K, int PAD> DEVICE void forward_line(const T *x, const floa
     Stretch<V> rows[K];
 #pragma unroll
     for (int r = 0; r < K; r++) {
-        // Windows of 2 x 2 lie inside of the feature map.
+        // Windows of 2 x 2 lie inside the feature map.
         const T *from = x + (K == 2 ? top + r : clamped(top + r, s.height)) * width;
         rows[r].own = load<2 * V>(from);
         rows[r].edge = from_float(minus_infinity());
@@ -252,7 +253,7 @@ template <int V, int K, int PAD> DEVICE void forward_line(const T *x, const floa
     }
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        // A row outside of the feature map was read as its neighbour.
+        // For a row outside the feature map, its neighbour was read.
         if (PAD && top < 0 && maxima.chosen.v[i] < K) maxima.chosen.v[i] += K;
         if (K == 3 && top + K > s.height && maxima.chosen.v[i] >= K * K - K) maxima.chosen.v[i] -= K;
         result.v[i] = finished(maxima.best[i], bias, plane % s.channels, rectifier);

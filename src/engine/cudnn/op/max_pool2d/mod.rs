@@ -5,7 +5,7 @@
 //! padding is never chosen. The gradient is gathered: each input adds up the gradients of those windows over it that
 //! chose it.
 //!
-//! Windows of 2 x 2 and 3 x 3 with stride 2, those of nearly all networks, have kernels of their own, for feature maps
+//! Windows of 2 x 2 and 3 x 3 with stride 2, those of nearly all networks, have their own kernels, for feature maps
 //! whose rows (NCHW) or channels (NHWC) are a multiple of what a thread takes; the general kernels compute all others.
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &M
     Ok(())
 }
 
-/// `y`: the maxima over each window of `rectifier(x + bias)`, and where they came from. Input and output have the same
+/// `y`: the maxima over each window of `rectifier(x + bias)`, and their positions. Input and output have the same
 /// batch, channels and layout; [`check`] accepts them and the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2dForward {
@@ -73,11 +73,11 @@ pub struct MaxPool2dBackward {
     pub dy: Slice,
     /// A second gradient of y; it is added, and the sum is rounded to the element type.
     pub dy_other: Option<Slice>,
-    /// What the forward pass wrote.
+    /// The positions that the forward pass wrote.
     pub index: Slice,
     /// Needed where there is a rectifier.
     pub y: Option<Slice>,
-    /// Another slice than the gradients of y.
+    /// The result; must not be a slice of the gradients of y.
     pub dx: Slice,
 }
 

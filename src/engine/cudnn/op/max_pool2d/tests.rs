@@ -60,7 +60,7 @@ struct Case {
     rectifier: Rectifier,
 }
 
-/// What a plain loop makes of it: y, where each came from in x, and the place in the window.
+/// The results of a plain loop: y, the position of each maximum in x, and its place in the window.
 struct Expected {
     y: Vec<f32>,
     source: Vec<usize>,

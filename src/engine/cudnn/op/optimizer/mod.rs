@@ -31,7 +31,7 @@ pub struct Update {
     pub gradients_weights: Slice,
     /// `others` floats.
     pub gradients_others: Slice,
-    /// As many as the optimizer has, each of `weights + others` floats.
+    /// The states that the optimizer has, each of `weights + others` floats.
     pub states: [Option<Slice>; 2],
     /// `weights` elements: the weights rounded to `element`, where that is not float32.
     pub working: Option<Slice>,

@@ -53,17 +53,17 @@ impl Moments {
     }
 }
 
-/// What a batch is normalised with, apart from its moments: for each channel scale and shift.
+/// The scale and shift of each channel; a batch is normalised with these and its moments.
 #[derive(Clone, Copy)]
 pub struct Norm<'a, T> {
     pub gamma: &'a [T],
     pub beta: &'a [T],
     pub epsilon: f64,
-    /// Applied to the output as it is written.
+    /// Applied while the output is written.
     pub rectifier: Rectifier,
 }
 
-/// What a value of a channel is normalised with: `(x - mean) * slope + beta`.
+/// How a channel's values are normalised: `(x - mean) * slope + beta`.
 #[derive(Clone, Copy)]
 struct Affine<T> {
     mean: T,
@@ -84,7 +84,7 @@ impl<T: Scalar> Norm<'_, T> {
         Affine { mean: T::from_f64(moments.mean), slope: T::from_f64(slope), beta: self.beta[channel] }
     }
 
-    /// Of some channels, whose moments these are.
+    /// The maps of some channels, given their moments.
     fn affines(&self, moments: &[Moments], channels: Range<usize>) -> List<Affine<T>> {
         moments.iter().zip(channels).map(|(moments, channel)| self.affine(*moments, channel)).collect()
     }
@@ -97,7 +97,8 @@ fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
 
 /// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`. The moments go to `made`, one for each channel.
 ///
-/// Each channel is read twice in a row, once for its moments and once to be normalised; mostly it is still in the cache then.
+/// Each channel is read twice in a row, once for its moments and once to be normalised; the second time it is mostly
+/// still in the cache.
 pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T], made: &mut [Moments]) {
     let range = norm.rectifier.range::<T>();
     if planes.size == 1 {
@@ -113,7 +114,8 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
     });
 }
 
-/// [`forward`] for some channels of planes of several values, to where `place` has them in `y`; their moments go to their places in `made`.
+/// [`forward`] for some channels of planes of several values. `place` says where they lie in `y`; their moments go to
+/// their places in `made`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
@@ -135,7 +137,8 @@ pub unsafe fn forward_channels<T: Scalar>(
     unsafe { normalise_channels(planes, channels, x, norm, &moments, y) };
 }
 
-/// [`normalise`] for some channels of planes of several values, whose moments these are, to where `place` has them in `y`.
+/// [`normalise`] for some channels of planes of several values, given their moments. `place` says where they lie in
+/// `y`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
@@ -155,12 +158,12 @@ pub unsafe fn normalise_channels<T: Scalar>(
     narrow::normalise(planes, &channels, x, affine, range, y);
 }
 
-/// Whether the output's channels may lie anywhere, and not only where those of the input do.
+/// Whether the output's channels may lie at other places than the input's.
 pub fn writes_anywhere(planes: Planes) -> bool {
     !narrow::suits(planes)
 }
 
-/// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
+/// Normalises a batch with known moments, as after training: those of [`super::RunningStats`].
 pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
     let (range, x, y) = (norm.rectifier.range::<T>(), &Shared::reading(x), &Shared::new(y));
     for_each_channels(planes.channels, planes.values(), |channels| {
@@ -170,10 +173,10 @@ pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments:
     });
 }
 
-/// The gradient of x in the place of `dy`, and those of gamma and beta in theirs. With `z` the normalised values:
-/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `dy` is the
-/// gradient of the rectified output; which values the rectifier stopped is computed again from x, by the forward pass's own
-/// arithmetic, since that is less to read than the output.
+/// The gradient of x in the place of `dy`, and those of gamma and beta in theirs. With `z` the normalised values: `dx =
+/// gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `dy` is
+/// the gradient of the rectified output. Which values the rectifier stopped is computed again from x, with the
+/// arithmetic of the forward pass: reading the output as well would take longer.
 pub fn backward<T: Scalar>(
     planes: Planes,
     x: &[T],
@@ -202,9 +205,9 @@ pub fn backward<T: Scalar>(
     write(&sums, dgamma, dbeta);
 }
 
-/// Where the gradients of a batch norm go to.
+/// Where the gradients of a batch norm are written.
 pub struct Gradients<'a, T> {
-    /// The gradient of the output, in whose place comes that of the input.
+    /// The gradient of the output, which the gradient of the input overwrites.
     pub dy: &'a Shared<'a, T>,
     pub dgamma: &'a Shared<'a, T>,
     pub dbeta: &'a Shared<'a, T>,
@@ -258,7 +261,7 @@ fn write<T: Scalar>(sums: &[Sums], dgamma: &mut [T], dbeta: &mut [T]) {
     }
 }
 
-/// A channel's gradients, and what its inputs' gradients are made with.
+/// A channel's gradients, and the constants for its inputs' gradients.
 struct Sums {
     inverse: f64,
     mean_dy: f64,
@@ -281,7 +284,7 @@ impl Sums {
     }
 }
 
-/// What the gradient of a channel's inputs is made with: `scale * (dy - mean_dy - (x - mean) * towards_mean)`.
+/// The constants of a channel's input gradient: `scale * (dy - mean_dy - (x - mean) * towards_mean)`.
 #[derive(Clone, Copy)]
 struct Slope<T> {
     scale: T,

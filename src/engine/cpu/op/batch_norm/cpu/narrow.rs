@@ -1,5 +1,6 @@
-//! The passes over planes of few values: the planes of some channels, which lie one after the other, are the vector. Sums are kept for each place in them over the batch, and
-//! added up to those of the channels at the end; sums in registers within each plane would take longer than to read it.
+//! The passes over planes of few values: the vector runs over the planes of some channels, which lie one after the
+//! other. Sums over the batch are kept for each place in these planes and added up by channel at the end. Sums in
+//! registers within each plane would take longer than reading the plane.
 
 use std::ops::Range;
 
@@ -9,9 +10,9 @@ use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
-/// Values of such a plane, at most: the constants and sums of 64 channels take eight times 16 KiB.
+/// The most values of such a plane: the constants and sums of 64 channels take eight times 16 KiB.
 const VALUES: usize = 64;
-/// Fewer images are over before the constants have been spread (measured on whole steps: DESIGN.md).
+/// With fewer images, spreading the constants takes longer than the work itself (measured on whole steps: DESIGN.md).
 const FEWEST: usize = 4;
 /// Images whose values are added up in the type of the values, before the sums go to float64.
 const IMAGES: usize = 32;
@@ -30,7 +31,7 @@ fn images(planes: Planes, channels: &Range<usize>) -> impl Iterator<Item = Range
     })
 }
 
-/// A number of each channel for each of its values in a plane.
+/// Each channel's number, repeated for each of its values in a plane.
 fn spread<T: Scalar>(planes: Planes, numbers: impl ExactSizeIterator<Item = T>) -> Scratch<T> {
     let mut all = Scratch::new(numbers.len() * planes.size);
     all.chunks_exact_mut(planes.size).zip(numbers).for_each(|(all, number)| all.fill(number));
@@ -53,7 +54,7 @@ impl<T: Scalar> Maps<T> {
         }
     }
 
-    /// Those of the first values, of which slices of one length spare the loops their checks.
+    /// The maps of the first `len` values. With slices of one length, the loops need no bounds checks.
     #[inline(always)]
     fn of(&self, len: usize) -> impl Fn(usize) -> Affine<T> {
         let (mean, slope, beta) = (&self.mean[..len], &self.slope[..len], &self.beta[..len]);
@@ -61,7 +62,7 @@ impl<T: Scalar> Maps<T> {
     }
 }
 
-/// For each channel the sums over the batch of what `add` adds up for the values of an image, in two rows.
+/// For each channel the two sums over the batch that `add` forms; it adds an image's values to two rows.
 fn sums<T: Scalar>(
     planes: Planes,
     channels: &Range<usize>,
@@ -85,7 +86,7 @@ fn sums<T: Scalar>(
     totals
 }
 
-/// The moments of some channels of `x`, to which no task writes.
+/// The moments of some channels of `x`. No task may write to them.
 pub fn moments<T: Scalar>(planes: Planes, channels: &Range<usize>, x: &Shared<'_, T>) -> List<Moments> {
     let count = planes.values() as f64;
     // Distances to the mean of the first image's plane, as in `vectors.rs`.

@@ -30,8 +30,8 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
     fn with_simd<S: Simd>(self, simd: S) -> List<Moments> {
         let Self { planes, channels, x } = self;
         let count = planes.values() as f64;
-        // Distances to the mean of the first image's plane, which is near to that of all: so one pass over the batch gives both moments, and
-        // nothing is lost where the mean is large.
+        // Distances to the mean of the first image's plane, which is near the mean of all. So one pass over the batch
+        // gives both moments, and no digits are lost where the mean is large.
         let mut centres = List::repeat(T::ZERO, channels.len());
         for (channel, range) in planes.of(&channels).take(channels.len()) {
             // SAFETY: no task writes to the channels.
@@ -65,10 +65,10 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
     }
 }
 
-/// The register of a plane that begins at value `at`, of which the mask has the lanes that are inside of the plane.
+/// The register of a plane that begins at value `at`. The mask has the lanes inside the plane.
 #[inline(always)]
 fn load<T: Scalar, S: Simd>(simd: S, plane: &[T], at: usize, mask: T::Mask<S>) -> T::Vector<S> {
-    // SAFETY: by what the mask is, which `sums` and `map` make.
+    // SAFETY: `sums` and `map` make the mask, which covers only values of the plane.
     unsafe { T::load(simd, mask, plane[at..].as_ptr()) }
 }
 

@@ -1,8 +1,9 @@
 //! Depthwise convolution with 3x3 filters, one per channel: a direct loop over the taps.
 //!
-//! An output row is a sum of input rows, each shifted by the tap's column and multiplied by its weight; a register reads a
-//! row at an offset, with zeros beyond the row's ends, so that nothing is copied or padded. With a horizontal stride s each row of the input
-//! is split into s phases first, every s-th column from each of the first s on: a tap then reads one phase as it would a row.
+//! An output row is a sum of input rows, each shifted by the tap's column and multiplied by its weight; a register
+//! reads a row at an offset, with zeros beyond the row's ends, so nothing is copied or padded. With a horizontal stride
+//! s, each row of the input is first split into s phases: phase i has every s-th column, from column i on. A tap then
+//! reads one phase as it would read a row.
 
 mod narrow;
 mod phases;
@@ -44,7 +45,7 @@ fn filter<T: Scalar>(weight: &[T], channel: usize) -> Filter<T> {
     std::array::from_fn(|i| std::array::from_fn(|j| weight[(channel * K + i) * K + j]))
 }
 
-/// Scalars per channel, of the larger of input and output.
+/// Scalars per channel of the input or the output, whichever is larger.
 fn values(g: &Geometry) -> usize {
     g.batch * (g.height * g.width).max(g.positions())
 }
@@ -59,12 +60,12 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
     });
 }
 
-/// Whether the input's channels may lie anywhere, and not only where those of the output do.
+/// Whether the input's channels may lie at other places than the output's.
 pub fn reads_anywhere(g: &Geometry) -> bool {
     !narrow::suits(g)
 }
 
-/// [`forward`] for some channels, which `place` has in `x`.
+/// [`forward`] for some channels; `place` says where they lie in `x`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
@@ -123,7 +124,8 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     });
 }
 
-/// A gradient, and where those go to that are made of it; `None` for those that are not wanted.
+/// The output's gradient, and where the gradients computed from it are written; `None` for a gradient that is not
+/// wanted.
 pub struct Slopes<'a, T> {
     pub dy: &'a Shared<'a, T>,
     pub dx: Option<&'a Shared<'a, T>>,
@@ -138,7 +140,7 @@ impl<T> Clone for Slopes<'_, T> {
 
 impl<T> Copy for Slopes<'_, T> {}
 
-/// [`backward`] for some channels, which `place` has in `x`.
+/// [`backward`] for some channels; `place` says where they lie in `x`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
@@ -157,7 +159,7 @@ pub unsafe fn backward_channels<T: Scalar>(
     let (pixels, phases) = (g.height * g.width, Phases::of_input(g));
     let listed = (!is_successive(g)).then(|| [rows_forward(g), rows_backward(g)]);
     let [forward, backward] = match &listed {
-        // A row of the input has a part in the outputs of the rows before it.
+        // A row of the input contributes to the outputs of the rows before it.
         None => [g.padding.top, K - 1 - g.padding.top].map(|top| Rows::Successive { top }),
         Some([forward, backward]) => [Rows::Listed(forward), Rows::Listed(backward)],
     };
@@ -186,7 +188,8 @@ pub unsafe fn backward_channels<T: Scalar>(
                 Arch::new().dispatch(Sum {
                     from: dy,
                     filter: match backward {
-                        // The first row of the filter multiplies the last of the output's rows that a row of the input has a part in.
+                        // A row of the input contributes to several rows of the output; the first row of the filter
+                        // multiplies the last of these.
                         Rows::Successive { .. } => {
                             let [a, b, c] = filter(weight, channel);
                             [c, b, a]
@@ -234,7 +237,7 @@ unsafe fn narrow_backward<T: Scalar>(
             g,
             channels,
             from: dy,
-            // Turned by half a circle.
+            // Turned by 180 degrees.
             filter: |channel| {
                 let mut filter = filter(weight, channel).map(|[a, b, c]| [c, b, a]);
                 filter.reverse();

@@ -1,5 +1,6 @@
-//! Depthwise convolution of planes whose rows are shorter than half a register: planes lie in registers as they lie in memory, rows one after the other, and where several fit,
-//! several channels' planes. A tap reads a register further on, without the lanes whose row or column is outside of their plane.
+//! Depthwise convolution of planes whose rows are shorter than half a register: planes lie in registers as they lie in
+//! memory, row after row; where several planes fit, a register holds those of several channels. A tap reads a register
+//! at an offset, without the lanes whose row or column is outside their plane.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub fn suits(g: &Geometry) -> bool {
     g.stride == Extent::square(1) && g.padding == Padding::all(1) && 2 * g.width <= VECTOR
 }
 
-/// The lanes that each tap reads, and those that there are.
+/// The lanes that each tap reads, and the lanes that belong to planes.
 type Masks<T, S> = ([<T as Lanes>::Mask<S>; TAPS], <T as Lanes>::Mask<S>);
 
 /// How planes lie in registers.
@@ -30,9 +31,9 @@ type Masks<T, S> = ([<T as Lanes>::Mask<S>; TAPS], <T as Lanes>::Mask<S>);
 struct Lay {
     height: usize,
     width: usize,
-    /// Planes of a group, which begins with a register.
+    /// Planes of a group; each group begins with a new register.
     planes: usize,
-    /// Registers of a group; the last one may be one in part.
+    /// Registers of a group; the last one may be only partly filled.
     registers: usize,
 }
 
@@ -47,7 +48,7 @@ impl Lay {
         self.height * self.width
     }
 
-    /// [`Lay::masks`] of the groups of so many channels: of all but the last one, and of that.
+    /// [`Lay::masks`] for the groups of `channels` channels: first for all groups but the last, then for the last.
     #[inline(always)]
     fn masks_of_all<T: Scalar, S: Simd>(&self, simd: S, channels: usize) -> [List<Masks<T, S>>; 2] {
         let whole = self.masks::<T, S>(simd, self.planes);
@@ -58,7 +59,8 @@ impl Lay {
         [whole, last]
     }
 
-    /// For each register of a group of so many planes the lanes that each tap reads, and those that there are.
+    /// For each register of a group of `planes` planes: the lanes that each tap reads, and the lanes that belong to
+    /// planes.
     #[inline(always)]
     fn masks<T: Scalar, S: Simd>(&self, simd: S, planes: usize) -> List<Masks<T, S>> {
         let lanes = T::lanes::<S>();
@@ -88,7 +90,7 @@ impl Lay {
         (0..self.registers).map(register).collect()
     }
 
-    /// For each group of some channels their numbers in the lanes of their planes.
+    /// For each group of channels: their numbers, each in the lanes of its plane.
     #[inline(always)]
     fn spread<T: Scalar, S: Simd, const N: usize>(
         &self,
@@ -120,7 +122,8 @@ impl Lay {
         (0..channels).step_by(self.planes).map(group).collect()
     }
 
-    /// Each register of the planes of some channels in some images: where it begins, the number of its group, and its number there.
+    /// Each register of the planes of some channels in some images: where it begins, the number of its group, and its
+    /// own number in the group.
     #[inline(always)]
     fn each<T: Scalar, S: Simd>(
         &self,
@@ -138,14 +141,14 @@ impl Lay {
         }
     }
 
-    /// How much further a tap reads.
+    /// The offset at which a tap reads.
     #[inline(always)]
     fn offset(&self, tap: usize) -> isize {
         (tap / K) as isize * self.width as isize + (tap % K) as isize - self.width as isize - 1
     }
 }
 
-/// Tap by tap.
+/// The filter's values, tap by tap.
 fn flat<T: Copy>(filter: Filter<T>) -> [T; TAPS] {
     std::array::from_fn(|tap| filter[tap / K][tap % K])
 }
@@ -156,7 +159,7 @@ pub struct Sum<'a, T, F, B> {
     pub channels: Range<usize>,
     /// No task writes to the channels.
     pub from: &'a Shared<'a, T>,
-    /// Of each channel.
+    /// The filter of each channel.
     pub filter: F,
     pub first: B,
     pub range: activation::Range<T>,
@@ -185,16 +188,16 @@ impl<T: Scalar, F: Fn(usize) -> Filter<T>, B: Fn(usize) -> T> WithSimd for Sum<'
             |start, group, register| {
                 let (taps, kept) = if group + 1 == groups { &of_last[register] } else { &masks[register] };
                 let zero = T::splat(simd, T::ZERO);
-                // A sum for each row of the filter, so that none has to wait for another.
+                // One sum for each row of the filter, so that they do not wait for each other.
                 let mut totals = [firsts[group][0], zero, zero];
                 for (tap, weight) in weights[group].iter().enumerate() {
                     let values = from.wrapping_add(start).wrapping_offset(lay.offset(tap));
-                    // SAFETY: the mask has lanes inside of these channels' planes alone, to which no task writes.
+                    // SAFETY: the mask has lanes only inside these channels' planes, to which no task writes.
                     let values = unsafe { T::load(simd, taps[tap], values) };
                     totals[tap / K] = T::multiply_add(simd, *weight, values, totals[tap / K]);
                 }
                 let total = T::plus(simd, T::plus(simd, totals[0], totals[1]), totals[2]);
-                // SAFETY: the mask has lanes inside of these channels' planes alone, which belong to the caller.
+                // SAFETY: the mask has lanes only inside these channels' planes, which belong to the caller.
                 unsafe { T::store(simd, *kept, to.wrapping_add(start), range.clamp_lanes(simd, total)) };
             },
         );
@@ -230,7 +233,7 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
             #[inline(always)]
             |start, group, register| {
                 let (taps, kept) = if group + 1 == groups { &of_last[register] } else { &masks[register] };
-                // SAFETY: the masks have lanes inside of these channels' planes alone, to which no task writes.
+                // SAFETY: the masks have lanes only inside these channels' planes, to which no task writes.
                 unsafe {
                     let dy = T::load(simd, *kept, dy.wrapping_add(start));
                     for (tap, total) in totals[group].iter_mut().enumerate() {

@@ -1,10 +1,10 @@
-//! Rows of which a stride takes every so many columns, split so that what a tap reads is contiguous, and joined again.
+//! Splits rows by the stride, so that what a tap reads is contiguous, and joins them again.
 
 use super::K;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 
-/// Rows that are split into phases of as many columns each; the later ones may have one that does not count.
+/// Rows that are split into phases of equal length; the later phases may have a last column that is not used.
 #[derive(Clone, Copy)]
 pub(super) struct Phases {
     pub stride: usize,
@@ -22,12 +22,12 @@ impl Phases {
         self.width.div_ceil(self.stride)
     }
 
-    /// Room for so many rows; none where there is nothing to split.
+    /// The room that `rows` rows need; none where there is nothing to split.
     pub(super) fn room(self, rows: usize) -> usize {
         if self.stride == 1 { 0 } else { self.stride * rows * self.columns() }
     }
 
-    /// The columns of each tap for each column of the output, in so many rows of the input.
+    /// The columns that each tap reads for each column of the output, in `rows` rows of the input.
     pub(super) fn taps_forward(self, left: usize, rows: usize) -> [Option<Tap>; K] {
         std::array::from_fn(|j| {
             let stride = self.stride as isize;
@@ -38,7 +38,8 @@ impl Phases {
         })
     }
 
-    /// The columns of each tap for each column of a phase of the input's gradient, in rows of the output's gradient; `None` for those that have none there.
+    /// The columns of the output's gradient that each tap reads for each column of a phase of the input's gradient;
+    /// `None` for a tap that reads none.
     pub(super) fn taps_backward(self, left: usize, phase: usize, columns: usize) -> [Option<Tap>; K] {
         std::array::from_fn(|j| {
             let (column, stride) = ((phase + left) as isize - j as isize, self.stride as isize);
@@ -71,7 +72,7 @@ impl Phases {
         }
     }
 
-    /// The other way round.
+    /// The reverse of [`Phases::split`].
     pub(super) fn join<T: Scalar>(self, phases: &[T], rows: &mut [T]) {
         let (columns, size) = (self.columns(), rows.len() / self.width * self.columns());
         if self.is_even() {
@@ -94,13 +95,14 @@ impl Phases {
         }
     }
 
-    /// Whether all rows together are pairs.
+    /// Whether each row consists of whole pairs.
     fn is_even(self) -> bool {
         self.stride == 2 && self.width.is_multiple_of(2)
     }
 }
 
-/// Where a column of a filter reads for a column c of the result: `start + c + shift` after the beginning of a row, if `c + shift` is one of `columns`.
+/// Where a column of a filter reads for column c of the result: at `start + c + shift` from the beginning of a row, if
+/// `c + shift` is in `columns`.
 #[derive(Clone, Copy)]
 pub(super) struct Tap {
     pub start: isize,

@@ -13,20 +13,21 @@ use crate::engine::cpu::op::vector::Lanes;
 /// Which rows of a plane the rows of a filter multiply for the rows of the result.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Row `i` of the filter multiplies row `r + i - top` for row `r`. Each row is read once, for all results that it is a part of.
+    /// Row `i` of the filter multiplies row `r + i - top` for row `r`. Each row is read once, for all results that it
+    /// contributes to.
     Successive { top: usize },
-    /// For each row of the result those of the filter's rows; `None` where there is no such row.
+    /// For each row of the result, the row that each row of the filter multiplies; `None` where there is none.
     Listed(&'a [[Option<usize>; K]]),
 }
 
-/// For the output: rows of the input.
+/// For the rows of the output, the rows of the input.
 pub(super) fn rows_forward(g: &Geometry) -> List<[Option<usize>; K]> {
     let row = |result: usize, filter: usize| (result * g.stride.height + filter).checked_sub(g.padding.top);
     let rows = |result| std::array::from_fn(|i| row(result, i).filter(|row| *row < g.height));
     (0..g.out_height).map(rows).collect()
 }
 
-/// For the gradient of the input: rows of that of the output.
+/// For the rows of the input's gradient, the rows of the output's gradient.
 pub(super) fn rows_backward(g: &Geometry) -> List<[Option<usize>; K]> {
     let row = |result: usize, filter: usize| {
         let row = (result + g.padding.top).checked_sub(filter)?;
@@ -42,7 +43,7 @@ pub(super) struct Plane<'a, T> {
     /// The first phase of all rows, then the second, and so on.
     pub values: &'a [T],
     pub rows: usize,
-    /// Of a row, or of each of its phases.
+    /// Columns of a row, or of each of its phases.
     pub columns: usize,
 }
 
@@ -58,7 +59,8 @@ impl<'a, T: Scalar> Plane<'a, T> {
     }
 }
 
-/// Where a tap reads for the register that begins at some column, from a row's beginning on, and the lanes for which there are values.
+/// Where a tap reads for the register that begins at some column, counted from the row's beginning, and the lanes for
+/// which there are values.
 type Reads<T, S> = Option<(isize, <T as Lanes>::Mask<S>)>;
 
 #[inline(always)]
@@ -75,7 +77,8 @@ fn reads<T: Scalar, S: Simd>(simd: S, first: usize, taps: [Option<Tap>; K]) -> [
     reads
 }
 
-/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), taps[j](c)])`, zero for what is outside of `from`.
+/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), taps[j](c)])`, where values outside
+/// `from` are zero.
 pub(super) struct Sum<'a, T> {
     pub from: Plane<'a, T>,
     pub filter: Filter<T>,
@@ -90,7 +93,7 @@ pub(super) struct Sum<'a, T> {
 /// `values[j]` of row `row`: what the taps read.
 ///
 /// # Safety
-/// The masks must have lanes inside of the row alone.
+/// The masks must have lanes only inside the row.
 #[inline(always)]
 unsafe fn load<T: Scalar, S: Simd>(
     simd: S,
@@ -135,7 +138,8 @@ impl<T: Scalar> WithSimd for Sum<'_, T> {
             let kept = T::mask(simd, 0..(columns - first).min(lanes));
             match rows {
                 Rows::Successive { top } => {
-                    // Of the results to which the next row adds its products with the first, second and third row of the filter.
+                    // The sums of the results to which the next row adds its products with the first, second and third
+                    // row of the filter.
                     let mut sums = [bias; K];
                     for row in 0..to.len() / columns + K - 1 - top {
                         if row < from.rows {
@@ -155,7 +159,7 @@ impl<T: Scalar> WithSimd for Sum<'_, T> {
                 }
                 Rows::Listed(listed) => {
                     for (rows, to) in listed.iter().zip(to.chunks_exact_mut(columns)) {
-                        // A sum for each row of the filter, so that none has to wait for another.
+                        // One sum for each row of the filter, so that they do not wait for each other.
                         let mut totals = [bias, zero, zero];
                         for i in 0..K {
                             let Some(row) = rows[i] else { continue };
@@ -200,7 +204,7 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
             };
             match rows {
                 Rows::Successive { top } => {
-                    // Those of the outputs in which the row before had its part.
+                    // The gradients of the outputs to which the row before contributed.
                     let mut slopes = [zero; K];
                     for (i, slope_of) in slopes.iter_mut().enumerate().take(top) {
                         *slope_of = slope(top - 1 - i);

@@ -1,4 +1,4 @@
-//! The gradient of the weights: for each tap the output's gradient times what that tap sees.
+//! The gradient of the weights: for each tap, the output's gradient times the values that the tap reads.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply, transp
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
-/// Scalars of all copies of the gradient, at most, unless one has more.
+/// The most scalars of all copies of the gradient together; a single copy may have more.
 const COPIES: usize = 4 << 20;
 
-/// The tasks: some bands of the batch's images, and some of the taps, each.
+/// The tasks: each takes some bands of the batch's images, and some of the taps.
 struct Cut {
     parts: List<Range<usize>>,
     taps: List<Range<usize>>,
@@ -40,7 +40,8 @@ pub fn pieces(g: &Geometry, threads: usize) -> Vec<usize> {
 /// Filters whose copies a task adds up.
 const TOGETHER: usize = 8;
 
-/// `dw`. A task adds up a part of the batch in a copy of its own, of the form taps x outputs x channels; the copies are added at the end, always in the same order.
+/// `dw`. A task adds up a part of the batch in its own copy, of the shape taps x outputs x channels; the copies are
+/// added at the end, always in the same order.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let [rows, columns] = axes(g);
     let bands = bands(rows, columns);

@@ -1,7 +1,9 @@
-//! Convolutions as products without unfolding (implicit GEMM): the right side's rows, what a tap of a filter sees of a channel, are read from the channel's plane itself, with the
-//! zeros around it ([`sheet`]), each from another place on.
+//! Convolutions as products without unfolding (implicit GEMM). A row of the right side has the values that one tap of a
+//! filter reads from one channel. It is read from the channel's plane itself, with the zeros around it ([`sheet`]), at
+//! an offset for each tap.
 //!
-//! The gradient of the input is the same with turned filters. That of the weights is for each tap a product of the output's gradient with such planes, transposed.
+//! The gradient of the input is the same product with turned filters. The gradient of the weights is, for each tap, a
+//! product of the output's gradient with such planes, transposed.
 
 mod gradient;
 mod sheet;
@@ -21,18 +23,19 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Direction, Extent};
 use sheet::{Axis, Sheet};
 
-/// Sums of one product along the positions of an image, about.
+/// About how many positions of an image one product computes.
 const COLUMNS: usize = 512;
-/// Target channels of a task, at least: each task lays out the planes for itself.
+/// The fewest target channels of a task: each task lays out the planes for itself.
 const BLOCK: usize = 16;
-/// Fewest channels on either side: in the weights' gradient they lie along vectors.
+/// The fewest channels on either side: in the weights' gradient they lie along vectors.
 const FEWEST: usize = 16;
-/// Most: with more of them unfolding costs little beside the product, whose right side then lies closer together (measured: DESIGN.md).
+/// The most channels: with more, unfolding costs little compared with the product, and its right side then lies closer
+/// together (measured: DESIGN.md).
 const MOST: usize = 64;
-/// Fewest positions of an image: each is a product by itself.
+/// The fewest positions of an image: each image is a product by itself.
 const POSITIONS: usize = 128;
 
-/// Whether a convolution is computed so.
+/// Whether a convolution can be computed this way.
 pub fn fits(g: &Geometry) -> bool {
     let pad = g.padding;
     g.groups == 1
@@ -41,13 +44,13 @@ pub fn fits(g: &Geometry) -> bool {
         && pad.left.max(pad.right) < g.kernel.width
 }
 
-/// Whether that is faster than to unfold the images.
+/// Whether this way is faster than unfolding the images.
 pub fn suits(g: &Geometry) -> bool {
     let is_between = |channels| (FEWEST..=MOST).contains(&channels);
     fits(g) && g.taps() > 1 && [g.in_channels, g.out_channels].into_iter().all(is_between) && g.positions() >= POSITIONS
 }
 
-/// How outputs see the input.
+/// Which inputs each output reads.
 fn axes(g: &Geometry) -> [Axis; 2] {
     [
         Axis { len: g.height, taps: g.kernel.height, before: g.padding.top, outputs: g.out_height },
@@ -55,7 +58,7 @@ fn axes(g: &Geometry) -> [Axis; 2] {
     ]
 }
 
-/// How inputs see the gradient of the output.
+/// Which gradients of outputs each input's gradient reads.
 fn turned_axes(g: &Geometry) -> [Axis; 2] {
     let (kernel, pad) = (g.kernel, g.padding);
     [
@@ -100,7 +103,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
 
 struct Correlation<'a, T> {
     images: usize,
-    /// Of the source and of the target.
+    /// The channels of the source and of the target.
     channels: [usize; 2],
     axes: [Axis; 2],
     /// For each target channel a filter for each source channel, and what comes after the sums.

@@ -1,5 +1,6 @@
-//! Planes with the zeros around them, laid out so that what one tap of a filter sees at all output positions is a part of them, in one piece: rows lie one after the other
-//! with the zeros between them, so that a step down is a step of a row's length. The sums at the places between the rows are computed as well, and not used.
+//! Planes with the zeros around them, laid out so that the values that one tap of a filter reads at all output
+//! positions are one contiguous part. Rows lie one after the other with the zeros between them, so a step down is a
+//! step of one row's length. The sums at the places between the rows are computed too, but not used.
 
 use std::ops::Range;
 
@@ -8,31 +9,31 @@ use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::List;
 
-/// How outputs see the values of a source along one axis.
+/// Which values of a source the outputs read along one axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     /// Values of the source.
     pub len: usize,
-    /// Those that an output sees, one after the other.
+    /// Consecutive values that one output reads.
     pub taps: usize,
     /// Zeros before the source.
     pub before: usize,
     pub outputs: usize,
 }
 
-/// A plane of the source, as the outputs of some rows see it.
+/// A plane of the source, laid out for some rows of outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Sheet {
     rows: Axis,
     columns: Axis,
-    /// From one row to the next.
+    /// The distance from one row to the next.
     pub pitch: usize,
     /// Numbers of a plane.
     pub len: usize,
 }
 
 impl Sheet {
-    /// For at most so many rows of outputs at a time.
+    /// For at most `most` rows of outputs at a time.
     pub fn new(rows: Axis, columns: Axis, most: usize) -> Self {
         let width = columns.outputs + columns.taps - 1;
         // The zeros to the right of a row are those to the left of the next one.
@@ -42,18 +43,18 @@ impl Sheet {
         Self { rows, columns, pitch, len }
     }
 
-    /// Sums for so many rows of outputs, with those between the rows.
+    /// The number of sums for `rows` rows of outputs, including the unused ones between the rows.
     pub fn sums(&self, rows: usize) -> usize {
         (rows - 1) * self.pitch + self.columns.outputs
     }
 
-    /// Where each tap sees its first value.
+    /// Where each tap reads its first value.
     pub fn places(&self) -> List<usize> {
         let (taps, pitch) = (self.columns.taps, self.pitch);
         (0..self.rows.taps * taps).map(|tap| tap / taps * pitch + tap % taps).collect()
     }
 
-    /// Writes a plane as some rows of outputs see it.
+    /// Lays out a plane for some rows of outputs.
     pub fn fill<T: Scalar>(&self, source: &[T], outputs: &Range<usize>, to: &mut [T]) {
         let (width, before) = (self.columns.len, self.columns.before);
         let seen = width.min(self.columns.outputs + self.columns.taps - 1 - before);

@@ -17,9 +17,9 @@ use crate::engine::cpu::op::vector::Register;
 /// The orientation of a filter on the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// As it is.
+    /// Not turned.
     None,
-    /// By 180 degrees, as the gradient of the input sees it.
+    /// Turned by 180 degrees, as the gradient of the input needs it.
     Half,
 }
 
@@ -52,7 +52,8 @@ impl<T: Scalar> Weights<'_, T> {
         components
     }
 
-    /// The same for some outputs and inputs: `into` gets a row for each output; the first one is at `first`, and its components are `stride` apart.
+    /// Transforms the filters of some outputs and inputs. `into` gets a row for each output; the first row is at
+    /// `first`, and its components are `stride` apart.
     ///
     /// # Safety
     /// No other task may use these rows.
@@ -72,12 +73,12 @@ impl<T: Scalar> Weights<'_, T> {
         }
     }
 
-    /// Those from some source channels to some target channels, transformed into `room`.
+    /// The filters from some source channels to some target channels, transformed into `room`.
     pub fn matrices<'b>(&self, targets: Range<usize>, sources: Range<usize>, room: &'b mut [T]) -> Matrices<'b, T> {
         let turn = self.turn;
         let (some, of) = if turn == Turn::Half { (sources, targets) } else { (targets, sources) };
         let (outputs, inputs) = (some.len(), of.len());
-        // SAFETY: the room is the caller's alone.
+        // SAFETY: only the caller uses the room.
         unsafe { self.transform(some, of, &Shared::new(&mut *room), (0, outputs * inputs)) };
         Matrices { components: room, outputs, inputs, turn }
     }
@@ -116,7 +117,8 @@ pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], d
     });
 }
 
-/// The same for a row of filters: its first component begins at `first` in each of the parts, and the components are `stride` apart.
+/// Transforms back one row of filters: its first component begins at `first` in each of the parts, and the components
+/// are `stride` apart.
 pub fn transform_back<'a, T: Scalar>(
     parts: impl Iterator<Item = &'a [T]> + Clone,
     (first, stride): (usize, usize),
@@ -125,7 +127,7 @@ pub fn transform_back<'a, T: Scalar>(
     Arch::new().dispatch(Back { parts, first, stride, dw });
 }
 
-/// Filters that are transformed at a time: each tap of theirs gets a row, so that a lane holds a filter.
+/// Filters that are transformed at a time: each of their taps gets a row, so that a lane holds a filter.
 const CHUNK: usize = 64;
 
 /// A register of zeros.
@@ -156,7 +158,7 @@ impl<T: Scalar> WithSimd for Transform<'_, '_, T> {
         for first in (0..count).step_by(CHUNK) {
             let chunk = CHUNK.min(count - first);
             let from = filters[first * TAPS * TAPS..][..chunk * TAPS * TAPS].as_ptr();
-            // SAFETY: so many filters are there, and rows for the taps of as many.
+            // SAFETY: there are `chunk` filters, and rows for all their taps.
             unsafe { transpose::copy(from, [1, TAPS * TAPS], [TAPS * TAPS, chunk], taps.as_mut_ptr(), CHUNK) };
             for at in (0..chunk).step_by(lanes) {
                 let mut columns = [[zero::<T, S>(simd); SIDE]; TAPS];
@@ -228,7 +230,7 @@ impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T
                 }
             }
             let to = dw[first * TAPS * TAPS..][..chunk * TAPS * TAPS].as_mut_ptr();
-            // SAFETY: so many filters are there, and the taps of as many.
+            // SAFETY: there are `chunk` filters, and the taps of all of them.
             unsafe { transpose::copy(taps.as_ptr(), [1, CHUNK], [chunk, TAPS * TAPS], to, TAPS * TAPS) };
         }
     }

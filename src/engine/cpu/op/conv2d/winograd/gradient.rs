@@ -32,7 +32,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     filters::transformed_back(g.out_channels, g.in_channels, &components, dw);
 }
 
-/// Rows of tiles that a task adds up, where a sum has `len` scalars; `None` where all tasks add to one sum.
+/// The rows of tiles that each task adds up, where a sum has `len` scalars; `None` where all tasks add to one sum.
 pub(super) fn parts(grid: &Grid, len: usize, threads: usize) -> Option<List<Range<usize>>> {
     let parts = grid.even_pieces(2 * threads);
     (len <= FILTERS && parts.len() > 1 && grid.tiles() >= parts.len() * FEWEST).then_some(parts)
@@ -47,7 +47,7 @@ struct Sum<'a, T> {
 }
 
 impl<T: Scalar> Sum<'_, T> {
-    /// Small matrices: each task adds up a part of the tiles, in a copy of its own.
+    /// Small matrices: each task adds up a part of the tiles, in its own copy.
     fn apart(&self, parts: &[Range<usize>], len: usize) -> Scratch<T> {
         let mut copies = Scratch::new(parts.len() * len);
         let shared = Shared::new(&mut copies);
@@ -65,7 +65,7 @@ impl<T: Scalar> Sum<'_, T> {
             for (i, rows) in self.grid.cut(parts[task].clone(), TILES).enumerate() {
                 let piece = Piece::new(self, rows);
                 let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
-                // SAFETY: the room belongs to this task, which does one thing after the other.
+                // SAFETY: the room belongs to this task, which uses it for one thing at a time.
                 unsafe {
                     (0..self.g.in_channels).for_each(|channel| piece.gather_data(channel, strips, &data));
                     (0..self.g.out_channels).for_each(|channel| piece.gather_slopes(channel, strips, &slopes));
@@ -80,12 +80,12 @@ impl<T: Scalar> Sum<'_, T> {
         copies
     }
 
-    /// Large ones: all threads go through the tiles together, each with some of the components.
+    /// Large matrices: all threads go through the tiles together, each with some of the components.
     fn together(&self, len: usize) -> Scratch<T> {
         let (from, to) = (self.g.in_channels, self.g.out_channels);
         let mut components = Scratch::new(len);
         let shared = Shared::new(&mut components);
-        // No more passes over the matrices than over the tiles.
+        // There are no more passes over the matrices than over the tiles.
         let room = TOGETHER.max(2 * len) / (COMPONENTS * (from + to));
         let pieces = self.grid.pieces(room.max(TILES));
         let stride = padded(pieces.iter().map(Range::len).max().unwrap_or(0) * self.grid.columns);
@@ -116,8 +116,8 @@ impl<T: Scalar> Sum<'_, T> {
         components
     }
 
-    /// So few tiles that the gradient is most of what is read and written: a task adds up that of some filters, a piece at a time, and transforms it back at
-    /// once.
+    /// For so few tiles that most of what is read and written is the gradient: a task adds up the gradient of some
+    /// filters, a piece at a time, and transforms it back at once.
     fn by_filters(&self, dw: &mut [T]) {
         let (from, to) = (self.g.in_channels, self.g.out_channels);
         let piece = Piece::new(self, 0..self.grid.all_rows());
@@ -126,7 +126,7 @@ impl<T: Scalar> Sum<'_, T> {
         let gathered = Gathered { data: &Shared::new(&mut data), slopes: &Shared::new(&mut slopes) };
         // SAFETY: nobody uses the tiles meanwhile.
         unsafe { piece.gather(&gathered) };
-        // Turned once, and not by each product.
+        // Turned once here instead of in each product.
         let mut turned = room(from);
         for_each_piece(&mut turned, from * piece.stride, |component, turned| {
             // SAFETY: nothing is gathered any more; a component has as many numbers either way.
@@ -163,7 +163,7 @@ impl<T: Scalar> Sum<'_, T> {
     }
 }
 
-/// The transformed tiles of all input channels, and those of the output's gradient.
+/// The transformed tiles of all input channels, and of the output's gradient.
 struct Gathered<'a, 'b, T> {
     data: &'a Shared<'b, T>,
     slopes: &'a Shared<'b, T>,
@@ -251,7 +251,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         unsafe { self.tiles(component * from, from, data) }.transposed()
     }
 
-    /// Some rows of tiles, with the zeros that fill the last register, among which its tiles are in any order.
+    /// Some rows of tiles. Zeros fill the last register, in which tiles and zeros stand in any order.
     ///
     /// # Safety
     /// As for [`Self::multiply`].

@@ -35,8 +35,8 @@ impl Grid {
         self.cut(0..self.all_rows(), tiles).collect()
     }
 
-    /// Rows of tiles in at most so many pieces of nearly the same length. Where they are that long, all but the last are whole registers of tiles: a register
-    /// that is not full takes as long as one that is.
+    /// Rows of tiles in at most `count` pieces of nearly the same length. Where pieces are long enough, all but the
+    /// last are whole registers of tiles: a partly filled register takes as long as a full one.
     pub fn even_pieces(&self, count: usize) -> List<Range<usize>> {
         let rows = self.all_rows();
         let count = count.clamp(1, rows.max(1));
@@ -50,7 +50,7 @@ impl Grid {
         VECTOR >> self.columns.trailing_zeros().min(VECTOR.trailing_zeros())
     }
 
-    /// The same of some of the rows.
+    /// [`Grid::pieces`] for some of the rows.
     pub fn cut(&self, rows: Range<usize>, tiles: usize) -> impl Iterator<Item = Range<usize>> {
         let most = (tiles / self.columns).max(1);
         let step = rows.len().div_ceil(rows.len().div_ceil(most).max(1)).max(1);
@@ -64,8 +64,9 @@ impl Grid {
 mod tests {
     use super::*;
 
-    // Nine images of 16 x 16 have 36 rows of 4 tiles: two halves of 72 tiles are 5 registers of 16 each; 80 and 64 tiles are 5 and 4. Rows of 7 tiles fill
-    // registers 16 at a time, of which three pieces of 14 rows have no whole ones.
+    // Nine images of 16 x 16 have 36 rows of 4 tiles: two halves of 72 tiles are 5 registers of 16 each; 80 and 64
+    // tiles are 5 and 4. Rows of 7 tiles fill whole registers 16 rows at a time, so none of three pieces of 14 rows
+    // does.
     #[test]
     fn pieces_are_whole_registers_where_they_are_long_enough() {
         let pieces = |batch, side, count| Grid::new(batch, side, side).even_pieces(count).to_vec();

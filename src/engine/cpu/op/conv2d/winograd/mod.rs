@@ -4,8 +4,9 @@
 //! component the products over the channels are one matrix product, filters x channels by channels x tiles; and the products are
 //! transformed back. Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016.
 //!
-//! The gradient of the input is the same algorithm with turned filters. That of the weights is the algorithm's adjoint: the
-//! transformed filters' gradient is a product over the tiles, of which one side is the same transformed input.
+//! The gradient of the input is the same algorithm with turned filters. The gradient of the weights is the algorithm's
+//! adjoint: the transformed filters' gradient is a product over the tiles, and one of its sides is the same transformed
+//! input.
 
 mod filters;
 mod gradient;
@@ -32,30 +33,31 @@ use grid::Grid;
 use tiles::{COMPONENTS, Components, Finish, Planes, Strips, View};
 use transform::TAPS;
 
-/// Tiles that a task takes through all channels, about: as long a row as the products like (measured from 64 to 256 on a Xeon
-/// with 2 MiB of second-level cache).
+/// About how many tiles a task takes through all channels: the row length at which the products are fastest (measured
+/// from 64 to 256 on a Xeon with 2 MiB of second-level cache).
 const TILES: usize = 192;
-/// Tiles that a task takes at least, where there are not enough tasks of more, and the filters are [`FILTERS`] at most: each task
-/// reads them all.
+/// The fewest tiles of a task. It applies where larger tasks would be too few and there are at most [`FILTERS`] scalars
+/// of filters, since each task reads them all.
 const FEWEST: usize = 48;
-/// Scalars of transformed filters that each task may read, or add up, for itself: a few times the second-level cache, about.
+/// The most scalars of transformed filters that each task may read, or add up, for itself: about a few times the
+/// second-level cache.
 const FILTERS: usize = 1 << 19;
-/// Scalars of transformed tiles that all threads work on together, at most.
+/// The most scalars of transformed tiles that all threads work on together.
 const TOGETHER: usize = 8 << 20;
-/// Fewest channels on either side for which the transforms pay off.
+/// The fewest channels on either side for which the transforms pay off.
 const CHANNELS: usize = 24;
-/// How many times fewer multiplications make up for the transforms of the tiles, at least.
+/// The least factor by which multiplications must be saved to make up for the transforms of the tiles.
 const SAVED: f64 = 1.5;
-/// Tiles of which all tasks read all, so that each transforms some filters for itself.
+/// Up to this number of tiles, every task reads all tiles and transforms some filters for itself.
 const FEW_TILES: usize = 64;
-/// Target channels of such a task, at most.
+/// The most target channels of such a task.
 const BLOCK: usize = 32;
 /// Scalars of the filters that it transforms at a time: half of a second-level cache.
 const NEAR: usize = 1 << 17;
-/// Scalars of transformed filters that fit in the third-level cache, about: 16 MB.
+/// About how many scalars of transformed filters fit in the third-level cache: 16 MB.
 const CACHED: usize = 1 << 22;
 
-/// Whether this algorithm computes a convolution.
+/// Whether this algorithm can compute a convolution.
 pub fn fits(g: &Geometry) -> bool {
     let pad = g.padding;
     g.kernel == Extent::square(TAPS)
@@ -67,7 +69,7 @@ pub fn fits(g: &Geometry) -> bool {
 /// Whether it is the faster one: the multiplications saved make up for the transforms of the tiles, and, from `switch` on, of the filters.
 pub fn suits(g: &Geometry, switch: Switch) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
-    // Multiplications of the definition, for each of ours.
+    // Multiplications by the definition, divided by the number that this algorithm needs.
     let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
     let least = switch.0[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
     let pays = g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED;
@@ -126,8 +128,9 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
     correlation.run(dx);
 }
 
-/// Rows of tiles that a task takes through all channels, where transformed filters have so many scalars; `None` where there are too few
-/// tiles for each task to read all filters. There are as many pieces for each thread: with one over, all others would wait for it.
+/// The rows of tiles that each task takes through all channels, where the transformed filters have `filters` scalars;
+/// `None` where there are too few tiles for each task to read all filters. Every thread gets the same number of pieces:
+/// with one piece more, all other threads would wait for it.
 fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<List<Range<usize>>> {
     let share = grid.tiles() / (2 * threads);
     let most = if filters <= FILTERS { share.clamp(FEWEST, TILES) } else { TILES };
@@ -135,7 +138,8 @@ fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<List<Range<usiz
     (count >= 2 * threads).then(|| grid.even_pieces(count.next_multiple_of(threads)))
 }
 
-/// The rows of tiles of each task in one direction; `None` where the threads share out channels and components in place of tiles.
+/// The rows of tiles of each task in one direction; `None` where the threads share out channels and components instead
+/// of tiles.
 pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Option<List<Range<usize>>> {
     let (height, width) =
         if direction == Direction::BackwardData { (g.height, g.width) } else { (g.out_height, g.out_width) };
@@ -161,11 +165,11 @@ struct Correlation<'a, T> {
     /// Zeros above and to the left of the source.
     before: Extent,
     weights: Weights<'a, T>,
-    /// Of the target.
+    /// The planes of the target.
     planes: Planes,
     bias: Option<&'a [T]>,
     range: activation::Range<T>,
-    /// Columns of a product in one call, at most.
+    /// The most columns of a product in one call.
     strip: Option<usize>,
 }
 
@@ -185,8 +189,9 @@ impl<T: Scalar> Correlation<'_, T> {
         }
     }
 
-    /// So few tiles that the filters are most of what is read: a task takes all tiles through the filters of some target channels, which it transforms as it
-    /// needs them. Transformed all at once, they would go to the memory and back.
+    /// For so few tiles that most of what is read is filters: a task takes all tiles through the filters of some target
+    /// channels and transforms these filters as it needs them. If all filters were transformed at once, they would be
+    /// written to memory and read back.
     fn run_by_filters(&self, y: &Shared<'_, T>) {
         let (from, to) = (self.source.planes.channels, self.planes.channels);
         let rows = 0..self.grid.all_rows();
@@ -237,7 +242,7 @@ impl<T: Scalar> Correlation<'_, T> {
         for_each_task(pieces.len(), scratch, |(strips, data, products), task| {
             let piece = Piece { of: self, rows: pieces[task].clone(), stride: self.stride(&pieces[task]) };
             let (data, products) = (Shared::new(data), Shared::new(products));
-            // SAFETY: these rows, and the room, belong to this task, which does one thing after the other.
+            // SAFETY: these rows, and the room, belong to this task, which uses it for one thing at a time.
             unsafe {
                 (0..from).for_each(|channel| piece.gather(channel, strips, &data));
                 (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..to, filters, &data, &products));
@@ -246,7 +251,8 @@ impl<T: Scalar> Correlation<'_, T> {
         });
     }
 
-    /// Few tiles: all threads take all of them, or as many as there is room for, from one stage to the next.
+    /// Few tiles: all threads together take all tiles, or as many as there is room for, through one stage after the
+    /// other.
     fn run_together(&self, filters: &Matrices<'_, T>, y: &Shared<'_, T>) {
         let (from, to) = (self.source.planes.channels, self.planes.channels);
         let pieces = self.grid.pieces((TOGETHER / (COMPONENTS * (from + to))).max(TILES));
@@ -277,13 +283,14 @@ impl<T: Scalar> Correlation<'_, T> {
         }
     }
 
-    /// Tiles of a row of a product.
+    /// The number of tiles in a row of a product.
     fn stride(&self, rows: &Range<usize>) -> usize {
         tiles::padded(rows.len() * self.grid.columns)
     }
 }
 
-/// Runs `work` for all channels, some neighbours in one task: threads that write to neighbouring lines of memory would take them from each other.
+/// Runs `work` for all channels, some neighbours in one task: threads that write to neighbouring cache lines would take
+/// them from each other.
 fn for_each_channel<S>(channels: usize, scratch: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
     let tasks: List<_> = cut(channels, enough_tasks(threads()), 1).collect();
     for_each_task(tasks.len(), scratch, |scratch, task| tasks[task].clone().for_each(|channel| work(scratch, channel)));

@@ -1,9 +1,9 @@
 //! Planes taken apart into transformed tiles, and put together from them.
 //!
-//! The pixel columns of a row of tiles are transformed first, in registers that lie along the row; the results of a few rows of
-//! tiles stand one after the other in strips, [`STEP`] values for each tile. Then every fourth value of a strip goes into one
-//! register, so that a lane holds a tile, and the tiles' rows are transformed. Back it goes the other way round. In which order a
-//! register holds the tiles is the processor's choice, and does not matter to the products.
+//! The pixel columns of a row of tiles are transformed first, in registers that lie along the row; the results of a few
+//! rows of tiles stand one after the other in strips, [`STEP`] values for each tile. Then every fourth value of a strip
+//! goes into one register, so that a lane holds a tile, and the tiles' rows are transformed. The way back is the
+//! reverse. The order of the tiles in a register depends on the processor and does not matter to the products.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ impl Planes {
     }
 }
 
-/// Tiles of a number of them in whole registers.
+/// The number of tiles, rounded up to whole registers.
 pub fn padded(tiles: usize) -> usize {
     tiles.next_multiple_of(VECTOR)
 }
@@ -55,7 +55,7 @@ impl<T: Scalar> Strips<T> {
     }
 }
 
-/// From one strip to the next: the last register of a strip may reach beyond its tiles.
+/// The distance from one strip to the next; the last register of a strip may reach beyond its tiles.
 fn pitch(tiles: usize) -> usize {
     STEP * padded(tiles) + VECTOR
 }
@@ -179,7 +179,7 @@ struct DataTiles<'a, 'b, T: Scalar> {
 impl<T: Scalar> WithSimd for DataTiles<'_, '_, T> {
     type Output = ();
 
-    // A function's name, unlike a closure, is not inlined where it is called.
+    // The closures stay: a function passed by name would not be inlined where it is called.
     #[allow(clippy::redundant_closure)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
@@ -232,7 +232,7 @@ struct SlopeTiles<'a, 'b, T: Scalar> {
 impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
     type Output = ();
 
-    // A function's name, unlike a closure, is not inlined where it is called.
+    // The closures stay: a function passed by name would not be inlined where it is called.
     #[allow(clippy::redundant_closure)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
@@ -257,7 +257,7 @@ impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
     }
 }
 
-/// Where the components of one channel's tiles lie among those of others.
+/// Where the components of one channel's tiles lie in memory.
 #[derive(Clone, Copy)]
 pub struct Components<'a, 'b, T> {
     values: &'a Shared<'b, T>,
@@ -286,7 +286,7 @@ impl<'a, 'b, T> Components<'a, 'b, T> {
     }
 }
 
-/// What an output is made with, and where it goes.
+/// How an output is finished, and where it is written.
 pub struct Finish<'a, T> {
     pub planes: Planes,
     pub channel: usize,

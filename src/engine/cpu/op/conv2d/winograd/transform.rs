@@ -1,12 +1,12 @@
 //! The one-dimensional transforms of F(4, 3), and their adjoints.
 //!
-//! With A, G and B of Lavin & Gray, four outputs of a filter of three taps on six values are `A^T [(G g) * (B^T d)]`. The matrices
-//! are those of Toom and Cook for the points 0, +-P, +-Q and infinity.
+//! With A, G and B of Lavin & Gray, the four outputs of a filter of three taps on six values are `A^T [(G g) * (B^T
+//! d)]`. The matrices are those of Toom and Cook for the points 0, +-P, +-Q and infinity.
 
 use crate::engine::cpu::op::vector::Term;
 
-/// The two points. 1 and 2, which most use, make a sum over 256 channels ten times as inexact in float32 as the definition is;
-/// these make it four times as inexact (both measured against float64; Barabasz et al. 2020 say why points matter).
+/// The two points. With the usual 1 and 2, the error of a sum over 256 channels in float32 is ten times that of the
+/// definition; with these it is four times (both measured against float64; Barabasz et al. 2020 say why points matter).
 const P: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const Q: f64 = std::f64::consts::SQRT_2;
 

@@ -1,4 +1,5 @@
-//! Engines whose kernels cuDNN compiles when they are chosen, which takes more than a second for each shape: with recorded calls, in a process of its own.
+//! Engines whose kernels cuDNN compiles when they are chosen, which takes more than a second for each shape. Tested
+//! with recorded calls, in a separate process.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +14,8 @@ use crate::error::Result;
 const NAME: &str = "engine::cudnn::cuda::convolution::tests::compiled::an_engine_that_is_compiled_is_the_last_resort";
 const CHILD: &str = "BATCHSTEP_TEST_COMPILED";
 
-/// What is chosen where the first so many of cuDNN's two proposals are compiled, and cuDNN's older calls list something or nothing.
+/// The choice if the first `compiled` of cuDNN's two proposals are compiled, and if cuDNN's older calls list an
+/// algorithm or none.
 fn chosen(compiled: i64, has_older: bool, kind: ConvolutionKind) -> Result<Choice> {
     let (library, name) = (recorded::Library::Cudnn, "cudnnGetConvolutionForwardAlgorithm_v7");
     let call = Called { library, name, when: "", captured: false };
@@ -45,7 +47,7 @@ fn an_engine_that_is_compiled_is_the_last_resort() {
     let last = chosen(2, false, kind).unwrap();
     assert_eq!((last.algorithm.as_str(), last.compiled), ("graph:eng10{k4=2}", true));
     assert!(last.remark.unwrap().contains("no engine that is already compiled"));
-    // With bias and ReLU there is always the convolution alone: nothing is compiled to ask.
+    // With bias and ReLU the plain convolution is always possible, so nothing is compiled for the search.
     let fused = ConvolutionKind::ForwardBiasRelu;
     assert_eq!(name(chosen(1, true, fused)), ("graph:fused_eng11{k4=2}".into(), false));
     let error = chosen(2, false, fused).unwrap_err().to_string();

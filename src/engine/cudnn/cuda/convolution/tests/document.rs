@@ -1,13 +1,13 @@
-//! docs/gpu-plans.md, of which each version of cuDNN has a part.
+//! docs/gpu-plans.md, which has a part for each version of cuDNN.
 
 use std::path::{Path, PathBuf};
 
 use crate::device::cuda::libraries::{self, Library};
 
-/// With this variable the part of the version that is loaded is written instead of compared.
+/// If this variable is set, the part for the loaded version is written instead of compared.
 const WRITE: &str = "BATCHSTEP_WRITE_PLANS";
 
-/// The part of the version of cuDNN that is loaded.
+/// The part for the loaded version of cuDNN.
 pub struct DocumentPart {
     path: PathBuf,
     version: String,
@@ -25,7 +25,7 @@ impl DocumentPart {
         Self { path, version, heading }
     }
 
-    /// With what comes before and after it.
+    /// The page's text, and where this part lies in it.
     fn text(&self) -> (String, Option<(usize, usize)>) {
         let text = std::fs::read_to_string(&self.path).unwrap_or_default();
         let place = text.find(&self.heading).map(|at| {
@@ -35,7 +35,7 @@ impl DocumentPart {
         (text, place)
     }
 
-    /// Writes it, where that is asked for.
+    /// Writes the part, if the variable asks for it.
     pub fn write(&self, new: impl FnOnce() -> String) -> bool {
         if std::env::var_os(WRITE).is_none() {
             return false;

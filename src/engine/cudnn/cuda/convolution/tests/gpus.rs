@@ -1,9 +1,9 @@
-//! GPUs that are not here, as cuDNN takes their description.
+//! Descriptions, for cuDNN, of GPUs that are not present.
 
 /// A GPU for cuDNN's CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION.
 ///
-/// Shared memory, threads, blocks and registers of a multiprocessor are those of the compute capability in the CUDA programming guide; the
-/// rest is of the data sheets (memory clocks: half of the data rate).
+/// Shared memory, threads, blocks and registers of a multiprocessor are those of the compute capability in the CUDA
+/// programming guide; the rest is from the data sheets (memory clocks: half of the data rate).
 pub struct Described {
     pub name: &'static str,
     /// Compute capability times 100.

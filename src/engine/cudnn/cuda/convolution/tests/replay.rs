@@ -1,6 +1,6 @@
-//! What cuDNN's heuristics choose on GPUs that are only described, for every convolution of the study's networks and of the selftest: what is
-//! refused is known before anyone meets it. docs/gpu-plans.md has the tables, a part for each version of cuDNN; with `BATCHSTEP_WRITE_PLANS=1` the part
-//! of the version that is loaded is written anew.
+//! What cuDNN's heuristics choose on GPUs that are only described, for every convolution of the study's networks and of
+//! the selftest. So refusals are known before a user meets them. docs/gpu-plans.md has the tables, a part for each
+//! version of cuDNN; with `BATCHSTEP_WRITE_PLANS=1` the part for the loaded version is written anew.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -83,7 +83,7 @@ const BATCH_SIZES: [usize; 4] = [1, 16, 17, 64];
 /// Where the study found jumps, and one before.
 const PLACES: [usize; 8] = [15, 16, 31, 32, 47, 48, 63, 64];
 
-/// What became of the searches of one GPU and one way.
+/// The results of the searches for one GPU and one way.
 #[derive(Default)]
 struct Tally {
     asked: usize,
@@ -91,7 +91,7 @@ struct Tally {
     fallbacks: usize,
     last_resorts: usize,
     refused: Vec<String>,
-    /// Those that the heuristics leave over, by their kind.
+    /// Convolutions that the heuristics leave over, by their kind.
     left_over: BTreeMap<String, usize>,
     algorithms: BTreeSet<String>,
     workspace_bytes: u64,
@@ -120,8 +120,8 @@ impl Tally {
     }
 }
 
-/// Where the plan of a convolution of VGG16 changes along the batch: for each direction at how many of the batch sizes, and at which of [`PLACES`], with how
-/// many of its nine different convolutions.
+/// Where the plan of VGG16's convolutions changes with the batch size. For each direction: at how many batch sizes, and
+/// at which of [`PLACES`] for how many of the nine different convolutions.
 fn changes(gpu: &Described, way: Way) -> String {
     let Some(device) = described_gpu(&gpu.json()) else { return String::new() };
     let vgg16 = &networks()[0];
@@ -167,7 +167,7 @@ fn every_convolution_has_a_plan_on_five_gpus() {
                 DIRECTIONS.iter().for_each(|&(kind, direction)| apart.add(problem(kind), direction));
                 fused.add(problem(ConvolutionKind::ForwardBiasRelu), "forward");
             }
-            // In strict float32 the older calls, which want a GPU, are asked too.
+            // In strict float32 the older calls are asked too, and they need a GPU.
             let none = &apart.refused;
             assert!(way.0 == Precision::Fp32 || none.is_empty(), "{}, {}: {none:#?}", gpu.name, way.label());
             let (name, label) = (gpu.name, way.label());

@@ -1,0 +1,288 @@
+//! Which size to use and which to avoid, by the examples (or tokens, bytes) per second that each size was shown to reach.
+//!
+//! - The best: every size that is not shown to be worse than the best one. Hsu's multiple comparisons with the best, within blocks, by a
+//!   bootstrap over blocks ([`comparison`]); the set holds the truly best size with a probability of at least 95 %.
+//! - Enough: the smallest size whose rate is within a margin of the best one's, by the lower end of the interval of their ratio.
+//! - Rising: the largest size is among the best, and is shown to be better than every size up to half of it.
+//! - Avoid: behind a proven jump, the sizes whose rate is proven lower than that of the size just before it.
+//! - Memory: a line through the measured peaks.
+//!
+//! What the data do not show is not said: [`Silence`] names the reason. Method and simulation: `docs/method.md`.
+
+mod comparison;
+mod memory;
+mod rates;
+mod work;
+
+use std::fmt;
+use std::path::Path;
+
+use super::{Analysed, Kind, Series};
+use crate::detect::{Early, Jump};
+use crate::stats::distribution::t_upper_quantile;
+use comparison::Comparison;
+pub use memory::{Fits, MARGIN, Memory};
+use rates::Rates;
+pub use work::Formula;
+
+/// What a person wants of a size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The loss of rate, relative, that a smaller size may have.
+    pub within: f64,
+    /// The longest step, in seconds.
+    pub latency_s: Option<f64>,
+    /// The work of a step; by default the size itself, where it counts work.
+    pub work: Option<Formula>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { within: 0.05, latency_s: None, work: None }
+    }
+}
+
+/// A size with its rate, in [`Advice::unit`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rated {
+    pub x: f64,
+    pub rate: f64,
+}
+
+/// The sizes behind one jump whose rate is proven lower than that of the size before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Avoided {
+    /// The size before the jump.
+    pub after: f64,
+    /// Ascending; never empty.
+    pub sizes: Vec<f64>,
+}
+
+/// What one series shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// What a size counts: `examples`, `tokens`, `MB`, or the formula that was asked for.
+    pub counted: String,
+    /// Of the rates: `examples/s`.
+    pub unit: String,
+    pub options: Options,
+    /// All sizes that were judged, ascending.
+    pub sizes: Vec<f64>,
+    /// Sizes that were left out for want of visits.
+    pub too_few: Vec<f64>,
+    /// The size with the highest rate.
+    pub best: Rated,
+    /// All sizes not shown to be worse than the best one, `best` among them, ascending.
+    pub not_worse: Vec<f64>,
+    /// The smallest size that is shown to be within the margin.
+    pub enough: Option<Rated>,
+    pub avoid: Vec<Avoided>,
+    /// Whether the rate still rises where the sweep ends, so that a larger size may be better.
+    pub rising: bool,
+    /// Whether the sizes were measured in blocks; else what the machine did over time may be in the rates.
+    pub blocks: bool,
+    pub memory: Option<Memory>,
+}
+
+/// Why there is no advice.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Silence {
+    /// The column of x does not count work.
+    NoWork(String),
+    /// The formula of the work names one column, and the sizes are in another.
+    OtherName(String, String),
+    /// The unit of a rate does not say how much work a second has.
+    Rate(String),
+    Early(Early),
+    /// The sizes of an A/A run are names.
+    Control,
+    Forecast,
+    /// Fewer than two sizes have the visits that it takes.
+    Visits,
+    /// More sizes than can be compared with one another.
+    Sizes,
+    /// The repetitions of a size are all alike, so that no error can be estimated.
+    NoScatter,
+    /// A latency was asked for, and the column holds no times in a known unit.
+    NoSeconds(String),
+    /// No size is shown to keep to the latency, in seconds.
+    TooSlow(f64),
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoWork(x) => write!(
+                f,
+                "`{x}` counts no examples, tokens or bytes, so there is no rate to compare; `advise --work '{x}^3'` names the work of a step"
+            ),
+            Self::OtherName(named, x) => write!(f, "the work is named in `{named}`, and the sizes are in `{x}`"),
+            Self::Rate(unit) if unit.is_empty() => f.write_str("the unit of the rate is not known"),
+            Self::Rate(unit) => write!(f, "a rate in {unit} does not say how many examples a second has"),
+            Self::Early(early) => write!(f, "{early}"),
+            Self::Control => f.write_str("an A/A run executes one size under many names"),
+            Self::Forecast => f.write_str("the values are forecast and not measured"),
+            Self::Visits => write!(
+                f,
+                "fewer than two sizes were measured {0} times (in {0} blocks, where blocks are known), which a comparison takes",
+                rates::FEWEST_VISITS
+            ),
+            Self::Sizes => {
+                write!(f, "more than {} sizes are too many to compare with one another", comparison::MOST_SIZES)
+            }
+            Self::NoScatter => {
+                f.write_str("the repetitions of a size do not differ, so that no error can be estimated")
+            }
+            Self::NoSeconds(y) => write!(f, "`{y}` holds no times in a known unit, which a latency needs"),
+            Self::TooSlow(limit) => {
+                write!(f, "no size is shown to keep a step within {}", crate::units::Seconds(*limit))
+            }
+        }
+    }
+}
+
+/// The advice for each series of a run or file, in their order.
+pub fn of_run(path: &Path, found: &[Analysed], options: &Options) -> Vec<Result<Advice, Silence>> {
+    let total = |series: &Series| memory::total(path, series);
+    found.iter().map(|found| advise(found, options, total(&found.series))).collect()
+}
+
+/// The advice for one series. `total` is the memory of its device in bytes, where that is known.
+///
+/// # Errors
+/// [`Silence`] where the data do not show enough.
+pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result<Advice, Silence> {
+    let series = &found.series;
+    let work = Work::of(series, options.work.as_ref())?;
+    let rates = Rates::of(series, &work)?;
+    let allowed = allowed(series, &work, &rates, options)?;
+    let every = Comparison::new(&rates, &(0..rates.x.len()).collect::<Vec<_>>());
+    let avoid = avoided(&found.findings.jumps, series.kind, &every);
+    let among = if allowed.len() == rates.x.len() { every } else { Comparison::new(&rates, &allowed) };
+    let rated = |at: usize| Rated { x: among.x[at], rate: among.level[at].exp() };
+    let best = among.best();
+    let not_worse: Vec<f64> = among.not_worse().into_iter().map(|at| among.x[at]).collect();
+    let rising = among.x.last() == rates.x.last() && not_worse.last() == rates.x.last() && among.still_rises();
+    Ok(Advice {
+        counted: work.counted,
+        unit: work.unit,
+        options: options.clone(),
+        best: rated(best),
+        enough: among.enough(options.within).map(rated),
+        memory: Memory::of(&series.peaks, among.x[best], total),
+        sizes: rates.x,
+        too_few: rates.too_few,
+        blocks: rates.blocks,
+        not_worse,
+        avoid,
+        rising,
+    })
+}
+
+/// The work of one step.
+#[derive(Clone)]
+enum Step {
+    Size,
+    Formula(Formula),
+}
+
+/// How the values of a series make work per second.
+struct Work {
+    counted: String,
+    unit: String,
+    /// Whether the values are rates.
+    inverse: bool,
+    /// The work of a step, by which the rate of steps is multiplied; `None` where the values count the work themselves.
+    step: Option<Step>,
+    /// What a value in the series' unit is in that of the rate.
+    factor: f64,
+}
+
+/// Rates whose values count the work itself. `requests/s` is missing: a request may be an example or a batch.
+const OF_WORK: [&str; 6] = ["images/s", "samples/s", "examples/s", "tokens/s", "items/s", "frames/s"];
+const OF_STEPS: [&str; 2] = ["iterations/s", "steps/s"];
+
+impl Work {
+    fn of(series: &Series, asked: Option<&Formula>) -> Result<Self, Silence> {
+        if series.is_forecast() {
+            return Err(Silence::Forecast);
+        }
+        let column = &series.size.column;
+        let (counted, step) = match asked {
+            Some(work) if work.name().eq_ignore_ascii_case(column) => (work.to_string(), Step::Formula(work.clone())),
+            Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
+            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, Step::Size),
+        };
+        if series.facts.contains_key("executed_batch_size") {
+            return Err(Silence::Control);
+        }
+        if let Some(early) = series.early() {
+            return Err(Silence::Early(early));
+        }
+        let (base, per_second, known) = (series.base_unit(), format!("{counted}/s"), series.unit.as_str());
+        let (unit, inverse, step, factor) = match (series.kind, series.seconds_per_unit()) {
+            (Kind::Time, Some(seconds)) => (per_second, false, Some(step), seconds),
+            (Kind::Time, None) => (format!("{counted} per unit of `{}`", series.y), false, Some(step), 1.0),
+            (Kind::Rate, _) if OF_STEPS.contains(&known) => (per_second, true, Some(step), 1.0),
+            (Kind::Rate, _) if OF_WORK.contains(&known) || base.name == "B/s" && series.size.is_bytes() => {
+                (series.unit.clone(), true, None, 1.0)
+            }
+            (Kind::Rate, _) => return Err(Silence::Rate(series.unit.clone())),
+        };
+        Ok(Self { counted, unit, inverse, step, factor })
+    }
+
+    /// ln of the work per second of a time in the unit of the series, or of an inverted rate.
+    fn rate(&self, x: f64, time: f64) -> f64 {
+        let work = match &self.step {
+            None => 1.0,
+            Some(Step::Size) => x,
+            Some(Step::Formula(work)) => work.at(x),
+        };
+        work.ln() - time.ln() - self.factor.ln()
+    }
+}
+
+/// The sizes that keep to the latency, by the upper end of the 95 % interval of their step time; all where none is asked for.
+fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
+    let Some(limit) = options.latency_s else { return Ok((0..rates.x.len()).collect()) };
+    if series.kind != Kind::Time || series.seconds_per_unit().is_none() {
+        return Err(Silence::NoSeconds(series.y.clone()));
+    }
+    let keeps = |at: &usize| {
+        let reach = t_upper_quantile(0.025, (rates.visits[*at] - 1) as f64);
+        let error = (rates.variance[*at] + rates.between_blocks).sqrt();
+        // The rate of a step that takes the limit.
+        rates.level[*at] - reach * error >= work.rate(rates.x[*at], limit / work.factor)
+    };
+    let allowed: Vec<usize> = (0..rates.x.len()).filter(keeps).collect();
+    if allowed.is_empty() { Err(Silence::TooSlow(limit)) } else { Ok(allowed) }
+}
+
+/// Behind each jump that makes steps slower, up to the next one, or until the rate is again what it was before. Where the size before a jump is
+/// itself to be avoided, the sizes behind are compared with the one before the earlier jump.
+fn avoided(jumps: &[Jump], kind: Kind, rates: &Comparison) -> Vec<Avoided> {
+    let slows = |jump: &&Jump| (jump.size > 0.0) == (kind == Kind::Time);
+    let mut places: Vec<f64> = jumps.iter().filter(slows).map(|jump| jump.after).collect();
+    places.sort_by(f64::total_cmp);
+    let up_to = |x: f64| rates.x.partition_point(|other| *other <= x);
+    let mut found: Vec<Avoided> = Vec::new();
+    for (at, after) in places.iter().enumerate() {
+        let Some(before) = up_to(*after).checked_sub(1) else { continue };
+        let end = places.get(at + 1).map_or(rates.x.len(), |next| up_to(*next));
+        let earlier = found.last_mut().filter(|earlier| earlier.sizes.contains(&rates.x[before]));
+        let reference = earlier.as_ref().map_or(before, |earlier| up_to(earlier.after) - 1);
+        let critical = rates.critical(reference);
+        let below = (before + 1..end).take_while(|later| rates.level[*later] < rates.level[reference]);
+        let proven = below.filter(|later| rates.is_lower(*later, reference, critical)).map(|later| rates.x[later]);
+        match earlier {
+            Some(earlier) => earlier.sizes.extend(proven),
+            None => found.push(Avoided { after: rates.x[before], sizes: proven.collect() }),
+        }
+    }
+    found.retain(|avoided| !avoided.sizes.is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests;

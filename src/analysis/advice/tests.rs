@@ -1,0 +1,341 @@
+use super::comparison::Comparison;
+use super::*;
+use crate::analysis::{Measurement, Size, names};
+use crate::detect::{Observation, Settings};
+use crate::random::Rng;
+
+/// Noise of a planted series, as shares of the time.
+#[derive(Clone, Copy)]
+struct Noise {
+    /// What all visits of a block share.
+    block: f64,
+    visit: f64,
+    /// Student's t with 3 degrees of freedom in place of the normal law.
+    heavy: bool,
+}
+
+const QUIET: Noise = Noise { block: 0.01, visit: 0.005, heavy: false };
+
+/// The batch sizes 1 to 64 in blocks, each visited once in each; `time` is the true one in seconds.
+fn series(blocks: u32, noise: Noise, seed: u64, time: &dyn Fn(f64) -> f64) -> Series {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for block in 0..blocks {
+        let mut sizes: Vec<u32> = (1..=64).collect();
+        rng.shuffle(&mut sizes);
+        let shared = noise.block * rng.normal();
+        for size in sizes {
+            let own = noise.visit * if noise.heavy { heavy(&mut rng) } else { rng.normal() };
+            let x = f64::from(size);
+            let y = time(x) * (shared + own).exp();
+            steps.push(Observation { order: Some(steps.len() as f64), block: Some(block), ..Observation::new(x, y) });
+        }
+    }
+    Series::planted(Vec::new(), steps.into_iter().map(Measurement::from).collect())
+}
+
+/// Student's t with 3 degrees of freedom, scaled to a standard deviation of 1.
+fn heavy(rng: &mut Rng) -> f64 {
+    let normal = rng.normal();
+    let squares: f64 = (0..3).map(|_| rng.normal().powi(2)).sum();
+    normal / squares.sqrt()
+}
+
+fn found(series: Series) -> Analysed {
+    Analysed { findings: series.find(&Settings::default()), series }
+}
+
+fn advised(series: Series) -> Result<Advice, Silence> {
+    advise(&found(series), &Options::default(), None)
+}
+
+fn rising(x: f64) -> f64 {
+    0.010 + 0.001 * x
+}
+
+/// The rate rises up to 20 and then stays.
+fn plateau(x: f64) -> f64 {
+    0.001 * x.max(20.0)
+}
+
+/// Whole groups of sixteen.
+fn staircase(x: f64) -> f64 {
+    0.010 + 0.004 * (x / 16.0).ceil()
+}
+
+/// The same rate for every size.
+fn flat(x: f64) -> f64 {
+    0.001 * x
+}
+
+#[test]
+fn a_rising_curve_has_its_best_at_the_end_and_says_so() {
+    let advice = advised(series(10, QUIET, 1, &rising)).expect("advice");
+    assert!(advice.best.x > 58.0 && advice.not_worse.last() == Some(&64.0), "{advice:?}");
+    assert!(advice.rising && advice.avoid.is_empty());
+    // x / (10 + x) is within 5 % of that at 64 from 46.1 on.
+    let enough = advice.enough.expect("enough");
+    assert!((47.0..=52.0).contains(&enough.x), "{enough:?}");
+    // 64 / 74 ms.
+    assert!((advice.best.rate - 864.9).abs() < 15.0, "{:?}", advice.best);
+    assert_eq!((advice.unit.as_str(), advice.counted.as_str()), ("examples/s", "examples"));
+}
+
+#[test]
+fn a_plateau_does_not_rise_and_its_beginning_is_enough() {
+    let advice = advised(series(10, QUIET, 2, &plateau)).expect("advice");
+    assert!(!advice.rising && advice.avoid.is_empty(), "{advice:?}");
+    assert!(advice.not_worse.len() > 35 && advice.not_worse[0] >= 19.0, "{:?}", advice.not_worse);
+    assert!((20.0..=21.0).contains(&advice.enough.expect("enough").x), "{:?}", advice.enough);
+}
+
+#[test]
+fn behind_each_jump_of_a_staircase_the_slower_sizes_are_avoided() {
+    let advice = advised(series(10, QUIET, 3, &staircase)).expect("advice");
+    assert_eq!(advice.best.x, 64.0);
+    assert!(advice.rising);
+    let places: Vec<f64> = advice.avoid.iter().map(|avoided| avoided.after).collect();
+    assert_eq!(places, [16.0, 32.0, 48.0]);
+    for avoided in &advice.avoid {
+        let rate = |x: f64| x / staircase(x);
+        assert_eq!(avoided.sizes[0], avoided.after + 1.0);
+        assert!(avoided.sizes.iter().all(|x| rate(*x) < rate(avoided.after)), "{avoided:?}");
+        // All that are slower by 3 % are shown to be.
+        let slower =
+            (1..16).map(|more| avoided.after + f64::from(more)).take_while(|x| rate(*x) < 0.97 * rate(avoided.after));
+        assert!(slower.count() <= avoided.sizes.len(), "{avoided:?}");
+    }
+}
+
+/// After 16 a step takes 40 % more, and after 24 once more 10 %: 24 is slower than 16, and what follows is compared with 16.
+#[test]
+fn behind_a_jump_from_a_size_to_avoid_the_earlier_one_counts() {
+    let twice = |x: f64| 0.010 + 0.001 * x + if x > 16.0 { 0.0104 } else { 0.0 } + if x > 24.0 { 0.0044 } else { 0.0 };
+    let advice = advised(series(10, QUIET, 15, &twice)).expect("advice");
+    // x / (10 + x) is 0.615 at 16, 0.541 at 24, and above 0.615 from 40 on: 40 / 64.8.
+    let [avoided] = &advice.avoid[..] else { panic!("{:?}", advice.avoid) };
+    assert_eq!(avoided.after, 16.0);
+    let expected: Vec<f64> = (17..=37).map(f64::from).collect();
+    assert!(avoided.sizes.starts_with(&expected) && avoided.sizes.iter().all(|x| *x < 40.0), "{avoided:?}");
+}
+
+#[test]
+fn of_equal_rates_none_is_better_and_none_is_avoided() {
+    let advice = advised(series(10, QUIET, 4, &flat)).expect("advice");
+    assert_eq!(advice.not_worse.len(), 64);
+    assert!(!advice.rising && advice.avoid.is_empty());
+}
+
+#[test]
+fn few_blocks_give_no_advice() {
+    for blocks in 1..rates::FEWEST_VISITS as u32 {
+        assert_eq!(advised(series(blocks, QUIET, 5, &rising)), Err(Silence::Visits), "{blocks}");
+    }
+    assert!(Silence::Visits.to_string().contains("fewer than two sizes were measured 4 times"));
+}
+
+#[test]
+fn many_steps_in_one_block_are_one_visit() {
+    let mut one = series(1, QUIET, 6, &rising);
+    one.measurements = one.measurements.iter().flat_map(|step| vec![step.clone(); 9]).collect();
+    assert_eq!(advised(one), Err(Silence::Visits));
+}
+
+#[test]
+fn a_size_that_was_seldom_measured_is_named_and_not_judged() {
+    let mut some = series(6, QUIET, 7, &rising);
+    some.measurements.retain(|step| step.observation.x != 30.0 || step.observation.block < Some(2));
+    let advice = advised(some).expect("advice");
+    assert_eq!(advice.too_few, [30.0]);
+    assert!(!advice.sizes.contains(&30.0));
+}
+
+#[test]
+fn repetitions_that_are_all_alike_have_no_error() {
+    let still = Noise { block: 0.0, visit: 0.0, heavy: false };
+    assert_eq!(advised(series(6, still, 8, &rising)), Err(Silence::NoScatter));
+}
+
+#[test]
+fn a_latency_leaves_only_the_sizes_that_keep_to_it() {
+    let found = found(series(10, QUIET, 9, &rising));
+    let within = |latency_s: f64| advise(&found, &Options { latency_s: Some(latency_s), ..Options::default() }, None);
+    // A step takes 30 ms at 20.
+    let advice = within(0.030).expect("advice");
+    assert!((17.0..=20.0).contains(&advice.best.x), "{:?}", advice.best);
+    assert!(advice.not_worse.iter().all(|x| *x <= 20.0));
+    assert!(!advice.rising, "larger sizes were measured and are too slow");
+    assert_eq!(within(0.005), Err(Silence::TooSlow(0.005)));
+    // All keep to a second.
+    assert_eq!(
+        within(1.0).map(|advice| advice.best),
+        advise(&found, &Options::default(), None).map(|advice| advice.best)
+    );
+}
+
+/// The series with its times as rates in `unit`, of which a step at size x has `work`.
+fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series {
+    let as_rate = |step: &Measurement| {
+        let seen = step.observation;
+        Measurement { observation: Observation { y: work(seen.x) / seen.y, ..seen }, ..step.clone() }
+    };
+    let measurements = from.measurements.iter().map(as_rate).collect();
+    Series { y: y.into(), kind: names::Kind::Rate, unit: unit.into(), measurements, ..from.clone() }
+}
+
+#[test]
+fn rates_give_the_advice_of_the_times_that_they_come_from() {
+    let times = series(8, QUIET, 10, &staircase);
+    let expected = advised(times.clone()).expect("advice");
+    let rates = [as_rates(&times, "throughput", "images/s", |x| x), as_rates(&times, "speed", "iterations/s", |_| 1.0)];
+    for series in rates {
+        let advice = advised(series).expect("advice");
+        assert!((advice.best.rate / expected.best.rate - 1.0).abs() < 1e-9, "{advice:?}");
+        assert_eq!((advice.best.x, &advice.not_worse, advice.rising), (expected.best.x, &expected.not_worse, true));
+        assert_eq!(advice.avoid, expected.avoid);
+    }
+    let requests = as_rates(&times, "load", "requests/s", |x| x);
+    assert_eq!(advised(requests), Err(Silence::Rate("requests/s".into())));
+}
+
+#[test]
+fn a_size_that_is_no_work_needs_its_formula() {
+    let cubes = Series { size: Size::of("N"), ..series(8, QUIET, 11, &|x| 1e-6 * x.powi(3)) };
+    assert_eq!(advised(cubes.clone()), Err(Silence::NoWork("N".into())));
+    let work = |text: &str| Options { work: Formula::parse(text), ..Options::default() };
+    let advice = advise(&found(cubes.clone()), &work("N^3"), None).expect("advice");
+    assert_eq!((advice.unit.as_str(), advice.not_worse.len()), ("N^3/s", 64));
+    assert!((advice.best.rate / 1e6 - 1.0).abs() < 0.02, "{:?}", advice.best);
+    let other = advise(&found(cubes), &work("M^3"), None);
+    assert_eq!(other, Err(Silence::OtherName("M".into(), "N".into())));
+}
+
+#[test]
+fn runs_that_show_nothing_get_no_advice() {
+    let fact = |name: &str, value: &str| [(name.to_string(), value.to_string())].into();
+    let control = Series { facts: fact("executed_batch_size", "8"), ..series(6, QUIET, 12, &rising) };
+    assert_eq!(advised(control), Err(Silence::Control));
+    let forecast = Series { y: "predicted_step_time_s".into(), ..series(6, QUIET, 13, &rising) };
+    if forecast.is_forecast() {
+        assert_eq!(advised(forecast), Err(Silence::Forecast));
+    }
+}
+
+/// The sizes of a series, each compared with all others.
+fn compared(series: &Series) -> Comparison {
+    let rates = Rates::of(series, &Work::of(series, None).expect("work")).expect("rates");
+    let every: Vec<usize> = (0..rates.x.len()).collect();
+    Comparison::new(&rates, &every)
+}
+
+/// The critical value of comparing k others with one in one direction, all with the same known variance, is that d at which the integral of
+/// phi(z) Phi(z + sqrt(2) d)^k is 0.95: 2.160 for k = 4 (Dunnett 1955, *JASA* 50, 1096, table 1a), 2.938 for k = 63, by quadrature.
+#[test]
+fn critical_values_are_dunnetts() {
+    let alone = Noise { block: 0.0, ..QUIET };
+    let every = series(300, alone, 14, &flat);
+    let five = Series {
+        measurements: every.measurements.iter().filter(|step| step.observation.x <= 5.0).cloned().collect(),
+        ..every.clone()
+    };
+    for (series, expected) in [(five, 2.160), (every, 2.938)] {
+        let critical = compared(&series).critical(2);
+        assert!((critical - expected).abs() < 0.25, "{critical} for {expected}");
+    }
+}
+
+/// The bound spares critical values; without it the same sizes remain.
+#[test]
+fn the_quick_way_keeps_the_same_sizes_as_all_critical_values() {
+    for (seed, time) in [&rising as &dyn Fn(f64) -> f64, &plateau, &staircase].into_iter().enumerate() {
+        let compared = compared(&series(6, QUIET, 20 + seed as u64, time));
+        let all = 0..compared.x.len();
+        let is_in = |at: &usize| !all.clone().any(|other| compared.is_lower(*at, other, compared.critical(*at)));
+        assert_eq!(compared.not_worse(), all.clone().filter(is_in).collect::<Vec<_>>());
+    }
+}
+
+/// What went wrong in some simulated series, as counts.
+#[derive(Debug, Default)]
+struct Wrong {
+    series: usize,
+    /// The truly best size is not among those that are not shown to be worse.
+    best_missing: usize,
+    /// A size is avoided that is as fast as that before the jump.
+    avoided: usize,
+    /// A size is called enough that is not.
+    enough: usize,
+    /// The rate is said to rise where it does not.
+    rising: usize,
+    /// Sizes not shown to be worse than the best, of all series.
+    not_worse: usize,
+}
+
+/// A curve with the places of its jumps. Where rates are equal, jumps are planted in what the advice is told, as a wrong `avoid` is likeliest there.
+struct Curve {
+    name: &'static str,
+    time: fn(f64) -> f64,
+    jumps: &'static [f64],
+}
+
+const CURVES: [Curve; 4] = [
+    Curve { name: "equal rates", time: flat, jumps: &[16.0, 32.0, 48.0] },
+    Curve { name: "plateau from 20 on", time: plateau, jumps: &[32.0] },
+    Curve { name: "rising", time: rising, jumps: &[] },
+    Curve { name: "staircase of 16", time: staircase, jumps: &[16.0, 32.0, 48.0] },
+];
+
+/// Advice on `count` series.
+fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curve) -> Wrong {
+    let rate = |x: f64| x / time(x);
+    // Of equal ones, which only noise tells apart, one that no rule prefers.
+    let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
+    let rises = (1..=32).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
+    let jumps: Vec<Jump> = jumps.iter().map(|after| Jump::planted(*after, 0.004, 0.2)).collect();
+    let findings = crate::detect::Findings { jumps, ..crate::detect::detect(&[], &Settings::default()) };
+    let mut wrong = Wrong::default();
+    for seed in 0..count {
+        let series = series(blocks, noise, 10_000 * u64::from(blocks) + seed, time);
+        let findings = findings.clone();
+        let advice = advise(&Analysed { series, findings }, &Options::default(), None).expect("advice");
+        let is_slower = |after: f64| move |x: &f64| rate(*x) < rate(after) * (1.0 - 1e-9);
+        wrong.series += 1;
+        wrong.not_worse += advice.not_worse.len();
+        wrong.best_missing += usize::from(!advice.not_worse.contains(&best));
+        wrong.avoided += usize::from(advice.avoid.iter().any(|one| !one.sizes.iter().all(is_slower(one.after))));
+        wrong.enough +=
+            usize::from(advice.enough.is_some_and(|enough| rate(enough.x) < 0.95 * rate(best) * (1.0 - 1e-9)));
+        wrong.rising += usize::from(advice.rising && !rises);
+    }
+    wrong
+}
+
+/// 60 series each. Of an event with a probability of 5 %, more than 9 of 60 are seen once in 2,000 such tests (binomial).
+#[test]
+fn what_is_said_is_wrong_in_at_most_five_percent_of_series() {
+    for blocks in [4, 8] {
+        for curve in &CURVES {
+            let wrong = wrong(60, blocks, QUIET, curve);
+            let most = [wrong.best_missing, wrong.avoided, wrong.enough, wrong.rising].into_iter().max();
+            assert!(most <= Some(9), "{}, {blocks} blocks: {wrong:?}", curve.name);
+        }
+    }
+}
+
+/// The table of docs/method.md: `cargo test --release --lib advice_on_simulated -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes; makes the table of docs/method.md"]
+fn advice_on_simulated_series() {
+    for (noise_name, noise) in [("normal", QUIET), ("heavy-tailed", Noise { heavy: true, ..QUIET })] {
+        for curve in &CURVES {
+            for blocks in [4, 6, 10, 30] {
+                let found = wrong(1_000, blocks, noise, curve);
+                let share = |wrong: usize| format!("{:.1} %", 100.0 * wrong as f64 / found.series as f64);
+                let Wrong { best_missing, avoided, enough, rising, .. } = found;
+                let cells = [best_missing, avoided, enough, rising].map(share).join(" | ");
+                let size = found.not_worse as f64 / found.series as f64;
+                println!("| {}, {noise_name} | {blocks} | {cells} | {size:.1} |", curve.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `batchstep advise`: which size to use, and which to avoid.
+
+use batchstep::analysis::advice::{self, Formula, Options};
+use batchstep::analysis::analyse;
+use batchstep::error::{Error, Result};
+use batchstep::report;
+use batchstep::units::{Seconds, Share};
+
+use super::{Exit, print, query};
+use crate::cli::{AdviseArgs, Form};
+
+pub fn advise(args: &AdviseArgs) -> Result<Exit> {
+    let options = options(args)?;
+    let found = analyse(&args.path, &query(&args.columns), None)?;
+    let advices = advice::of_run(&args.path, &found, &options);
+    match args.format {
+        Form::Json => print(&format!("{:#}\n", report::size_advice_json(&found, &advices))),
+        Form::Table => {
+            let style = report::Style::of_terminal();
+            let said = report::size_advices(&found, &advices, found.len(), true);
+            print(&said.iter().map(|document| document.render(&style)).collect::<String>());
+        }
+    }
+    Ok(if advices.iter().any(Result::is_ok) { Exit::Done } else { Exit::Warned })
+}
+
+fn options(args: &AdviseArgs) -> Result<Options> {
+    let refuse = |text: &str, what: &str, option: &str, example: &str| {
+        Error::spec(format!("`{text}` is no {what}")).at(option).hint(format!("for example {example}"))
+    };
+    let within = match Share::parse(&args.within) {
+        Some(Share(within)) if (0.0..1.0).contains(&within) => within,
+        _ => return Err(refuse(&args.within, "share from 0% to below 100%", "--within", "5%")),
+    };
+    let latency = args.latency.as_deref().map(|text| match Seconds::parse(text) {
+        Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
+        _ => Err(refuse(text, "time", "--latency", "50ms")),
+    });
+    let work = args
+        .work
+        .as_deref()
+        .map(|text| Formula::parse(text).ok_or_else(|| refuse(text, "formula in one column", "--work", "'2 * N^3'")));
+    Ok(Options { within, latency_s: latency.transpose()?, work: work.transpose()? })
+}

@@ -1,0 +1,112 @@
+//! A command that is run in place of a file of Python.
+
+use serde_json::Value;
+
+/// The words of a command, and where the times of its steps come from. No shell reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// The program and its arguments, in which `{name}` stands for a value.
+    pub words: Vec<String>,
+    pub timed: Timed,
+}
+
+/// Where the times of a command's steps come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Timed {
+    /// One step is the whole process, from its start to its end.
+    Process,
+    /// Each number that the group of a regular expression finds in what it prints is a step, in this unit.
+    Printed { pattern: String, unit: String },
+    /// The program stays, and answers lines of JSON.
+    Lines,
+}
+
+/// The units of printed times, and how many seconds each is.
+pub const UNITS: [(&str, f64); 5] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)];
+
+impl Command {
+    /// `llama-bench` of `./llama-bench`.
+    pub fn name(&self) -> String {
+        let program = self.words.first().map_or("", String::as_str);
+        program.rsplit('/').next().unwrap_or(program).to_owned()
+    }
+
+    /// The names between braces, in their order, each once.
+    pub fn placeholders(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for word in &self.words {
+            names
+                .extend(pieces(word).filter_map(|piece| if let Piece::Name(name) = piece { Some(name) } else { None }));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+
+    /// The words with the values in place of their names.
+    pub fn with(&self, values: &[(String, Value)]) -> Vec<String> {
+        let value = |name: &str| match values.iter().find(|(known, _)| known == name) {
+            Some((_, Value::String(text))) => text.clone(),
+            Some((_, other)) => other.to_string(),
+            None => format!("{{{name}}}"),
+        };
+        let filled = |word: &String| -> String {
+            let text = |piece| match piece {
+                Piece::Text(text) => text.to_owned(),
+                Piece::Name(name) => value(name),
+            };
+            pieces(word).map(text).collect()
+        };
+        self.words.iter().map(filled).collect()
+    }
+}
+
+/// A part of a word.
+enum Piece<'w> {
+    Text(&'w str),
+    Name(&'w str),
+}
+
+/// What stands between braces is a name where Python would take it for one; other braces, as in JSON, are text.
+fn pieces(word: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let start = rest.find('{').filter(|&start| name_at(&rest[start..]).is_some());
+        let (piece, after) = match start {
+            Some(0) => {
+                let name = name_at(rest)?;
+                (Piece::Name(name), &rest[name.len() + 2..])
+            }
+            // An opening brace that begins no name is passed over with what stands before it.
+            _ => {
+                let begins = |(at, _): &(usize, _)| *at > 0 && name_at(&rest[*at..]).is_some();
+                let end = rest.match_indices('{').find(begins).map_or(rest.len(), |(at, _)| at);
+                (Piece::Text(&rest[..end]), &rest[end..])
+            }
+        };
+        let is_over = rest.is_empty();
+        rest = after;
+        (!is_over).then_some(piece)
+    })
+}
+
+fn name_at(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?.split_once('}')?.0;
+    super::own::is_name(name).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_between_braces_are_replaced_and_other_braces_are_text() {
+        let words = ["./bench", "-b{batch_size}", r#"{"n": {batch_size}, "k": {}}"#, "{mode}x{mode}", "{", ""];
+        let command = Command { words: words.map(str::to_owned).to_vec(), timed: Timed::Process };
+        assert_eq!((command.name().as_str(), command.placeholders()), ("bench", vec!["batch_size", "mode"]));
+        let values = [("batch_size".to_owned(), json!(17)), ("mode".to_owned(), json!("a b"))];
+        assert_eq!(command.with(&values), ["./bench", "-b17", r#"{"n": 17, "k": {}}"#, "a bxa b", "{", ""]);
+    }
+}

@@ -1,0 +1,203 @@
+//! Which size to use and which to avoid: the command, and the same beside the jumps in a run, its page, its chart and its JSON.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{batchstep, experiment, run, stderr, stdout, write};
+
+/// Batch sizes 1 to 48 in six blocks: 10 ms, and 4 ms for each sixteen of which a batch has begun.
+fn staircase() -> String {
+    let mut random = batchstep::random::Rng::new(3);
+    let mut text = "batch_size,block,time_ms\n".to_owned();
+    for block in 0..6 {
+        for batch in 1..=48u32 {
+            let time = f64::from(10 + 4 * batch.div_ceil(16)) * (1.0 + 0.003 * random.normal());
+            writeln!(text, "{batch},{block},{time:.6}").expect("a string");
+        }
+    }
+    text
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(folder, &[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+#[test]
+fn a_file_gets_its_advice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &staircase());
+    let output = run(folder.path(), &["advise", "a.csv"]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // 48 of 22 ms; 16 of 14 ms are 1,143 a second, and 20 of 18 ms 1,111.
+    for text in [
+        "  Use      48 (2,1",
+        "or 47, the smallest within 5 % of it",
+        "rate still rises where the sweep ends",
+        "  Avoid    17-20, 33-3",
+    ] {
+        assert!(said.contains(text), "no `{text}` in {said}");
+    }
+    assert!(
+        said.ends_with("Another batch size is another training: its learning rate and its result may differ.\n"),
+        "{said}"
+    );
+
+    // The same after the jumps.
+    let jumps = stdout(&run(folder.path(), &["jumps", "a.csv"]));
+    assert!(jumps.find("2 jumps after 16 and 32") < jumps.find("  Use      48 ("), "{jumps}");
+    assert!(jumps.contains(&said), "{jumps}");
+    let entry = &json(folder.path(), &["jumps", "a.csv"])["series"][0]["advice"];
+    assert_eq!(entry, &json(folder.path(), &["advise", "a.csv"])["series"][0]["advice"]);
+    assert_eq!(
+        (&entry["best"]["size"], &entry["unit"], &entry["still_rises"]),
+        (&Value::from(48), &"examples/s".into(), &true.into())
+    );
+    assert_eq!((&entry["avoid"][0]["after"], &entry["avoid"][0]["sizes"][0]), (&Value::from(16), &Value::from(17)));
+    // A baseline proves no jump, so that nothing stands on it.
+    assert!(json(folder.path(), &["jumps", "a.csv", "--method", "pelt"])["series"][0]["advice"].is_null());
+}
+
+#[test]
+fn wishes_change_the_advice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &staircase());
+    // A step of 33 or more takes 22 ms, one of 17 or more 18 ms.
+    let entry = &json(folder.path(), &["advise", "a.csv", "--latency", "20ms"])["series"][0]["advice"];
+    assert_eq!(
+        (&entry["best"]["size"], &entry["latency_s"], &entry["still_rises"]),
+        (&Value::from(32), &0.02.into(), &false.into())
+    );
+    // 32 of 18 ms are 1,778 a second, a fifth less than 2,182.
+    let entry = &json(folder.path(), &["advise", "a.csv", "--within", "20%"])["series"][0]["advice"];
+    assert_eq!(entry["smallest_within"]["size"], 32, "{entry}");
+    for (wish, text) in
+        [("--within=5", "share from 0%"), ("--latency=fast", "time"), ("--work=a*b", "formula in one column")]
+    {
+        let output = run(folder.path(), &["advise", "a.csv", wish]);
+        assert_eq!(output.status.code(), Some(2), "{wish}");
+        assert!(stderr(&output).contains(text), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn without_a_rate_or_an_error_there_is_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "side.csv", &staircase().replace("batch_size", "N"));
+    let output = run(folder.path(), &["advise", "side.csv"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("no advice, as `N` counts no examples, tokens or bytes"), "{}", stdout(&output));
+    assert!(!stdout(&run(folder.path(), &["jumps", "side.csv"])).contains("advice"));
+    let output = run(folder.path(), &["advise", "side.csv", "--work", "2*N"]);
+    assert!(
+        stdout(&output).contains("(2*N)/s)") && !stdout(&output).contains("another training"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+
+    let once: String = staircase().lines().take(49).map(|line| format!("{line}\n")).collect();
+    write(folder.path(), "once.csv", &once);
+    for command in ["advise", "jumps"] {
+        let said = stdout(&run(folder.path(), &[command, "once.csv"]));
+        assert!(said.contains("no advice, as fewer than two sizes were measured 4 times"), "{said}");
+    }
+    let none = &json(folder.path(), &["advise", "once.csv"])["series"][0];
+    assert!(none["advice"].is_null() && none["no_advice"].is_string(), "{none}");
+}
+
+#[test]
+fn a_run_its_page_and_its_chart_say_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let (table, advice, cause) =
+        (said.find("4 jumps after"), said.find("  Use  "), said.find("  Likely   another algorithm"));
+    assert!(table < advice && advice < cause && table.is_some(), "{said}");
+    assert!(said.lines().count() <= 25, "{said}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("results/synthetic").join(name)).expect(name);
+    let kept: Value = serde_json::from_str(&read("jumps.json")).expect("JSON");
+    assert_eq!(
+        kept["series"][0]["advice"],
+        json(folder.path(), &["advise", "results/synthetic"])["series"][0]["advice"]
+    );
+    assert_eq!(kept["series"][0]["advice"]["avoid"][0]["sizes"][0], 17);
+    let page = read("report.html");
+    for text in [
+        "Which size to use",
+        "fewer examples a second than the size before the jump",
+        "Another batch size is another training",
+    ] {
+        assert!(page.contains(text), "the page lacks: {text}");
+    }
+    assert!(page.contains("\"avoid\":[17,18"), "the page's chart shades the same sizes");
+    run(folder.path(), &["plot", "results/synthetic", "--format", "svg"]);
+    assert!(read("step_time.svg").contains("sizes to avoid"));
+}
+
+/// 1 GiB, and 32 MiB for each example.
+#[test]
+fn the_memory_of_the_best_size_is_that_of_its_peak() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |line: &str| {
+        let batch: u64 = line.split(',').next().and_then(|batch| batch.parse().ok()).expect("a batch size");
+        format!("{line},{}\n", (1 << 30) + batch * (32 << 20))
+    };
+    let rows: String = staircase().lines().skip(1).map(row).collect();
+    write(folder.path(), "m.csv", &format!("batch_size,block,time_ms,peak_memory_bytes\n{rows}"));
+    let said = stdout(&run(folder.path(), &["advise", "m.csv"]));
+    assert!(said.contains("  Memory   48 takes 2.50 GiB\n"), "{said}");
+    let memory = &json(folder.path(), &["jumps", "m.csv"])["series"][0]["advice"]["memory"];
+    assert_eq!((&memory["size"], &memory["peak_bytes"]), (&Value::from(48), &Value::from(2_684_354_560.0)));
+    assert!(memory["total_bytes"].is_null() && memory["fits_about"].is_null(), "{memory}");
+}
+
+/// A run of three dense layers with four jumps: the answer fits on a screen, and what is left out is there with `--details`.
+#[test]
+fn the_answer_is_short_and_the_details_are_one_flag_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stored = experiment("runs/2026-11-23-epyc-2-cores-quickstart");
+    for (command, kept, hidden) in [
+        (
+            "jumps",
+            [
+                "4 jumps after 16, 32, 48 and 64",
+                "  Use  ",
+                "  Likely   dense products compute whole vectors of examples",
+            ],
+            "  Alarms  ",
+        ),
+        ("explain", ["Why three_dense jumps", "  Likely   ", "whole vectors of examples"], "  Basis  "),
+    ] {
+        for columns in ["80", "100", "120"] {
+            let output = batchstep(folder.path()).args([command, &stored]).env("COLUMNS", columns).output();
+            let brief = stdout(&output.expect("the program starts"));
+            let width = columns.parse().expect("a number");
+            assert!(brief.lines().all(|line| line.chars().count() <= width), "{brief}");
+            assert!(brief.lines().count() <= 25 || columns == "80", "{brief}");
+        }
+        let brief = stdout(&run(folder.path(), &[command, &stored]));
+        assert!(kept.iter().all(|text| brief.contains(text)) && !brief.contains(hidden), "{brief}");
+        assert!(brief.contains("`--details`"), "{brief}");
+        let all = stdout(&run(folder.path(), &[command, &stored, "--details"]));
+        assert!(all.contains(hidden) && all.contains(kept[0]), "{all}");
+    }
+}
+
+/// Series that do not fit on a screen with a table of each.
+#[test]
+fn many_series_have_a_sentence_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = |gpu: usize| staircase().lines().skip(1).map(|line| format!("{line},gpu{gpu:02}\n")).collect::<String>();
+    let text: String = (0..13).map(rows).collect();
+    write(folder.path(), "many.csv", &format!("batch_size,block,time_ms,gpu\n{text}"));
+    let brief = stdout(&run(folder.path(), &["jumps", "many.csv"]));
+    assert_eq!(brief.matches(": 2 jumps after 16 and 32").count(), 10, "{brief}");
+    assert!(brief.contains("and 3 more series: `--details`") && brief.lines().count() <= 25, "{brief}");
+    let all = stdout(&run(folder.path(), &["jumps", "many.csv", "--details"]));
+    assert_eq!(all.matches(": 2 jumps after 16 and 32").count(), 13, "{all}");
+}

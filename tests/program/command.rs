@@ -1,0 +1,86 @@
+//! A command as a step: what it prints, or lines that it answers. What it takes is planted.
+
+use std::path::Path;
+
+use crate::support::{run, stderr, stdout, write};
+
+/// A spec with these lines in [engine].
+fn spec(folder: &Path, engine: &str) {
+    let sweep = "[sweep]\nbatch_size = \"1..=24\"\npad = [8, 16]\n";
+    let text = format!(
+        "version = 1\nname = \"it\"\n[engine]\n{engine}\n{sweep}[measure]\nsmallest_jump = \"20%\"\ntime_limit = \"60s\"\n"
+    );
+    write(folder, "it.toml", &text);
+}
+
+/// Prints 100 us and 1 us for each example, and 50 us more above `pad`, three times.
+const PRINTS: &str = r#"command = ["sh", "-c", "for i in 1 2 3; do echo took $((100 + {batch_size} + ({batch_size} > {pad} ? 50 : 0))) us; done"]"#;
+
+#[test]
+fn the_jumps_of_times_that_a_command_prints_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    spec(folder, &format!("{PRINTS}\nseconds = {{ pattern = 'took ([0-9.]+) us', unit = \"us\" }}"));
+    let output = run(folder, &["run", "it.toml"]);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(said.contains("sh, pad=8: 1 jump after 8") && said.contains("sh, pad=16: 1 jump after 16"), "{said}");
+    assert!(said.contains("runs `sh -c for i in"), "{said}");
+    // 50 us of 108 us and of 116 us.
+    assert!(said.contains("+50.0 us") && said.contains("+46 %") && said.contains("+43 %"), "{said}");
+    let again = run(folder, &["jumps", "results/it"]);
+    assert!(stdout(&again).contains("after 8"), "{}", stdout(&again));
+}
+
+#[test]
+fn what_is_wrong_with_a_command_is_said_before_it_runs() {
+    let seconds = "seconds = { pattern = 'took ([0-9.]+) us', unit = \"us\" }";
+    for (engine, expected) in [
+        ("command = \"sh -c x\"".to_owned(), "expected a list of words, the program first"),
+        (PRINTS.replace("{pad}", "{pda}"), "`{pda}` is no argument: [sweep] gives batch_size, pad"),
+        ("command = [\"sh\", \"{batch_size}\"]".to_owned(), "no word of the command has `{pad}`"),
+        (format!("{PRINTS}\nstep = \"a.py\""), "one of them is enough"),
+        (format!("{PRINTS}\nseconds = {{ pattern = '(' }}"), "is no regular expression"),
+        (format!("{PRINTS}\nseconds = {{ pattern = 'x', unit = \"h\" }}"), "ms"),
+        (format!("{PRINTS}\nprotocol = \"lines\""), "is told its arguments in each request"),
+        (format!("command = [\"sh\"]\nprotocol = \"lines\"\n{seconds}"), "`seconds` is of no use beside `protocol`"),
+        (format!("{PRINTS}\nprecision = \"bf16\""), "the command sh has no `precision`"),
+        (PRINTS.replace("\"sh\"", "\"no-such-program\""), "cannot start no-such-program"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        spec(folder.path(), &engine);
+        let output = run(folder.path(), &["run", "it.toml"]);
+        assert!(stderr(&output).contains(expected), "{engine}: {}", stderr(&output));
+        assert!(!folder.path().join("results/it/steps.parquet").exists(), "{engine}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_costs_its_size_and_says_its_last_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fails = r#"command = ["sh", "-c", "if [ {batch_size} -gt 20 ]; then echo CUDA out of memory >&2; exit 3; fi; echo 0.{pad}{batch_size}1"]"#;
+    spec(folder.path(), &format!("{fails}\nseconds = {{ pattern = '[0-9.]+' }}"));
+    let output = run(folder.path(), &["run", "it.toml", "--time", "3s"]);
+    assert!(stderr(&output).contains("sh ended with code 3: CUDA out of memory"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("8 cells did not fit in memory"), "{}", stderr(&output));
+}
+
+/// examples/own/padded.c pads its rows to multiples of 8.
+#[test]
+fn a_c_program_that_answers_lines_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own");
+    let program = folder.join("padded");
+    let mut compiler = std::process::Command::new("cc");
+    let compiled = compiler.args(["-O2", "-o"]).arg(&program).arg(own.join("padded.c")).output();
+    if !compiled.is_ok_and(|output| output.status.success()) {
+        crate::needs::missing("cc", "there is no C compiler called cc");
+        return;
+    }
+    std::fs::copy(own.join("padded.toml"), folder.join("padded.toml")).expect("copied");
+    let output = run(folder, &["run", "padded.toml", "--time", "60s", "--smallest-jump", "20%"]);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(said.contains("after 8"), "{said}");
+    let environment = std::fs::read_to_string(folder.join("results/padded/environment.json")).expect("read");
+    assert!(environment.contains("\"version\": \"padded 1.0\"") && environment.contains("\"sha256\""), "{environment}");
+}
