@@ -397,7 +397,13 @@ fn devices(slopes: [f64; 4]) -> Runs {
         }
         RunCurve {
             run,
-            series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005), slow: None, avoid: vec![] },
+            series: ChartSeries {
+                name: names[run].into(),
+                findings: found,
+                smallest: Some(0.005),
+                slow: None,
+                avoid: vec![],
+            },
         }
     };
     let like = chart(vec![]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::cell::is_number;
 use super::layout::{Part, Record, told_apart};
 use super::text::{self, Fields, Records};
-use super::{Hints, at_line, json, log, pattern, refusal, wide};
+use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
 use crate::error::{Error, Result};
 
 /// Names and rows.
@@ -58,6 +58,7 @@ impl Grid {
     /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
     fn in_order(mut self) -> Self {
         self.join_units();
+        self.drop_aggregates();
         self.per_iteration();
         self.name_llama();
         wide::melt(&mut self);
@@ -77,6 +78,21 @@ impl Grid {
             if let Some(value) = row.fields.get_mut(value).filter(|value| is_number(value) && !unit.is_empty()) {
                 value.push_str(&format!(" {unit}"));
             }
+        }
+    }
+
+    /// Google Benchmark prints means and complexities below the repetitions that they are of.
+    fn drop_aggregates(&mut self) {
+        const AGGREGATES: &[&str] = &["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS", "_max", "_min"];
+        let name = self.column("Benchmark").filter(|_| self.column("CPU").is_some());
+        let Some(name) = name.or(self.column("name").filter(|_| self.column("real_time").is_some())) else { return };
+        let is_aggregate =
+            |row: &Record| row.fields.get(name).is_some_and(|own| AGGREGATES.iter().any(|end| own.ends_with(end)));
+        // Where only they were written, the means.
+        let is_mean = |row: &Record| row.fields.get(name).is_some_and(|own| own.ends_with("_mean"));
+        match self.rows.iter().all(is_aggregate) {
+            true => self.rows.retain(is_mean),
+            false => self.rows.retain(|row| !is_aggregate(row)),
         }
     }
 
@@ -126,10 +142,19 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     if let Some(grid) = json::grid(text).map_err(here)? {
         return Ok(grid.in_order());
     }
-    if let Some(grid) = log::grid(text) {
+    if let Some(grid) = log::grid(text).or_else(|| console::grid(text)) {
         return Ok(grid.in_order());
     }
-    let (way, layout) = text::recognise(text).ok_or_else(|| here(refusal::of_text(text)))?;
+    refusal::of_known(text).map_or(Ok(()), |error| Err(here(error)))?;
+    let table = text::recognise(text);
+    // Names with numbers in them are the first line of a log.
+    let is_log = |name: &String| name.contains(|letter: char| letter.is_ascii_digit()) && name.contains([':', '=']);
+    if table.as_ref().is_none_or(|(_, layout)| !layout.is_named || layout.names.iter().any(is_log))
+        && let Some(grid) = facts::grid(text)
+    {
+        return Ok(grid.in_order());
+    }
+    let (way, layout) = table.ok_or_else(|| here(refusal::of_text(text)))?;
     let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };

@@ -7,6 +7,8 @@
 mod cell;
 mod choice;
 mod comma;
+mod console;
+mod facts;
 mod grid;
 mod json;
 mod layout;
@@ -14,9 +16,12 @@ mod log;
 pub mod names;
 mod pattern;
 mod refusal;
+mod seen;
+mod sizes;
 mod source;
 mod text;
 mod tools;
+mod values;
 mod wide;
 
 use std::io::Read;
@@ -24,10 +29,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use cell::Notation;
-pub use choice::{Choice, Query, STEP_TIMES, ambiguous};
+pub use choice::{Choice, Query, ambiguous};
 use grid::Grid;
 use layout::{Layout, Part, Record};
 pub use names::{Kind, Size};
+pub use seen::STEP_TIMES;
 pub use source::is_stdin;
 use text::{Fields, Lines};
 
@@ -200,9 +206,10 @@ impl Sheet {
     fn profiled(mut self, semicolons: bool) -> Self {
         let Body::Grid(rows) = &self.body else { return self };
         let rows = &rows[..rows.len().min(PROFILED)];
+        let points = rows.iter().flat_map(|row| &row.fields).any(|cell| cell::has_point(cell));
         for (at, name) in self.names.iter_mut().enumerate() {
             let cells = rows.iter().map(|row| row.fields.get(at).map_or("", String::as_str));
-            let notation = Notation::of(name, cells.clone(), semicolons);
+            let notation = Notation::of(name, cells.clone(), semicolons).beside_points(points);
             if let Some(unit) = notation.addition(name) {
                 *name = format!("{name} ({unit})");
             }

@@ -124,7 +124,7 @@ const PROVIDERS: &[&str] = &[
 ];
 /// Words in the names of times that are none of the usual names of a step's.
 const TIMES: &[&str] = &["time", "latency", "duration", "elapsed", "runtime", "walltime", "ttft", "tpot", "itl"];
-/// Words in the names of columns that describe the scatter of another one.
+/// Words in the names of columns that describe the scatter of others, or compare them.
 const SCATTER: &[&str] = &[
     "std",
     "stddev",
@@ -145,6 +145,16 @@ const SCATTER: &[&str] = &[
     "mad",
     "allocated",
     "deviation",
+    "speedup",
+    "relative",
+    "delta",
+    "diff",
+    "difference",
+    "change",
+    "improvement",
+    "gain",
+    "percent",
+    "pct",
 ];
 
 /// Words in the names of columns that hold what a model says.
@@ -167,8 +177,14 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the whole name; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
+    /// Of the whole name, without what W&B puts before it, `run - name`; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
     pub fn of(name: &str) -> Self {
+        if let Some((_, name)) = name.rsplit_once(" - ") {
+            let named = Self::of(name);
+            if named.kind.is_some() || named.may_be(Kind::Time) {
+                return named;
+            }
+        }
         let whole = Self::of_part(name);
         if whole.kind.is_some() {
             return whole;
@@ -216,7 +232,8 @@ impl Reading {
                 Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
             }
             _ => {
-                let is_rate = RATES.iter().any(|rate| words(&plain, rate));
+                let is_time = plain.rsplit('_').next().is_some_and(|last| TIMES.contains(&last));
+                let is_rate = !is_time && RATES.iter().any(|rate| words(&plain, rate));
                 Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
             }
         }
@@ -483,6 +500,9 @@ const BYTES: &[(&str, &str)] = &[
 ];
 /// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
 fn bare(column: &str) -> String {
+    // `run - name` of W&B, `params.name` of JSON.
+    let column = column.rsplit(" - ").next().unwrap_or(column);
+    let column = column.rsplit_once('.').map_or(column, |(_, name)| name);
     let plain = plain_of(
         brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
     );

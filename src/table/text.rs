@@ -115,7 +115,13 @@ fn fields(line: &str, way: Fields) -> Vec<String> {
 
 /// The cells of a line with bars, without bold type; empty where it has none.
 fn bars(line: &str) -> Vec<String> {
-    let line: String = line.trim().chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
+    let line = line.trim().trim_start_matches("> ");
+    // Columns of LaTeX; names of Jira.
+    let line = match line.strip_suffix("\\\\") {
+        Some(row) => row.replace('&', "|"),
+        None => line.replace("||", "|"),
+    };
+    let line: String = line.chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
     if !line.contains('|') {
         return Vec::new();
     }
@@ -138,9 +144,11 @@ fn plain(cell: &str) -> String {
 
 /// A line that only draws: `|---|---:|`, `+-----+`, `════`.
 fn is_border(line: &str) -> bool {
-    let line = line.trim();
+    let line = line.trim().trim_start_matches("> ");
     line.len() > 1 && line.chars().all(|letter| "|+-=: ".contains(letter) || ('─'..='╿').contains(&letter))
         || line.starts_with("```")
+        // The types that R prints below names.
+        || line.split_whitespace().all(|word| word.starts_with('<') && word.ends_with('>'))
 }
 
 /// Joins a line of units in brackets, such as nccl-tests writes below the names, to the names above which they stand.

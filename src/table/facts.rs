@@ -1,0 +1,195 @@
+//! Named numbers in lines of text, as logs and summaries have them: `batch_size=8 step_time=5.2ms`, `Batch size 8: 5.2 ms`, or a block of
+//! `name: value` for each size.
+
+use super::cell::{duration, is_number, unit_of};
+use super::grid::Grid;
+use super::json::Row;
+
+/// Fewer blocks are no table.
+const FEWEST: usize = 3;
+/// More names are no table.
+const MOST_NAMES: usize = 1000;
+/// Longer lines are prose.
+const LONGEST: usize = 400;
+
+/// The table of the blocks that repeat in a text; `None` where none does.
+pub(super) fn grid(text: &str) -> Option<Grid> {
+    let facts: Vec<Row> = of_lines(text);
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for (name, _) in facts.iter().flatten() {
+        match counts.iter().position(|(own, _)| own == name) {
+            Some(at) => counts[at].1 += 1,
+            None if counts.len() < MOST_NAMES => counts.push((name, 1)),
+            None => return None,
+        }
+    }
+    // A block begins with the first name that comes as often as any other.
+    let most = counts.iter().map(|(_, count)| *count).max().filter(|most| *most >= FEWEST)?;
+    let (anchor, blocks) = *counts.iter().find(|(_, count)| 10 * count >= 8 * most && *count <= most)?;
+    let kept: Vec<&str> = counts.iter().filter(|(_, count)| 2 * count >= blocks).map(|(name, _)| *name).collect();
+    if kept.len() < 2 {
+        return None;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for (name, value) in facts.iter().flatten() {
+        if name == anchor {
+            rows.push(Row::new());
+        }
+        let Some(row) = rows.last_mut().filter(|_| kept.contains(&&name[..])) else { continue };
+        if row.iter().all(|(own, _)| own != name) {
+            row.push((name.clone(), value.clone()));
+        }
+    }
+    let numbers = kept.iter().filter(|name| rows.iter().flatten().any(|(own, value)| own == *name && is_number(value)));
+    (numbers.count() > 0).then(|| Grid::of_rows(rows))
+}
+
+/// The facts of every line; a line that ends in a colon is the heading of those below it that are further in.
+fn of_lines(text: &str) -> Vec<Row> {
+    let mut heading = (0, String::new());
+    let mut all = Vec::new();
+    for line in text.lines().filter(|line| line.len() <= LONGEST) {
+        let inward = line.len() - line.trim_start().len();
+        let mut facts: Row = line.split('|').flat_map(of_part).collect();
+        if inward > heading.0 && !heading.1.is_empty() {
+            facts.iter_mut().for_each(|(name, _)| *name = below(&heading.1, name));
+        } else if !line.trim().is_empty() {
+            heading = (0, String::new());
+        }
+        if let Some(title) = line.trim().strip_suffix(':').filter(|_| facts.is_empty()) {
+            heading = (inward, title.to_string());
+        }
+        all.push(facts);
+    }
+    all
+}
+
+/// `Latency (ms)` and `avg`: `Latency avg (ms)`.
+fn below(heading: &str, name: &str) -> String {
+    match heading.split_once(" (") {
+        Some((heading, unit)) => format!("{heading} {name} ({unit}"),
+        None => format!("{heading} {name}"),
+    }
+}
+
+/// The named values of a line, or of what stands between bars.
+fn of_part(part: &str) -> Row {
+    let part = part.trim().trim_start_matches("- ");
+    let pair = part.split_once(": ").or(part.split_once('\t')).or(part.split_once(" = "));
+    let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
+    if let Some((name, value)) = pair.map(|(name, value)| (name.trim(), value.trim()))
+        && !digits(name)
+        && !name.contains('=')
+        && !name.is_empty()
+        && (is_number(value) || duration(value).is_some() || digits(value) && !value.contains([' ', ':', '=']))
+    {
+        return vec![(name.to_string(), value.to_string())];
+    }
+    of_words(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": "))
+}
+
+/// The numbers of a sentence, each named by the words before it, or by its unit.
+fn of_words(sentence: &str) -> Row {
+    let mut words =
+        sentence.split([' ', '\t', ',', ';', '(', ')', '[', ']', '{', '}']).filter(|word| !word.is_empty()).peekable();
+    let (mut facts, mut name): (Row, Vec<&str>) = (Row::new(), Vec::new());
+    while let Some(word) = words.next() {
+        // `epoch=0/step=1` are two.
+        for part in if word.matches('=').count() > 1 { word.split('/').collect() } else { vec![word] } {
+            let pair = part.split_once('=').or_else(|| part.split_once(':')).filter(|(own, _)| !is_number(own));
+            let (own, value) = pair.unwrap_or(("", part));
+            let value = value.trim_matches(|letter: char| "\"'<>".contains(letter));
+            let number = value.trim_end_matches(':');
+            if !is_number(number) || is_time_of_day(value) {
+                let is_name =
+                    number.contains(|letter: char| letter.is_ascii_digit()) && number.contains(char::is_alphabetic);
+                match is_name
+                    && facts.is_empty()
+                    && own.is_empty()
+                    && !number.starts_with("0x")
+                    && !is_time_of_day(value)
+                {
+                    true => facts.push(("name".to_string(), number.to_string())),
+                    false => name.push(if value.is_empty() { own } else { part.trim_end_matches(':') }),
+                }
+                continue;
+            }
+            let is_bare = number.ends_with(|letter: char| letter.is_ascii_digit()) && !value.ends_with(':');
+            let unit = words.next_if(|next| is_bare && is_unit(next));
+            let said = if own.is_empty() { std::mem::take(&mut name).join(" ") } else { own.to_string() };
+            let said = said.trim_matches(|letter: char| !letter.is_alphanumeric());
+            let said = if said.is_empty() { unit.unwrap_or_default() } else { said };
+            name.clear();
+            if !said.is_empty() && facts.iter().all(|(own, _)| own != said) {
+                facts.push((said.to_string(), unit.map_or(number.to_string(), |unit| format!("{number} {unit}"))));
+            }
+        }
+    }
+    facts
+}
+
+/// A unit, or anything by the second or of a step.
+fn is_unit(word: &str) -> bool {
+    unit_of(word).is_some() || word.contains('/') && word.len() <= 16 && word.starts_with(char::is_alphabetic)
+}
+
+/// Of a log's lines: `10:00:04`, `2025-01-31`.
+fn is_time_of_day(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let marks = word.bytes().filter(|byte| matches!(byte, b':' | b'-' | b'T')).count();
+    digits >= 4 && marks >= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Vec<String>) {
+        let grid = grid(text).expect("a table");
+        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
+    }
+
+    fn lines(line: impl Fn(u32) -> String) -> String {
+        (1..=4).map(|i| line(8 * i)).collect()
+    }
+
+    #[test]
+    fn a_line_or_a_block_for_each_size_is_a_row() {
+        for (text, names, last) in [
+            (
+                lines(|n| format!("[INFO] 2025-01-01 10:00:0{} bs={n} step_time={n}.5ms loss=2.5\n", n / 8)),
+                "bs,step_time,loss",
+                "32,32.5ms,2.5",
+            ),
+            (lines(|n| format!("Batch size {n}: {n}.5 ms per step\n")), "Batch size,ms", "32,32.5 ms"),
+            (lines(|n| format!("bs={n}: {n}5.5 images/sec\n")), "bs,images/sec", "32,325.5 images/sec"),
+            (
+                lines(|n| format!("n={n}\n\nreal\t0m{n}.250s\nuser\t0m1.000s\n\n")),
+                "n,real,user",
+                "32,0m32.250s,0m1.000s",
+            ),
+            (lines(|n| format!("- batch: {n}\n  time_ms: {n}.5\n")), "batch,time_ms", "32,32.5"),
+            (
+                lines(|n| format!("Number of threads: {n}\n\nLatency (ms):\n   min:   1.5\n   avg:   {n}.5\n\n")),
+                "Number of threads,Latency min (ms),Latency avg (ms)",
+                "32,1.5,32.5",
+            ),
+            (lines(|n| format!("step=0/micro={n}, rate={n}.5\n")), "step,micro,rate", "0,32,32.5"),
+            (
+                lines(|n| format!(" iteration {n}/ 99 | elapsed time per iteration (ms): {n}.5 | loss: 1 |\n")),
+                "elapsed time per iteration (ms),loss",
+                "32.5,1",
+            ),
+        ] {
+            let (found, rows) = read(&text);
+            assert_eq!((found.as_str(), rows.len(), rows[3].as_str()), (names, 4, last), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_without_repeated_names_holds_no_facts() {
+        for text in ["8,1.5\n16,2.5\n24,3.5\n", "a 1 2\nb 2 3\nc 3 4\n", "It took 5 s.\nThen 7 s.\n", ""] {
+            assert!(grid(text).is_none(), "{text}");
+        }
+    }
+}
