@@ -1,4 +1,4 @@
-//! What benchmark libraries print for people: Go, benchstat, Catch2, criterion, PyTorch's `Compare`.
+//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion, PyTorch's `Compare`.
 
 use super::Hints;
 use super::cell::{is_number, unit_of};
@@ -10,10 +10,10 @@ const FEWEST: usize = 2;
 
 /// The table in such a text; `None` in any other.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    let ways = [go, benchstat, catch, criterion, compare];
+    let ways = [go, libtest, benchstat, catch, criterion, compare];
     let found = ways.into_iter().map(|read| read(text)).find(|rows| rows.len() >= FEWEST)?;
     let x = vec!["name (number)"];
-    Some(Grid { hints: Hints { x, y: vec!["time"] }, ..Grid::of_rows(found) })
+    Some(Grid { hints: Hints { x, y: vec!["time", "time 2", "time 3", "time 4"] }, ..Grid::of_rows(found) })
 }
 
 fn pair(name: &str, value: impl Into<String>) -> (String, String) {
@@ -34,6 +34,16 @@ fn go(text: &str) -> Vec<Row> {
         });
         let row: Row = std::iter::once(pair("name", name)).chain(named).collect();
         (row.len() > 1).then_some(row)
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// `test sort_64 ... bench:       1,234 ns/iter (+/- 31)`.
+fn libtest(text: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let (name, time) = line.trim().strip_prefix("test ")?.split_once(" ... bench:")?;
+        let time = time.split_once(" (")?.0.replace(',', "");
+        Some(vec![pair("name", name), pair("time", time.trim())])
     };
     text.lines().filter_map(row).collect()
 }
@@ -151,6 +161,11 @@ mod tests {
                 "goos: linux\nBenchmarkSort/size=8-16  \t 100\t  12.5 ns/op\t 3 B/op\nBenchmarkSort/size=16-16 \t 90\t 25 ns/op\t 3 B/op\nPASS\n",
                 "name,time,B/op",
                 ["Sort/size=8,12.5 ns/op,3", "Sort/size=16,25 ns/op,3"],
+            ),
+            (
+                "running 2 tests\ntest sort_8 ... bench:       1,234 ns/iter (+/- 31)\ntest sort_16 ... bench:   2,345.5 ns/iter (+/- 9)\n",
+                "name,time",
+                ["sort_8,1234 ns/iter", "sort_16,2345.5 ns/iter"],
             ),
             (
                 "        │  old  │  new  │\n        │ sec/op │ sec/op  vs base │\nA/8-4   1.25µ ± 1%   1.5m ± 2%  +9% (p=0.000 n=10)\nA/16-4   2.25µ ± 1%   2.5m ± 2%  ~ (p=0.1 n=10)\ngeomean  1µ\n        │ B/op │\nA/8-4   16 ± 0%\n",

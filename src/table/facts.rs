@@ -51,6 +51,10 @@ fn of_lines(text: &str) -> Vec<Row> {
     for line in text.lines().filter(|line| line.len() <= LONGEST) {
         let inward = line.len() - line.trim_start().len();
         let mut facts: Row = line.split('|').flat_map(of_part).collect();
+        let is_marked = line.contains(['=', ':']) || is_time(line);
+        if !is_marked {
+            facts.clear();
+        }
         if inward > heading.0 && !heading.1.is_empty() {
             facts.iter_mut().for_each(|(name, _)| *name = below(&heading.1, name));
         } else if !line.trim().is_empty() {
@@ -88,44 +92,56 @@ fn of_part(part: &str) -> Row {
     of_words(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": "))
 }
 
-/// The numbers of a sentence, each named by the words before it, or by its unit.
+/// The numbers of a sentence, each named by the words before it, or by its unit. Without a mark between names and values, it may be anything.
 fn of_words(sentence: &str) -> Row {
-    let mut words =
-        sentence.split([' ', '\t', ',', ';', '(', ')', '[', ']', '{', '}']).filter(|word| !word.is_empty()).peekable();
+    let trimmed = |word: &str| -> String { word.trim_end_matches([',', ';', '.']).to_string() };
+    let words: Vec<String> = sentence
+        .split([' ', '\t', '(', ')', '[', ']', '{', '}', '<', '>', '"', '\''])
+        .map(trimmed)
+        .filter(|word| !word.is_empty())
+        // `epoch=0/step=1` are two.
+        .flat_map(|word| match word.matches('=').count() > 1 {
+            true => word.split(['/', ',']).map(str::to_string).collect(),
+            false => vec![word],
+        })
+        .collect();
+    let mut words = words.iter().map(String::as_str).peekable();
     let (mut facts, mut name): (Row, Vec<&str>) = (Row::new(), Vec::new());
     while let Some(word) = words.next() {
-        // `epoch=0/step=1` are two.
-        for part in if word.matches('=').count() > 1 { word.split('/').collect() } else { vec![word] } {
-            let pair = part.split_once('=').or_else(|| part.split_once(':')).filter(|(own, _)| !is_number(own));
-            let (own, value) = pair.unwrap_or(("", part));
-            let value = value.trim_matches(|letter: char| "\"'<>".contains(letter));
-            let number = value.trim_end_matches(':');
-            if !is_number(number) || is_time_of_day(value) {
-                let is_name =
-                    number.contains(|letter: char| letter.is_ascii_digit()) && number.contains(char::is_alphabetic);
-                match is_name
-                    && facts.is_empty()
-                    && own.is_empty()
-                    && !number.starts_with("0x")
-                    && !is_time_of_day(value)
-                {
-                    true => facts.push(("name".to_string(), number.to_string())),
-                    false => name.push(if value.is_empty() { own } else { part.trim_end_matches(':') }),
-                }
-                continue;
+        let pair = word.split_once('=').or_else(|| word.split_once(':')).filter(|(own, _)| !is_number(own));
+        let (own, value) = pair.unwrap_or(("", word));
+        let number = value.trim_end_matches(':');
+        if !is_number(number) || is_time_of_day(value) {
+            let label = if number.is_empty() { own } else { number };
+            let has_number =
+                label.contains(|letter: char| letter.is_ascii_digit()) && label.contains(char::is_alphabetic);
+            match has_number && facts.is_empty() && !label.starts_with("0x") && !is_time_of_day(value) {
+                true => facts.push(("name".to_string(), label.to_string())),
+                false if label.contains(char::is_alphabetic) => name.push(label),
+                false => {}
             }
-            let is_bare = number.ends_with(|letter: char| letter.is_ascii_digit()) && !value.ends_with(':');
-            let unit = words.next_if(|next| is_bare && is_unit(next));
-            let said = if own.is_empty() { std::mem::take(&mut name).join(" ") } else { own.to_string() };
-            let said = said.trim_matches(|letter: char| !letter.is_alphanumeric());
-            let said = if said.is_empty() { unit.unwrap_or_default() } else { said };
-            name.clear();
-            if !said.is_empty() && facts.iter().all(|(own, _)| own != said) {
-                facts.push((said.to_string(), unit.map_or(number.to_string(), |unit| format!("{number} {unit}"))));
-            }
+            continue;
+        }
+        let is_bare = number.ends_with(|letter: char| letter.is_ascii_digit()) && !value.ends_with(':');
+        let unit = words.next_if(|next| is_bare && is_unit(next)).unwrap_or_default();
+        let attached = number.trim_start_matches(|letter: char| letter.is_ascii_digit() || ".,+-".contains(letter));
+        let said = if own.is_empty() { std::mem::take(&mut name).join(" ") } else { own.to_string() };
+        name.clear();
+        let said = said.trim_matches(|letter: char| !letter.is_alphanumeric()).to_string();
+        let said = [said, unit.to_string(), attached.to_string()].into_iter().find(|said| !said.is_empty());
+        let is_name = |said: &String| said.contains(char::is_alphabetic) && facts.iter().all(|(own, _)| own != said);
+        if let Some(said) = said.filter(is_name) {
+            facts.push((said, format!("{number} {unit}").trim().to_string()));
         }
     }
     facts
+}
+
+/// A number with a unit and nothing else, or a name and a time as shells write it: `real 0m1.5s`.
+fn is_time(line: &str) -> bool {
+    line.trim()
+        .split_once([' ', '\t'])
+        .is_some_and(|(first, last)| is_number(first) && unit_of(last).is_some() || duration(last).is_some())
 }
 
 /// A unit, or anything by the second or of a step.
@@ -177,8 +193,8 @@ mod tests {
             (lines(|n| format!("step=0/micro={n}, rate={n}.5\n")), "step,micro,rate", "0,32,32.5"),
             (
                 lines(|n| format!(" iteration {n}/ 99 | elapsed time per iteration (ms): {n}.5 | loss: 1 |\n")),
-                "elapsed time per iteration (ms),loss",
-                "32.5,1",
+                "iteration,elapsed time per iteration (ms),loss",
+                "32/,32.5,1",
             ),
         ] {
             let (found, rows) = read(&text);
@@ -188,7 +204,13 @@ mod tests {
 
     #[test]
     fn text_without_repeated_names_holds_no_facts() {
-        for text in ["8,1.5\n16,2.5\n24,3.5\n", "a 1 2\nb 2 3\nc 3 4\n", "It took 5 s.\nThen 7 s.\n", ""] {
+        for text in [
+            "A.sort 8 avgt 5 1.5 us/op\nA.sort 16 avgt 5 2.5 us/op\nA.sort 24 avgt 5 2.5 us/op\n",
+            "8,1.5\n16,2.5\n24,3.5\n",
+            "a 1 2\nb 2 3\nc 3 4\n",
+            "It took 5 s.\nThen 7 s.\n",
+            "",
+        ] {
             assert!(grid(text).is_none(), "{text}");
         }
     }

@@ -58,6 +58,7 @@ impl Grid {
     /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
     fn in_order(mut self) -> Self {
         self.join_units();
+        self.name_units();
         self.drop_aggregates();
         self.per_iteration();
         self.name_llama();
@@ -78,6 +79,19 @@ impl Grid {
             if let Some(value) = row.fields.get_mut(value).filter(|value| is_number(value) && !unit.is_empty()) {
                 value.push_str(&format!(" {unit}"));
             }
+        }
+    }
+
+    /// pytest-benchmark's unit stands in the name of another column, `Name (time in us)`.
+    fn name_units(&mut self) {
+        const TIMES: &[&str] = &["Min", "Max", "Mean", "StdDev", "Median", "IQR"];
+        let unit = |name: &String| Some(name.split_once(" (time in ")?.1.strip_suffix(')')?.to_string());
+        let Some((at, unit)) = self.names.iter().enumerate().find_map(|(at, name)| Some((at, unit(name)?))) else {
+            return;
+        };
+        self.names[at] = "Name".to_string();
+        for name in self.names.iter_mut().filter(|name| TIMES.contains(&&name[..])) {
+            name.push_str(&format!(" ({unit})"));
         }
     }
 
@@ -158,15 +172,24 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
-    let mut before = layout.first;
+    let (mut before, mut left_out) = (layout.first, 0);
     let holds =
         |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
-    for record in records.iter_mut().filter(holds) {
+    let mut records = records.iter_mut().filter(holds).peekable();
+    while let Some(record) = records.next() {
         let apart = (before..record.line.saturating_sub(1))
             .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             Part::Row => grid.rows.push(record.clone()),
+            Part::End
+                if grid
+                    .rows
+                    .last()
+                    .is_some_and(|last| records.peek().is_some_and(|next| layout.goes_on(last, next))) =>
+            {
+                left_out += 1;
+            }
             Part::End => {
                 grid.notes.push(format!(
                     "the table ends before line {}: what follows is text or another table, and is left out",
@@ -175,6 +198,14 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
                 break;
             }
         }
+    }
+    if left_out > 0 {
+        let what = if left_out == 1 {
+            "1 line of text between rows is".to_string()
+        } else {
+            format!("{left_out} lines of text between rows are")
+        };
+        grid.notes.push(format!("{what} left out"));
     }
     if grid.rows.is_empty() {
         return Err(here(

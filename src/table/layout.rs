@@ -123,6 +123,14 @@ impl Layout {
         Ok(Part::Row)
     }
 
+    /// Whether a row behind a line of text goes on where the table stopped: its size ascends, as those of another table would not.
+    pub fn goes_on(&self, last: &Record, next: &Record) -> bool {
+        let size = |record: &Record| record.fields.first()?.parse::<f64>().ok();
+        next.fields.len() == self.fields
+            && !self.has_index
+            && size(last).zip(size(next)).is_some_and(|(last, next)| next > last)
+    }
+
     /// Whether a record without numbers names columns: those of this table again, or others.
     fn ends(&self, record: &Record) -> bool {
         let again = record.fields.iter().zip(&self.names).filter(|(field, name)| cleaned(field) == **name).count();

@@ -15,6 +15,7 @@ mod layout;
 mod log;
 pub mod names;
 mod pattern;
+mod python;
 mod refusal;
 mod seen;
 mod sizes;
@@ -214,7 +215,7 @@ impl Sheet {
                 *name = format!("{name} ({unit})");
             }
             // A number whose comma is not clear is one, and refused where it is read.
-            let unclear = |cell: &str| cell.replace(',', "").parse().ok().filter(|_| notation.is_unclear(cell));
+            let unclear = |cell: &str| notation.is_unclear(cell).then_some(1.0 + cell.len() as f64);
             let numbers =
                 cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();

@@ -100,6 +100,8 @@ const RATES: &[&str] = &[
     "hz",
     "mpps",
 ];
+/// Rates of other things than work.
+const NO_RATES: &[&str] = &["learning_rate", "error_rate", "hit_rate", "miss_rate", "sampling_rate", "acceptance_rate"];
 /// Libraries and languages of kernels.
 const PROVIDERS: &[&str] = &[
     "cublas",
@@ -193,7 +195,9 @@ impl Reading {
         let brackets = brackets(name);
         let outside = brackets.map(|(before, _)| before);
         let front = plain.split('_').next().filter(|front| front.len() > 1 && plain.len() > front.len());
-        let parts = [brackets.map(|(_, inside)| inside), outside, front];
+        let front = front.filter(|_| !whole.may_be(Kind::Time));
+        let apart = apart(name);
+        let parts = [brackets.map(|(_, inside)| inside), outside, front, Some(&apart[..])];
         let found = parts.into_iter().flatten().map(Self::of_part).find(|part| part.kind.is_some());
         let stem = outside.map_or(whole.stem, plain_of);
         match found {
@@ -232,8 +236,9 @@ impl Reading {
                 Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
             }
             _ => {
-                let is_time = plain.rsplit('_').next().is_some_and(|last| TIMES.contains(&last));
-                let is_rate = !is_time && RATES.iter().any(|rate| words(&plain, rate));
+                let is_time = TIMES.iter().any(|time| words(&plain, time));
+                let is_other = NO_RATES.iter().any(|rate| words(&plain, rate));
+                let is_rate = !is_time && !is_other && RATES.iter().any(|rate| words(&plain, rate));
                 Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
             }
         }
@@ -319,6 +324,18 @@ fn plain_of(name: &str) -> String {
         }
     }
     plain.trim_matches('_').to_string()
+}
+
+/// `batchSize` and `SamplesPerSec` with blanks between their words.
+fn apart(name: &str) -> String {
+    let mut apart = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && apart.ends_with(char::is_lowercase) {
+            apart.push(' ');
+        }
+        apart.push(letter);
+    }
+    apart
 }
 
 /// What an x counts, in words.
@@ -507,10 +524,23 @@ fn bare(column: &str) -> String {
         brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
     );
     let known = |name: &str| [BATCH_SIZES, TOKENS, LENGTHS, SIZES, SETTINGS].concat().contains(&name);
-    let before = ["param_", "params_", "parameter_", "config_", "arg_", "args_", "axis_", "input_", "total_"];
-    let stripped = before.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
+    const BEFORE: &[&str] = &[
+        "param_",
+        "params_",
+        "parameter_",
+        "config_",
+        "arg_",
+        "args_",
+        "axis_",
+        "input_",
+        "total_",
+        "number_of_",
+        "no_of_",
+    ];
+    let stripped = BEFORE.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
     let amount = AMOUNTS.iter().find_map(|amount| stripped.strip_suffix(amount)).unwrap_or(stripped);
-    [&plain[..], stripped, amount].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
+    let apart = plain_of(&apart(column));
+    [&plain[..], stripped, amount, &apart].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
 }
 
 impl Size {

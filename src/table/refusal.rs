@@ -63,10 +63,14 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
 
 /// Beginnings of lines of texts that are known and not read, what they are, and a remedy.
 const TEXTS: &[(&str, &str, &str)] = &[
-    ("<table", "this is a table of a web page", "copy it from the page into a text file, or save it as CSV"),
+    (
+        "<table",
+        "this is a table of a web page, which is not read",
+        "copy it from the page into a text file, or save it as CSV",
+    ),
     (
         "CREATE TABLE",
-        "this is SQL",
+        "this is SQL, which is not read",
         "load it, and write the table as CSV: `sqlite3 -csv -header`; `llama-bench -o csv` writes the same results",
     ),
     (
@@ -83,11 +87,15 @@ pub(super) fn of_known(text: &str) -> Option<Error> {
         return None;
     }
     let known = TEXTS.iter().find(|(start, ..)| begins(start) > 0 && !text.contains("|--") && !text.contains("| --"));
+    if text.lines().any(|line| line.contains(": (groupid=")) {
+        let what = "this is what fio prints for people, which is not read";
+        return Some(Error::data(what).hint("give the results of `fio --output-format=json`"));
+    }
     let perf = || {
         text.lines().any(|line| line.contains(",msec,task-clock,") || line.contains("Performance counter stats for"))
     };
     match known {
-        Some((_, what, remedy)) => Some(Error::data(format!("{what}, which is not read")).hint(*remedy)),
+        Some((_, what, remedy)) => Some(Error::data(*what).hint(*remedy)),
         None => perf().then(|| {
             Error::data("these are counters of `perf stat`, which name no size, and are not read")
                 .hint("give a table with a row for each size and its time; `hyperfine --parameter-list` measures and writes one")

@@ -18,6 +18,7 @@ pub const STEP_TIMES: &[&str] = &[
     "duration",
     "elapsed",
     "wall_time",
+    "real",
     "seconds",
     "mean",
     "median",
@@ -119,8 +120,16 @@ impl Seen {
         named && self.is_sorted() && self.varies() || known.clone().all(since_1970) && known.count() > 0
     }
 
+    /// Whether it holds the numbers of a column of texts.
+    pub(super) fn is_derived(&self) -> bool {
+        self.name.ends_with(" (number)")
+    }
+
     /// Whether its name says that it was measured, or computed of what was.
     pub(super) fn is_value(&self) -> bool {
+        if self.is_derived() {
+            return false;
+        }
         let reading = Reading::of(&self.name);
         let statistic = |word: &str| TYPICAL.contains(&word) || EXTREME.contains(&word);
         reading.kind.is_some()

@@ -39,8 +39,7 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
         .copied()
         .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
         .collect();
-    let numbers = |seen: &&Seen| seen.name.ends_with(" (number)");
-    let (derived, plain): (Vec<&Seen>, Vec<&Seen>) = open.into_iter().partition(numbers);
+    let (derived, plain): (Vec<&Seen>, Vec<&Seen>) = open.into_iter().partition(|column| column.is_derived());
     let whole: Vec<&Seen> = plain.iter().copied().filter(|column| column.is_whole()).collect();
     let values_left = columns.len() > plain.len();
     match (&plain[..], &whole[..], &derived[..]) {
@@ -54,8 +53,10 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
         ([], _, [first, ..]) => return Ok(first),
         _ => {}
     }
-    let steps = columns.iter().find(|column| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies());
-    if let Some(steps) = steps.filter(|_| plain.is_empty()) {
+    let is_step = |column: &&&Seen| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
+    let steps = columns.iter().find(is_step);
+    let counts = |column: &&Seen| seen::plain(&column.name).split('_').any(|word| STEPS.contains(&word));
+    if let Some(steps) = steps.filter(|_| plain.iter().all(counts)) {
         return Ok(steps);
     }
     // Of two columns of numbers the first.

@@ -28,7 +28,11 @@ pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: O
         return Ok(hinted);
     }
     let usable = |column: &&&Seen| {
-        !column.is_time_stamp() && !column.is_repeat() && !column.is_share() && !is_setting(&column.name)
+        !column.is_time_stamp()
+            && !column.is_repeat()
+            && !column.is_share()
+            && !column.is_derived()
+            && !is_setting(&column.name)
     };
     let read: Vec<(&Seen, Reading)> =
         columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
@@ -46,11 +50,7 @@ pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: O
         }
     }
     let is_left = |(column, reading): &&(&Seen, Reading)| {
-        reading.kind.is_none()
-            && !reading.is_scatter()
-            && !is_size(&column.name)
-            && !is_batch_size(&column.name)
-            && !column.name.ends_with(" (number)")
+        reading.kind.is_none() && !reading.is_scatter() && !is_size(&column.name) && !is_batch_size(&column.name)
     };
     let left: Vec<&(&Seen, Reading)> = read.iter().filter(is_left).collect();
     if !left.is_empty() {
