@@ -59,6 +59,8 @@ const REMARKS: &[&str] = &[
     "finished",
     "host",
     "hostname",
+    "outliers",
+    "test_time",
 ];
 /// So many columns are named in a message, with so many letters each.
 const SHOWN: usize = 12;

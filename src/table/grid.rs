@@ -123,7 +123,7 @@ impl Grid {
                 row.fields[time] = format!("{} {unit}", number / count);
             }
             (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
-            self.hints = Hints { x: vec!["size"], y: vec!["time"] };
+            self.hints = Hints { x: vec!["size", "function (number)", "group (number)"], y: vec!["time"] };
         }
         let is_hyperfine =
             ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
@@ -177,6 +177,9 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
         |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
     let mut records = records.iter_mut().filter(holds).peekable();
     while let Some(record) = records.next() {
+        if matches!(way, Fields::Columns | Fields::Blanks) {
+            layout.align(record, lines.get(record.line - 1).copied().unwrap_or_default());
+        }
         let apart = (before..record.line.saturating_sub(1))
             .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;

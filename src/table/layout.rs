@@ -109,7 +109,9 @@ impl Layout {
         } else {
             let empty = record.fields.iter().skip(self.fields).all(|field| field.is_empty());
             let is_text = record.fields.iter().any(|field| !is_number(field) && !field.is_empty());
-            if apart || !starts_as_row {
+            // A line without fields is text, unless it is the size of a run that failed.
+            let is_lone = count == 1 && !is_number(&record.fields[0]);
+            if apart || !starts_as_row || is_lone {
                 return Ok(Part::End);
             }
             if count > self.fields && !empty && !is_text || count < self.fields && !is_text {
@@ -121,6 +123,22 @@ impl Layout {
             record.fields.remove(0);
         }
         Ok(Part::Row)
+    }
+
+    /// Of columns of text, a row in which a long number leaves one blank before the next: by its words. Of one that lacks values, nobody knows
+    /// which: only its size is left.
+    pub fn align(&self, record: &mut Record, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (count, first) = (record.fields.len(), words.first().copied().unwrap_or_default());
+        if count == self.fields || count < 2 && words.len() < 2 || !is_number(first) {
+            return;
+        }
+        let is_whole = words.len() == self.fields;
+        if is_whole || count < self.fields {
+            record.fields =
+                words.into_iter().take(if is_whole { self.fields } else { 1 }).map(str::to_string).collect();
+            record.fields.resize(self.fields, String::new());
+        }
     }
 
     /// Whether a row behind a line of text goes on where the table stopped: its size ascends, as those of another table would not.

@@ -134,6 +134,17 @@ mod tests {
             assert!(error.contains(said) && error.contains("help:"), "{error}");
         }
         assert!(of_bytes(b"n,ms\n1,2\n").is_none());
+        for (text, said) in [
+            ("<table><tr><td>8</td></tr></table>", "web page"),
+            ("CREATE TABLE a (\nINSERT INTO a VALUES (1);\n", "SQL"),
+            ("read: (groupid=0, jobs=1): err= 0\n", "--output-format=json"),
+            ("1.5,msec,task-clock,1,2\n", "perf stat"),
+            ("====\nMLPerf Results Summary\n====\n", "one run"),
+        ] {
+            let error = of_known(text).expect("refused").to_string();
+            assert!(error.contains(said) && error.contains("help:"), "{error}");
+        }
+        assert!(of_known("n,ms\n1,2\n").is_none());
         let error = of_text(&"long ".repeat(10_000)).to_string();
         assert!(error.len() < 600 && error.contains("begins `long long"), "{error}");
     }

@@ -36,6 +36,7 @@ const REPEATS: &[&str] = &[
     "iters",
     "iteration",
     "iterations",
+    "iteration_count",
     "sample",
     "samples",
     "seed",

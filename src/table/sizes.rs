@@ -60,7 +60,9 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
         return Ok(steps);
     }
     // Of two columns of numbers the first.
-    if let ([first, _], true) = (columns, plain.len() != 1) {
+    if let ([first, _], true) = (columns, plain.len() != 1)
+        && !first.is_value()
+    {
         return Ok(first);
     }
     if plain.len() > 1 {

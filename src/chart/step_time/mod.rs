@@ -332,6 +332,7 @@ mod tests {
             findings: Findings::default(),
             smallest: None,
             avoid: vec![],
+            slow: None,
         };
         named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
     }
