@@ -58,10 +58,10 @@ mod tests {
         let class = Class { common: Common::MultiplesOf(48), relative: 0.25, slow: 2, of: 3, p_value: 0.0021 };
         let sizes = vec![size(48.0, 0.25), size(50.0, 0.09), size(96.0, 0.25)];
         let mut found = SlowSizes { sizes, class: Some(class) };
-        assert_eq!(text(&found), "multiples of 48: +25 % (2 of 3, p = 0.0021); also 50 (+9 %)");
+        assert_eq!(text(&found), "multiples of 48: +25 % (2 of 3, p = 0.002); also 50 (+9.0 %)");
         assert_eq!(json(&found)["class"]["divisor"], 48);
         found.class = None;
-        assert_eq!(text(&found), "off the curve by themselves: 48 (+25 %), 50 (+9 %) and 96 (+25 %)");
+        assert_eq!(text(&found), "off the curve by themselves: 48 (+25 %), 50 (+9.0 %) and 96 (+25 %)");
         assert_eq!(json(&found)["sizes"][1]["at"], 50);
         assert!(json(&found)["class"].is_null());
     }
