@@ -1,4 +1,4 @@
-//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion, PyTorch's `Compare`.
+//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion of Rust and Haskell, PyTorch's `Compare`.
 
 use super::Hints;
 use super::cell::{is_number, unit_of};
@@ -10,7 +10,7 @@ const FEWEST: usize = 2;
 
 /// The table in such a text; `None` in any other.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    let ways = [go, libtest, benchstat, catch, criterion, compare];
+    let ways = [go, libtest, benchstat, catch, criterion, haskell, compare];
     let found = ways.into_iter().map(|read| read(text)).find(|rows| rows.len() >= FEWEST)?;
     let x = vec!["name (number)"];
     Some(Grid { hints: Hints { x, y: vec!["time", "time 2", "time 3", "time 4"] }, ..Grid::of_rows(found) })
@@ -124,6 +124,21 @@ fn criterion(text: &str) -> Vec<Row> {
     rows
 }
 
+/// Haskell's criterion: `benchmarking sort/64`, and below it `mean  34.3 μs   (33.2 μs .. 38.4 μs)`.
+fn haskell(text: &str) -> Vec<Row> {
+    let (mut name, mut rows) = ("", Vec::new());
+    for line in text.lines() {
+        if let Some(own) = line.strip_prefix("benchmarking ") {
+            name = own.trim().trim_end_matches("...").trim();
+        } else if let Some(mean) = line.strip_prefix("mean ").and_then(|mean| mean.split_once('('))
+            && let [time] = &times(mean.0)[..]
+        {
+            rows.push(vec![pair("name", name), pair("time", time.clone())]);
+        }
+    }
+    rows
+}
+
 /// `torch.utils.benchmark.Compare`: a section for each number of threads, a row for each size, a column for each description.
 fn compare(text: &str) -> Vec<Row> {
     let unit = text.split_once("Times are in ").and_then(|(_, unit)| unit.split_once('(')?.1.split_once(')'));
@@ -181,6 +196,11 @@ mod tests {
                 "sort/8    time:   [1.1 µs 1.2 µs 1.3 µs]\n          change: [-1% +0% +1%]\nsort of some length/16\n          time:   [2.1 µs 2.2 µs 2.3 µs]\n",
                 "name,time",
                 ["sort/8,1.2 µs", "sort of some length/16,2.2 µs"],
+            ),
+            (
+                "benchmarking sort/8\ntime    1.5 μs   (1.4 μs .. 1.6 μs)\nmean    1.2 μs   (1.1 μs .. 1.3 μs)\n\nbenchmarking sort/16\nmean    2.2 ms   (2.1 ms .. 2.3 ms)\n",
+                "name,time",
+                ["sort/8,1.2 μs", "sort/16,2.2 ms"],
             ),
             (
                 "[-- dot --]\n             |  sum  |  bmm\n4 threads: ----\n      [8, 64]   |  5.5  |  6.5\n      [16, 64]  |  7.5  |  8.5\n\nTimes are in microseconds (us).\n",

@@ -1,6 +1,8 @@
 //! Named numbers in lines of text, as logs and summaries have them: `batch_size=8 step_time=5.2ms`, `Batch size 8: 5.2 ms`, or a block of
 //! `name: value` for each size.
 
+use std::collections::HashMap;
+
 use super::cell::{duration, is_number, unit_of};
 use super::grid::Grid;
 use super::json::Row;
@@ -12,42 +14,51 @@ const MOST_NAMES: usize = 1000;
 /// Longer lines are prose.
 const LONGEST: usize = 400;
 
+/// Words between a value and the name of the next one.
+const PREPOSITIONS: &[&str] = &["for ", "at ", "with ", "in ", "of ", "by "];
+
 /// The table of the blocks that repeat in a text; `None` where none does.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    let facts: Vec<Row> = of_lines(text);
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for (name, _) in facts.iter().flatten() {
-        match counts.iter().position(|(own, _)| own == name) {
-            Some(at) => counts[at].1 += 1,
-            None if counts.len() < MOST_NAMES => counts.push((name, 1)),
-            None => return None,
-        }
+    let facts: Row = of_lines(text);
+    // Of each name its place among the names, and how often it comes.
+    let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (name, _) in &facts {
+        let place = names.len();
+        names.entry(name).or_insert((place, 0)).1 += 1;
     }
-    // A block begins with the first name that comes as often as any other.
-    let most = counts.iter().map(|(_, count)| *count).max().filter(|most| *most >= FEWEST)?;
-    let (anchor, blocks) = *counts.iter().find(|(_, count)| 10 * count >= 8 * most && *count <= most)?;
-    let kept: Vec<&str> = counts.iter().filter(|(_, count)| 2 * count >= blocks).map(|(name, _)| *name).collect();
-    if kept.len() < 2 {
+    let most = names.values().map(|(_, count)| *count).max().filter(|most| *most >= FEWEST)?;
+    if names.len() > MOST_NAMES {
         return None;
     }
-    let mut rows: Vec<Row> = Vec::new();
-    for (name, value) in facts.iter().flatten() {
+    // A block begins with the first name that comes about as often as any other.
+    let (anchor, (first, blocks)) =
+        names.iter().filter(|(_, (_, count))| 10 * count >= 8 * most).min_by_key(|(_, (place, _))| *place)?;
+    // What stands before the first block and comes less often is a heading of several blocks.
+    let is_heading = |name: &str| names.get(name).is_some_and(|(place, count)| place < first && *count > 1);
+    let is_kept = |name: &str| names.get(name).is_some_and(|(_, count)| 2 * count >= *blocks);
+    let (mut rows, mut headings): (Vec<Row>, Row) = (Vec::new(), Row::new());
+    for (name, value) in &facts {
+        let is_heading = is_heading(name);
         if name == anchor {
-            rows.push(Row::new());
+            rows.push(headings.clone());
         }
-        let Some(row) = rows.last_mut().filter(|_| kept.contains(&&name[..])) else { continue };
-        if row.iter().all(|(own, _)| own != name) {
-            row.push((name.clone(), value.clone()));
+        let row = if is_heading { Some(&mut headings) } else { rows.last_mut().filter(|_| is_kept(name)) };
+        let Some(row) = row else { continue };
+        match row.iter_mut().find(|(own, _)| own == name) {
+            Some((_, own)) if is_heading => own.clone_from(value),
+            Some(_) => {}
+            None => row.push((name.clone(), value.clone())),
         }
     }
-    let numbers = kept.iter().filter(|name| rows.iter().flatten().any(|(own, value)| own == *name && is_number(value)));
-    (numbers.count() > 0).then(|| Grid::of_rows(rows))
+    let grid = Grid::of_rows(rows);
+    let is_numeric = |at: &usize| grid.cells(*at).any(is_number);
+    (grid.names.len() > 1 && (0..grid.names.len()).any(|at| is_numeric(&at))).then_some(grid)
 }
 
 /// The facts of every line; a line that ends in a colon is the heading of those below it that are further in.
-fn of_lines(text: &str) -> Vec<Row> {
+fn of_lines(text: &str) -> Row {
     let mut heading = (0, String::new());
-    let mut all = Vec::new();
+    let mut all = Row::new();
     for line in text.lines().filter(|line| line.len() <= LONGEST) {
         let inward = line.len() - line.trim_start().len();
         let mut facts: Row = line.split('|').flat_map(of_part).collect();
@@ -63,7 +74,7 @@ fn of_lines(text: &str) -> Vec<Row> {
         if let Some(title) = line.trim().strip_suffix(':').filter(|_| facts.is_empty()) {
             heading = (inward, title.to_string());
         }
-        all.push(facts);
+        all.extend(facts);
     }
     all
 }
@@ -89,7 +100,25 @@ fn of_part(part: &str) -> Row {
     {
         return vec![(name.to_string(), value.to_string())];
     }
-    of_words(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": "))
+    of_words(&shapes(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": ")))
+}
+
+/// `96 x  96 x 128` as one word.
+fn shapes(sentence: &str) -> String {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let is_cross = |word: &str| matches!(word, "x" | "X" | "×" | "*");
+    let digits = |word: &str| word.trim_end_matches(':').bytes().all(|byte| byte.is_ascii_digit());
+    let mut joined = String::new();
+    for (at, word) in words.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| words[before]);
+        let is_inside =
+            before.is_some_and(|before| is_cross(before) && digits(word) || is_cross(word) && digits(before));
+        if at > 0 && !is_inside {
+            joined.push(' ');
+        }
+        joined.push_str(word);
+    }
+    joined
 }
 
 /// The numbers of a sentence, each named by the words before it, or by its unit. Without a mark between names and values, it may be anything.
@@ -122,12 +151,18 @@ fn of_words(sentence: &str) -> Row {
             }
             continue;
         }
+        // `10% percentile` is a name.
+        if number.ends_with('%') && words.peek().is_some_and(|next| next.starts_with(char::is_alphabetic)) {
+            name.push(number);
+            continue;
+        }
         let is_bare = number.ends_with(|letter: char| letter.is_ascii_digit()) && !value.ends_with(':');
         let unit = words.next_if(|next| is_bare && is_unit(next)).unwrap_or_default();
         let attached = number.trim_start_matches(|letter: char| letter.is_ascii_digit() || ".,+-".contains(letter));
         let said = if own.is_empty() { std::mem::take(&mut name).join(" ") } else { own.to_string() };
         name.clear();
-        let said = said.trim_matches(|letter: char| !letter.is_alphanumeric()).to_string();
+        let said = said.trim_matches(|letter: char| !letter.is_alphanumeric());
+        let said = PREPOSITIONS.iter().find_map(|before| said.strip_prefix(before)).unwrap_or(said).to_string();
         let said = [said, unit.to_string(), attached.to_string()].into_iter().find(|said| !said.is_empty());
         let is_name = |said: &String| said.contains(char::is_alphabetic) && facts.iter().all(|(own, _)| own != said);
         if let Some(said) = said.filter(is_name) {

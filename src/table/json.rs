@@ -97,6 +97,10 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
         let items: Vec<Value> = std::iter::once(Value::Array(names.clone())).chain(data.iter().cloned()).collect();
         return listed(&items).filter(|rows| rows.len() == data.len());
     }
+    // Rows by their size or their index.
+    if sizes(&object.keys().map(String::as_str).collect::<Vec<_>>()).is_some() {
+        return None;
+    }
     let lists: Vec<(&String, Vec<&Value>)> = object
         .iter()
         .filter_map(|(name, value)| match value {
@@ -128,7 +132,11 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
 /// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"bs1": {"ms": 5.2}, ...}`.
 fn of_map(object: &Map<String, Value>) -> Option<Vec<Row>> {
     let keys: Vec<&str> = object.keys().map(String::as_str).collect();
-    let (name, numbers) = sizes(&keys)?;
+    let (mut name, numbers) = sizes(&keys)?;
+    let is_index = keys.iter().enumerate().all(|(at, key)| *key == at.to_string());
+    if is_index && object.values().all(Value::is_object) {
+        name = "index".to_string();
+    }
     let row = |(number, value): (String, &Value)| {
         let values = match value {
             Value::Object(object) => flat(object),
@@ -235,6 +243,8 @@ mod tests {
         }
         let named = ("bs,ms".to_string(), vec!["4,1.5".to_string(), "8,2.5".to_string(), "16,3.5".to_string()]);
         assert_eq!(read(r#"{"bs4": {"ms": 1.5}, "bs8": {"ms": 2.5}, "bs16": {"ms": 3.5}}"#), named);
+        let indexed = r#"{"0": {"n": 4, "ms": 1.5}, "1": {"n": 8, "ms": 2.5}, "2": {"n": 16, "ms": 3.5}}"#;
+        assert_eq!(read(indexed).0, "index,n,ms");
         let two = r#"{"a": {"4": 1.5, "8": 2.5, "16": 3.5}, "b": {"4": 5, "8": 6, "16": 7}}"#;
         assert_eq!(read(two), ("size,a,b".to_string(), vec!["4,1.5,5".into(), "8,2.5,6".into(), "16,3.5,7".into()]));
         assert_eq!(read(r#"{"4": 1.5, "8": 2.5, "16": 3.5}"#).0, "size,value");

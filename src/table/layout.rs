@@ -83,8 +83,11 @@ impl Layout {
         let before =
             data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
         if let Some(before) = before.filter(|_| !is_aligned) {
-            return found(names(before, before.fields.len()), data, false)
-                .map(|found| Self { fields: before.fields.len(), ..found });
+            return found(names(before, before.fields.len()), data, false).map(|found| Self {
+                fields: before.fields.len(),
+                is_named: false,
+                ..found
+            });
         }
         let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
         found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
@@ -110,7 +113,7 @@ impl Layout {
             let empty = record.fields.iter().skip(self.fields).all(|field| field.is_empty());
             let is_text = record.fields.iter().any(|field| !is_number(field) && !field.is_empty());
             // A line without fields is text, unless it is the size of a run that failed.
-            let is_lone = count == 1 && !is_number(&record.fields[0]);
+            let is_lone = count == 1 && !is_bare_number(&record.fields[0]);
             if apart || !starts_as_row || is_lone {
                 return Ok(Part::End);
             }

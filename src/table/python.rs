@@ -1,9 +1,11 @@
-//! Literals of Python as JSON: `[(8, 1.5), (16, 2.5)]`, `{8: 1.5}`, and lists of one length in lines of their own, `batch = [8, 16]`.
+//! Literals of Python and NumPy as JSON: `[(8, 1.5), (16, 2.5)]`, `{8: 1.5}`, and lists of one length in lines of their own, `batch = [8, 16]`.
 
 use serde_json::{Map, Value};
 
 /// The value of a text that is such a literal; `None` of any other.
 pub(super) fn value(text: &str) -> Option<Value> {
+    let array = ["array", "np.array", "tensor", "torch.tensor"].iter().find_map(|name| text.strip_prefix(name));
+    let text = array.map_or(text, |array| array.trim_matches(['(', ')', ' ', '\n']));
     if text.starts_with(['[', '{', '(']) {
         return literal(text);
     }
@@ -31,7 +33,10 @@ fn literal(text: &str) -> Option<Value> {
                 let inside: String = rest.by_ref().take_while(|own| *own != letter).collect();
                 json.push_str(&Value::String(inside).to_string());
             }
-            '(' | '[' => json.push('['),
+            '(' | '[' => {
+                apart(&mut json);
+                json.push('[');
+            }
             ')' | ']' | '}' | ',' | ':' => {
                 put(&mut json, &mut word, letter == ':');
                 // A comma may stand behind the last item.
@@ -41,11 +46,24 @@ fn literal(text: &str) -> Option<Value> {
                 json.push(if letter == ')' { ']' } else { letter });
             }
             '{' => json.push('{'),
-            _ if letter.is_whitespace() => {}
-            _ => word.push(letter),
+            // NumPy prints blanks between numbers.
+            _ if letter.is_whitespace() => put(&mut json, &mut word, false),
+            _ => {
+                if word.is_empty() {
+                    apart(&mut json);
+                }
+                word.push(letter);
+            }
         }
     }
     serde_json::from_str(&json).ok()
+}
+
+/// A comma between two items, where there is none.
+fn apart(json: &mut String) {
+    if json.ends_with(|letter: char| letter.is_ascii_digit() || letter == ']' || letter == '.') {
+        json.push(',');
+    }
 }
 
 /// Adds a number or a name; names of members are texts.
@@ -57,7 +75,8 @@ fn put(json: &mut String, word: &mut String, is_name: bool) {
         ("True", _) => json.push_str("true"),
         ("False", _) => json.push_str("false"),
         ("None" | "nan" | "inf" | "NaN", _) => json.push_str("null"),
-        _ => json.push_str(&word.replace('_', "")),
+        // `4.` is a number of NumPy's.
+        _ => json.push_str(&word.trim_end_matches('.').replace('_', "")),
     }
 }
 
@@ -70,6 +89,8 @@ mod tests {
         for (text, json) in [
             ("[(8, 1.5), (16, None),]", "[[8,1.5],[16,null]]"),
             ("{8: 1.5, 'a': [True, nan]}", r#"{"8":1.5,"a":[true,null]}"#),
+            ("[[  8.    1.5]\n [ 16.    2.5]]", "[[8,1.5],[16,2.5]]"),
+            ("array([[ 8. ,  1.5],\n       [16. ,  2.5]])", "[[8,1.5],[16,2.5]]"),
             ("bs = [8, 1_6]\n# later\nms = (1.5, 2.5)\n", r#"{"bs":[8,16],"ms":[1.5,2.5]}"#),
         ] {
             assert_eq!(value(text).map(|value| value.to_string()).as_deref(), Some(json), "{text}");

@@ -57,6 +57,8 @@ const REPEATS: &[&str] = &[
     "warmup",
     "outlier",
     "status",
+    "in",
+    "out",
 ];
 /// Words of the column that stands for several like it, and of those that stand for less.
 pub(super) const TYPICAL: &[&str] = &["avg", "average", "mean", "typical"];

@@ -138,7 +138,7 @@ fn bars(line: &str) -> Vec<String> {
 
 /// A cell of Markdown as text: without bold type, code and links.
 fn plain(cell: &str) -> String {
-    let mut text = cell.trim().to_string();
+    let mut text = cell.trim().replace("<sup>", "^").replace("</sup>", "");
     for mark in ["**", "__", "~~", "`", "<b>", "</b>", "<br>", "<sub>", "</sub>"] {
         text = text.replace(mark, "");
     }
@@ -153,8 +153,15 @@ fn is_border(line: &str) -> bool {
     let line = line.trim().trim_start_matches("> ");
     line.len() > 1 && line.chars().all(|letter| "|+-=: ".contains(letter) || ('─'..='╿').contains(&letter))
         || line.starts_with("```")
-        // The types that R prints below names.
-        || line.split_whitespace().all(|word| word.starts_with('<') && word.ends_with('>'))
+        || is_types(line)
+}
+
+/// The types that R, polars and DuckDB print below names.
+fn is_types(line: &str) -> bool {
+    const TYPES: &[&str] =
+        &["---", "i32", "i64", "u32", "u64", "f32", "f64", "str", "int32", "int64", "double", "float", "varchar"];
+    let mut words = line.split([' ', '|', '│', '┃', '┆']).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.all(|word| word.starts_with('<') && word.ends_with('>') || TYPES.contains(&word))
 }
 
 /// Joins a line of units in brackets, such as nccl-tests writes below the names, to the names above which they stand.

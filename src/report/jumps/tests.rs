@@ -256,8 +256,17 @@ fn changed(points: &[(f64, f64)]) -> String {
 #[test]
 fn the_largest_changes_are_those_beyond_what_is_beside_them() {
     // Three sizes around two boundaries, at the first and second of which the time changes.
-    let triplets =
-        [(15.0, 2.0), (16.0, 2.001), (17.0, 2.6), (39.0, 4.0), (40.0, 4.005), (41.0, 4.4), (79.0, 7.0), (80.0, 7.01), (81.0, 7.7)];
+    let triplets = [
+        (15.0, 2.0),
+        (16.0, 2.001),
+        (17.0, 2.6),
+        (39.0, 4.0),
+        (40.0, 4.005),
+        (41.0, 4.4),
+        (79.0, 7.0),
+        (80.0, 7.01),
+        (81.0, 7.7),
+    ];
     let text = changed(&triplets);
     assert!(text.contains("are +9.8 % after 80, +30 % after 16 and +9.9 % after 40; none is proven"), "{text}");
     // Of a steep curve the place at which it turns.
