@@ -87,8 +87,11 @@ impl Notation {
 
 /// A unit as a cell writes it.
 pub(super) fn unit_of(text: &str) -> Option<&'static Unit> {
+    if !is_short(text) {
+        return None;
+    }
     let reading = Reading::of(text);
-    unit(&reading.unit).filter(|unit| reading.kind == Some(unit.kind) && is_short(text))
+    unit(&reading.unit).filter(|unit| reading.kind == Some(unit.kind))
 }
 
 /// `1m23.5s`, as shells write times: in seconds.

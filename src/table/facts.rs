@@ -62,7 +62,7 @@ fn of_lines(text: &str) -> Row {
     for line in text.lines().filter(|line| line.len() <= LONGEST) {
         let inward = line.len() - line.trim_start().len();
         let mut facts: Row = line.split('|').flat_map(of_part).collect();
-        let is_marked = line.contains(['=', ':']) || is_time(line);
+        let is_marked = line.contains(['=', ':']) || line.contains(" -> ") || is_time(line);
         if !is_marked {
             facts.clear();
         }
@@ -100,7 +100,7 @@ fn of_part(part: &str) -> Row {
     {
         return vec![(name.to_string(), value.to_string())];
     }
-    of_words(&shapes(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": ")))
+    of_words(&shapes(&part.replace(" = ", "=").replace(" : ", ": ").replace(" => ", ": ").replace(" -> ", ": ")))
 }
 
 /// `96 x  96 x 128` as one word.
@@ -163,7 +163,10 @@ fn of_words(sentence: &str) -> Row {
         name.clear();
         let said = said.trim_matches(|letter: char| !letter.is_alphanumeric());
         let said = PREPOSITIONS.iter().find_map(|before| said.strip_prefix(before)).unwrap_or(said).to_string();
-        let said = [said, unit.to_string(), attached.to_string()].into_iter().find(|said| !said.is_empty());
+        // `8: 5.2 ms` begins with the size.
+        let size = if facts.is_empty() && value.ends_with(':') { "size" } else { "" };
+        let said =
+            [said, unit.to_string(), attached.to_string(), size.to_string()].into_iter().find(|said| !said.is_empty());
         let is_name = |said: &String| said.contains(char::is_alphabetic) && facts.iter().all(|(own, _)| own != said);
         if let Some(said) = said.filter(is_name) {
             facts.push((said, format!("{number} {unit}").trim().to_string()));
@@ -213,6 +216,8 @@ mod tests {
                 "32,32.5ms,2.5",
             ),
             (lines(|n| format!("Batch size {n}: {n}.5 ms per step\n")), "Batch size,ms", "32,32.5 ms"),
+            (lines(|n| format!("  {n} => Trial({n}.5 ms)\n")), "size,Trial", "32,32.5 ms"),
+            (lines(|n| format!("{n} -> {n}.5 ms\n")), "size,ms", "32,32.5 ms"),
             (lines(|n| format!("bs={n}: {n}5.5 images/sec\n")), "bs,images/sec", "32,325.5 images/sec"),
             (
                 lines(|n| format!("n={n}\n\nreal\t0m{n}.250s\nuser\t0m1.000s\n\n")),

@@ -272,7 +272,8 @@ impl Reading {
 
 /// Whether `word` is one of the words of `stem`, or several in a row.
 fn words(stem: &str, word: &str) -> bool {
-    format!("_{stem}_").contains(&format!("_{word}_"))
+    let (stem, word): (Vec<&str>, Vec<&str>) = (stem.split('_').collect(), word.split('_').collect());
+    stem.windows(word.len()).any(|part| part == word)
 }
 
 /// A slash, or the word `per`, between what is counted and what for.
@@ -375,6 +376,10 @@ pub(super) const BATCH_SIZES: &[&str] = &[
     "n_seqs",
     "num_seqs",
     "max_num_seqs",
+    "bsz",
+    "batch_sz",
+    "batch_per_gpu",
+    "batch_per_device",
 ];
 const TOKENS: &[&str] =
     &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
@@ -459,7 +464,32 @@ const SIZES: &[&str] = &[
     "input_size",
     "vector_size",
     "array_size",
+    "msgsize",
+    "buffer",
+    "chunk",
+    "seqlen_q",
+    "seqlen_k",
+    "points",
+    "particles",
+    "atoms",
+    "records",
+    "entries",
+    "items",
+    "n_items",
+    "nelem",
+    "nx",
+    "nrhs",
+    "channels",
+    "in_channels",
+    "d_model",
+    "frames",
+    "num_frames",
+    "matrix_dimension",
+    "stride",
 ];
+/// How other names of sizes end, and other names of batch sizes.
+const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];
+const BATCH_ENDS: &[&str] = &["_batch", "_bs", "_bsz", "_batch_size", "_batchsize"];
 /// Names of what is set rather than of how much is worked on: the x where there is no size, and else what tells series apart.
 const SETTINGS: &[&str] = &[
     "threads",
@@ -501,6 +531,22 @@ const SETTINGS: &[&str] = &[
     "parallel",
     "n_parallel",
     "num_prompts",
+    "num_requests",
+    "requests",
+    "concurrent_requests",
+    "concurrent_users",
+    "num_clients",
+    "vus",
+    "parallelism",
+    "iodepth",
+    "numjobs",
+    "qdepth",
+    "gpu_count",
+    "num_cores",
+    "omp_num_threads",
+    "num_experts",
+    "num_layers",
+    "n_layer",
 ];
 /// In which sizes may be given.
 const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
@@ -584,9 +630,18 @@ pub fn is_size(column: &str) -> bool {
     [TOKENS, LENGTHS, SIZES].concat().contains(&&bare[..])
 }
 
+/// Whether a column's name ends as those of sizes do, though it is none of the usual ones; `peak_bytes` was measured.
+pub(super) fn may_be_size(column: &str) -> bool {
+    let bare = bare(column);
+    const MEASURED: &[&str] = &["mem", "memory", "peak", "allocated", "reserved", "vram", "rss", "free", "used"];
+    let is_measured = MEASURED.iter().any(|word| words(&bare, word));
+    SIZE_ENDS.iter().any(|end| bare.ends_with(end)) && !is_measured && !is_batch_size(column)
+}
+
 /// Whether a column's name is that of a batch size.
 pub fn is_batch_size(column: &str) -> bool {
-    BATCH_SIZES.contains(&&bare(column)[..])
+    let bare = bare(column);
+    BATCH_SIZES.contains(&&bare[..]) || BATCH_ENDS.iter().any(|end| bare.ends_with(end))
 }
 
 /// How usual a name of the batch size is; the least is the most usual.

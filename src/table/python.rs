@@ -23,7 +23,7 @@ pub(super) fn value(text: &str) -> Option<Value> {
 
 /// A list, tuple or dictionary, in JSON's letters.
 fn literal(text: &str) -> Option<Value> {
-    if !text.starts_with(['[', '{', '(']) {
+    if !text.starts_with(['[', '{', '(']) || !text.ends_with([']', '}', ')']) {
         return None;
     }
     let (mut json, mut word, mut rest) = (String::with_capacity(text.len() + 16), String::new(), text.chars());

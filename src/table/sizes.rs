@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::choice::{ambiguous, shown};
-use super::names::{batch_rank, is_batch_size, is_setting, is_size};
+use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
 use super::seen;
 use super::{Hints, Profile, Seen};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
     if let Some(batch) = batches.first().filter(|batch| batch.varies() || !other_varies) {
         return Ok(batch);
     }
-    for is_one in [is_size, is_setting] {
+    for is_one in [is_size, is_setting, may_be_size] {
         let sizes: Vec<&Seen> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
         let moving: Vec<&Seen> = sizes.iter().copied().filter(|column| column.varies()).collect();
         match (&moving[..], &sizes[..]) {

@@ -111,15 +111,25 @@ fn sizes_are_found_by_their_usual_names() {
         "block_size",
         "queue depth",
         "depth",
+        "bsz",
+        "Local batch",
+        "iodepth",
+        "num_clients",
+        "output_tokens",
+        "head_dim",
+        "Concurrent requests",
+        "Packet size",
+        "Number of threads",
+        "batchSize",
     ];
     let unfound: Vec<&str> = names
         .into_iter()
         .filter(|name| found(&table(&format!("{name},time_ms"))) != format!("{name}: time_ms (time), 6"))
         .collect();
     assert!(unfound.is_empty(), "{unfound:?}");
-    // Also beside other columns that no name explains.
+    // Also beside another column of whole numbers, which no name explains.
     let beside = |name: &str| {
-        let row = |i: u32| format!("{},{},{}\n", 7.5 - f64::from(i % 3), 8 * i, 5.0 + f64::from(i));
+        let row = |i: u32| format!("{},{},{}\n", 7 - i % 3, 8 * i, 5.0 + f64::from(i));
         found(&format!("aux,{name},time_ms\n{}", (1..=6).map(row).collect::<String>()))
     };
     let unfound: Vec<&str> =
