@@ -175,11 +175,11 @@ fn of_words(sentence: &str) -> Row {
     facts
 }
 
-/// A number with a unit and nothing else, or a name and a time as shells write it: `real 0m1.5s`.
+/// A number with a unit of time in front, `5.2 ms per loop`, or a name and a time as shells write it: `real 0m1.5s`.
 fn is_time(line: &str) -> bool {
-    line.trim()
-        .split_once([' ', '\t'])
-        .is_some_and(|(first, last)| is_number(first) && unit_of(last).is_some() || duration(last).is_some())
+    let mut words = line.split_whitespace();
+    let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };
+    is_number(first) && unit_of(second).is_some() || duration(second).is_some()
 }
 
 /// A unit, or anything by the second or of a step.

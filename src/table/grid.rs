@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::cell::is_number;
+use super::cell::{is_missing, is_number};
 use super::layout::{Part, Record, told_apart};
 use super::text::{self, Fields, Records};
 use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
@@ -57,6 +57,7 @@ impl Grid {
 
     /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
     fn in_order(mut self) -> Self {
+        self.fill_down();
         self.join_units();
         self.name_units();
         self.drop_aggregates();
@@ -65,6 +66,24 @@ impl Grid {
         wide::melt(&mut self);
         pattern::derive(&mut self);
         self
+    }
+
+    /// A text that stands in the first of several rows only, as merged cells are written, is that of the rows below it too.
+    fn fill_down(&mut self) {
+        for column in 0..self.names.len() {
+            let is_text = !self.cells(column).any(is_number);
+            let is_merged = self.cells(column).next().is_some_and(|first| !is_missing(first));
+            if !is_text || !is_merged || !self.cells(column).any(str::is_empty) {
+                continue;
+            }
+            let mut last = String::new();
+            for field in self.rows.iter_mut().filter_map(|row| row.fields.get_mut(column)) {
+                match field.is_empty() {
+                    true => field.clone_from(&last),
+                    false => last.clone_from(field),
+                }
+            }
+        }
     }
 
     /// JMH and criterion write the unit of a score in a column beside it.

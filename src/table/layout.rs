@@ -1,6 +1,6 @@
 //! Where in a text the table is: which line names its columns, which is its first row, and where it ends.
 
-use super::cell::{is_bare_number, is_missing, is_number};
+use super::cell::{is_bare_number, is_missing, is_number, unit_of};
 use crate::error::{Error, Result};
 
 /// A line of a text, in fields.
@@ -60,7 +60,9 @@ impl Layout {
             Some(Self { names, first: records[first].line, fields, has_index, is_named: true, rows })
         };
         if let Some(at) = named {
-            return found(names(&records[at], fields), at + 1, false);
+            let above = (start..at).last().filter(|&above| is_header(&records[above]) && is_units(&records[at]));
+            let joined = above.map(|above| with_units(names(&records[above], fields), &records[at]));
+            return found(joined.unwrap_or_else(|| names(&records[at], fields)), at + 1, false);
         }
         let comment =
             comments.iter().rev().find(|comment| comment.line < records[data].line && comment.fields.len() == fields);
@@ -188,6 +190,21 @@ fn is_header(record: &Record) -> bool {
         && sizes.len() == rest.len()
         && sizes.iter().all(|size| size.fract() == 0.0)
         && sizes.is_sorted_by(|a, b| a < b)
+}
+
+/// Whether a line below the names holds their units: `ms`, `[GB/s]`, `-`, or nothing.
+fn is_units(record: &Record) -> bool {
+    let bare = |field: &str| field.trim_matches(|letter: char| "[]()".contains(letter)).to_string();
+    let is_unit = |field: &String| is_missing(field) || bare(field) == "-" || unit_of(&bare(field)).is_some();
+    record.fields.iter().all(is_unit) && record.fields.iter().any(|field| unit_of(&bare(field)).is_some())
+}
+
+fn with_units(names: Vec<String>, units: &Record) -> Vec<String> {
+    let joined = |(name, unit): (String, &String)| {
+        let unit = unit.trim_matches(|letter: char| "[]()".contains(letter));
+        if is_missing(unit) { name } else { format!("{name} ({unit})") }
+    };
+    names.into_iter().zip(&units.fields).map(joined).collect()
 }
 
 fn names(record: &Record, fields: usize) -> Vec<String> {

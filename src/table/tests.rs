@@ -275,6 +275,24 @@ fn a_large_table_is_read_a_stretch_at_a_time_with_the_same_answer() {
 }
 
 #[test]
+fn a_merged_cell_is_that_of_the_rows_below_it() {
+    let text = "| gpu | n | ms |\n|--|--|--|\n| a | 8 | 1.5 |\n| | 16 | 2.5 |\n| b | 8 | 1.2 |\n| | 16 | 2.2 |\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    std::fs::write(&path, text).expect("written");
+    let sheet = Sheet::open(&path).expect("a table");
+    assert_eq!(sheet.choose(&Query::default()).expect("chosen").keys, ["gpu"]);
+    let mut found = String::new();
+    sheet
+        .scan(&["gpu"], &mut |columns, _| {
+            (0..columns[0].1.len()).for_each(|row| found.push_str(columns[0].1.get(row)));
+            Ok(())
+        })
+        .expect("read");
+    assert_eq!(found, "aabb");
+}
+
+#[test]
 fn lines_of_text_between_rows_are_left_out_with_a_note() {
     let noise = "CPU frequency: 1400.5 != 2600.5, not the same\n";
     let text = format!(
@@ -337,6 +355,8 @@ fn columns_that_compare_others_and_shares_are_not_what_was_measured() {
         ("| N | Mean |\n|--|--|\n| 1,000 | 0.5 ms |\n| 2,000 | 1.25 ms |\n", "N: Mean (ms) (time), 2"),
         ("globalStep,SamplesPerSec\n1,150.5\n2,151.5\n3,152.5\n", "globalStep: SamplesPerSec (rate), 3"),
         ("> | M | a |\n> |--|--|\n> | 8 | 1.5 ms |\n> | 16 | 2.5 ms |\n", "M: a (ms) (time), 2"),
+        ("batch,time,rate\n,ms,img/s\n8,1.5,5\n16,2.5,6\n", "batch: time (ms) (time), 2"),
+        ("| n | t |\n|--|--|\n| [-] | [ms] |\n| 8 | 1.5 |\n| 16 | 2.5 |\n", "n: t (ms) (time), 2"),
         ("Batch & Time (ms) \\\\\n8 & 1.5 \\\\\n16 & 2.5 \\\\\n", "Batch: Time (ms) (time), 2"),
         ("||Batch||Time (ms)||\n|8|1.5|\n|16|2.5|\n", "Batch: Time (ms) (time), 2"),
     ] {
