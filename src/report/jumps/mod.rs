@@ -109,9 +109,9 @@ fn changes(findings: &Findings) -> Option<String> {
     let beyond = |at: usize| {
         let beside = at.saturating_sub(BESIDE)..(at + BESIDE + 1).min(all.len());
         let mut others: Vec<f64> = beside.filter(|&other| other != at).map(|other| all[other].0).collect();
-        let beyond = (all[at].0 - median(&mut others)).abs();
-        // Between two jumps a line is far from what is beside it, and changes little.
-        if 2.0 * all[at].0.abs() < beyond { 0.0 } else { beyond }
+        let beyond = all[at].0 - median(&mut others);
+        // Between two jumps a line is far from what is beside it, and less steep.
+        if beyond * all[at].0 > 0.0 { beyond.abs() } else { 0.0 }
     };
     let mut found: Vec<(f64, usize)> =
         (0..all.len()).map(|at| (beyond(at), at)).filter(|one| one.0.is_finite()).collect();
