@@ -248,7 +248,7 @@ mod tests {
         let sizes = || (1..=60).map(|i| 4 * i);
         assert_eq!(found(sizes(), Kind::Time, line, 0.01), None);
         assert_eq!(found(sizes(), Kind::Time, |x| line(x) * if x > 128 { 1.5 } else { 1.0 }, 0.002), None);
-        assert_eq!(found((4..20).map(|i| 1 << i), Kind::Time, |x| f64::from(x), 0.01), None);
+        assert_eq!(found((4..20).map(|i| 1 << i), Kind::Time, f64::from, 0.01), None);
         let one = found(sizes(), Kind::Time, |x| line(x) * if x == 100 { 1.3 } else { 1.0 }, 0.004).expect("one");
         assert!(one.class.is_none() && one.sizes.len() == 1 && (one.sizes[0].relative - 0.3).abs() < 0.03, "{one:?}");
     }

@@ -102,7 +102,7 @@ fn catch(text: &str) -> Vec<Row> {
 fn times(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split([' ', '[', ']']).filter(|word| !word.is_empty()).collect();
     let is_time = |two: &[&str]| is_number(two[0]) && unit_of(two[1]).is_some_and(|unit| unit.base == "s");
-    match words.chunks_exact(2).all(is_time) && words.len() % 2 == 0 {
+    match words.chunks_exact(2).all(is_time) && words.len().is_multiple_of(2) {
         true => words.chunks_exact(2).map(|two| two.join(" ")).collect(),
         false => Vec::new(),
     }
