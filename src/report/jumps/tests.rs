@@ -269,9 +269,9 @@ fn the_largest_changes_are_those_beyond_what_is_beside_them() {
     ];
     let text = changed(&triplets);
     assert!(text.contains("are +9.8 % after 80, +30 % after 16 and +9.9 % after 40; none is proven"), "{text}");
-    // Of a steep curve the place at which it turns.
+    // Of a steep curve first the place at which it turns.
     let steep = [1.0, 2.0, 4.0, 8.0, 16.0, 8.0, 8.1, 8.0, 8.1];
     let steep: Vec<(f64, f64)> = steep.iter().enumerate().map(|(at, y)| (f64::from(1 << at), *y)).collect();
     let text = changed(&steep);
-    assert!(text.contains("between neighbouring sizes is -50 % after 16"), "{text}");
+    assert!(text.contains("beyond those beside them, are -50 % after 16"), "{text}");
 }
