@@ -23,7 +23,7 @@ fn table(bytes: &[u8], folder: &Path, name: &str) {
     let _ = batchstep::analysis::series(&path, &Default::default());
 }
 
-/// A CSV file.
+/// A table as text: CSV, Markdown, JSON, a log; the bytes say which.
 pub fn csv(bytes: &[u8], folder: &Path) {
     table(bytes, folder, "fuzz.csv");
 }

@@ -23,6 +23,7 @@ mod setup;
 mod sheets;
 pub mod side_by_side;
 mod sizes;
+pub mod slow;
 mod sources;
 pub mod switches;
 pub mod transfer;

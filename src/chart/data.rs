@@ -99,6 +99,8 @@ pub struct ChartSeries {
     pub findings: Findings,
     /// The smallest jump, relative, that the measurement would have shown.
     pub smallest: Option<f64>,
+    /// What is said of sizes that are slow by themselves.
+    pub slow: Option<String>,
     /// The sizes to avoid, ascending.
     pub avoid: Vec<f64>,
 }

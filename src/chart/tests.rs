@@ -71,6 +71,7 @@ fn chart(series: Vec<(&str, Findings)>) -> StepTime {
         name: name.into(),
         findings,
         smallest: Some(0.005),
+        slow: None,
         avoid: vec![],
     });
     StepTime {
@@ -396,7 +397,13 @@ fn devices(slopes: [f64; 4]) -> Runs {
         }
         RunCurve {
             run,
-            series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005), avoid: vec![] },
+            series: ChartSeries {
+                name: names[run].into(),
+                findings: found,
+                smallest: Some(0.005),
+                slow: None,
+                avoid: vec![],
+            },
         }
     };
     let like = chart(vec![]);

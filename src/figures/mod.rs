@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::advice::{Advice, Silence};
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -109,15 +109,16 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     // Charts choose the SI prefix themselves, so values go in without one wherever the unit is known.
     let first = found.first().map(|found| &found.series);
     let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
-    let series = found.iter().map(|Analysed { series, findings }| chart::ChartSeries {
-        name: series.label(),
+    let series = found.iter().map(|Analysed { series, findings }| {
+        let slow = slow::sizes(findings, series.kind);
         // Columns of one table may be in different units of one kind.
-        findings: scaled(
-            findings,
-            Some(series.base_unit()).filter(|own| own.name == unit.name).unwrap_or(unit.clone()).factor,
-        ),
-        smallest: findings.detectable,
-        avoid: Vec::new(),
+        let own = Some(series.base_unit()).filter(|own| own.name == unit.name).unwrap_or(unit.clone());
+        let mut findings = scaled(findings, own.factor);
+        // They are drawn like other sizes off the line.
+        let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
+        findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));
+        let (name, smallest) = (series.label(), findings.detectable);
+        chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text), avoid: Vec::new() }
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     let provenance = provenance(source, found);

@@ -35,7 +35,7 @@ fn step_time(name: &str) -> StepTime {
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", "s"),
         item: Some("image".to_owned()),
-        series: vec![ChartSeries { name: name.to_owned(), findings, smallest: None, avoid: vec![] }],
+        series: vec![ChartSeries { name: name.to_owned(), findings, smallest: None, slow: None, avoid: vec![] }],
         confidence: 0.95,
         provenance,
     }

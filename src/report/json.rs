@@ -8,7 +8,7 @@ use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
-use crate::analysis::{Analysed, Gap};
+use crate::analysis::{Analysed, Gap, slow};
 use crate::atomic;
 use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect};
 use crate::error;
@@ -120,6 +120,9 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
+    if let Some(found) = slow::sizes(findings, series.kind) {
+        entry["slow_sizes"] = super::slow::json(&found);
+    }
     if !series.notes.is_empty() {
         entry["read_as"] = series.notes.clone().into();
     }

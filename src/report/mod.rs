@@ -27,6 +27,7 @@ mod roofline;
 mod run_warnings;
 mod scaling;
 mod side_by_side;
+pub mod slow;
 mod style;
 mod switches;
 mod table;

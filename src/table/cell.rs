@@ -22,7 +22,7 @@ struct Parts<'a> {
 
 impl Notation {
     /// Of the column of that `name`.
-    pub fn of<'a>(name: &str, cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
+    pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
         let parts = cells.clone().filter_map(Parts::of);
         let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
         let in_name = unit(&Reading::of(name).unit);
@@ -30,8 +30,17 @@ impl Notation {
         let first =
             rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
         let shared = first.filter(|first| in_name.is_none() && rests.all(|rest| rest == *first)).map(str::to_string);
-        let in_cells = || cells.filter_map(Parts::of).find_map(|parts| unit_of(parts.rest));
+        let in_cells =
+            move || cells.find_map(|cell| duration(cell).and(unit("s")).or_else(|| unit_of(Parts::of(cell)?.rest)));
         Self { comma, unit: in_name.or_else(in_cells), shared }
+    }
+
+    /// In a table in which other numbers have decimal points, a comma is none.
+    pub fn beside_points(mut self, points: bool) -> Self {
+        if points && self.comma == Comma::Unknown {
+            self.comma = Comma::Thousands;
+        }
+        self
     }
 
     /// What is added to the name of the column, as the cells say it and the name does not.
@@ -54,6 +63,9 @@ impl Notation {
             return Some(number).filter(|number| number.is_finite());
         }
         let Parts { number, rest } = Parts::of(text)?;
+        if let Some(seconds) = duration(text) {
+            return Some(seconds / self.unit.filter(|unit| unit.base == "s").map_or(1.0, |unit| unit.factor));
+        }
         let plain = number.replace('_', "");
         let value = match plain.contains(',') {
             true => self.comma.read(&plain),
@@ -74,9 +86,31 @@ impl Notation {
 }
 
 /// A unit as a cell writes it.
-fn unit_of(text: &str) -> Option<&'static Unit> {
+pub(super) fn unit_of(text: &str) -> Option<&'static Unit> {
+    if !is_short(text) {
+        return None;
+    }
     let reading = Reading::of(text);
-    unit(&reading.unit).filter(|unit| reading.kind == Some(unit.kind) && is_short(text))
+    unit(&reading.unit).filter(|unit| reading.kind == Some(unit.kind))
+}
+
+/// `1m23.5s`, as shells write times: in seconds.
+pub(super) fn duration(text: &str) -> Option<f64> {
+    let mut rest = text.trim().strip_suffix('s')?;
+    let mut seconds = 0.0;
+    for (mark, each) in [('h', 3600.0), ('m', 60.0)] {
+        if let Some((count, behind)) = rest.split_once(mark) {
+            seconds += each * count.trim().parse::<u32>().ok().map(f64::from)?;
+            rest = behind;
+        }
+    }
+    let is_long = rest.len() + 1 < text.trim().len();
+    rest.trim()
+        .replace(',', ".")
+        .parse::<f64>()
+        .ok()
+        .filter(|own| is_long && (0.0..60.0).contains(own))
+        .map(|own| seconds + own)
 }
 
 /// Whether a text is long enough for a unit, and no sentence.
@@ -163,11 +197,22 @@ fn behind(rest: &str) -> &str {
     unit.trim_matches(|letter: char| letter.is_whitespace() || ")*%".contains(letter))
 }
 
+/// Whether the point in a cell's number cannot divide thousands: `0.031`, `12.5`.
+pub(super) fn has_point(text: &str) -> bool {
+    let point = || {
+        let (whole, fraction) = Parts::of(text)?.number.split_once('.')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        Some(digits(whole) && digits(fraction) && (fraction.len() != 3 || whole == "0"))
+    };
+    point().unwrap_or(false)
+}
+
 /// Whether a cell is a number, perhaps with a unit.
 pub(super) fn is_number(text: &str) -> bool {
     let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
-    Parts::of(text)
-        .is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
+    duration(text).is_some()
+        || Parts::of(text)
+            .is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
 }
 
 /// Whether a text is a number and nothing else.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::cell::is_number;
+use super::cell::{is_missing, is_number};
 use super::layout::{Part, Record, told_apart};
 use super::text::{self, Fields, Records};
-use super::{Hints, at_line, json, log, pattern, refusal, wide};
+use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
 use crate::error::{Error, Result};
 
 /// Names and rows.
@@ -57,12 +57,33 @@ impl Grid {
 
     /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
     fn in_order(mut self) -> Self {
+        self.fill_down();
         self.join_units();
+        self.name_units();
+        self.drop_aggregates();
         self.per_iteration();
         self.name_llama();
         wide::melt(&mut self);
         pattern::derive(&mut self);
         self
+    }
+
+    /// A text that stands in the first of several rows only, as merged cells are written, is that of the rows below it too.
+    fn fill_down(&mut self) {
+        for column in 0..self.names.len() {
+            let is_text = !self.cells(column).any(is_number);
+            let is_merged = self.cells(column).next().is_some_and(|first| !is_missing(first));
+            if !is_text || !is_merged || !self.cells(column).any(str::is_empty) {
+                continue;
+            }
+            let mut last = String::new();
+            for field in self.rows.iter_mut().filter_map(|row| row.fields.get_mut(column)) {
+                match field.is_empty() {
+                    true => field.clone_from(&last),
+                    false => last.clone_from(field),
+                }
+            }
+        }
     }
 
     /// JMH and criterion write the unit of a score in a column beside it.
@@ -80,6 +101,34 @@ impl Grid {
         }
     }
 
+    /// pytest-benchmark's unit stands in the name of another column, `Name (time in us)`.
+    fn name_units(&mut self) {
+        const TIMES: &[&str] = &["Min", "Max", "Mean", "StdDev", "Median", "IQR"];
+        let unit = |name: &String| Some(name.split_once(" (time in ")?.1.strip_suffix(')')?.to_string());
+        let Some((at, unit)) = self.names.iter().enumerate().find_map(|(at, name)| Some((at, unit(name)?))) else {
+            return;
+        };
+        self.names[at] = "Name".to_string();
+        for name in self.names.iter_mut().filter(|name| TIMES.contains(&&name[..])) {
+            name.push_str(&format!(" ({unit})"));
+        }
+    }
+
+    /// Google Benchmark prints means and complexities below the repetitions that they are of.
+    fn drop_aggregates(&mut self) {
+        const AGGREGATES: &[&str] = &["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS", "_max", "_min"];
+        let name = self.column("Benchmark").filter(|_| self.column("CPU").is_some());
+        let Some(name) = name.or(self.column("name").filter(|_| self.column("real_time").is_some())) else { return };
+        let is_aggregate =
+            |row: &Record| row.fields.get(name).is_some_and(|own| AGGREGATES.iter().any(|end| own.ends_with(end)));
+        // Where only they were written, the means.
+        let is_mean = |row: &Record| row.fields.get(name).is_some_and(|own| own.ends_with("_mean"));
+        match self.rows.iter().all(is_aggregate) {
+            true => self.rows.retain(is_mean),
+            false => self.rows.retain(|row| !is_aggregate(row)),
+        }
+    }
+
     /// criterion's raw.csv has the time of many iterations in a row; hyperfine's CSV does not say that its times are seconds.
     fn per_iteration(&mut self) {
         if let (Some(time), Some(count), Some(size)) =
@@ -93,7 +142,7 @@ impl Grid {
                 row.fields[time] = format!("{} {unit}", number / count);
             }
             (self.names[time], self.names[size]) = ("time".to_string(), "size".to_string());
-            self.hints = Hints { x: vec!["size"], y: vec!["time"] };
+            self.hints = Hints { x: vec!["size", "function (number)", "group (number)"], y: vec!["time"] };
         }
         let is_hyperfine =
             ["command", "mean", "stddev", "median", "user", "system"].iter().all(|name| self.column(name).is_some());
@@ -126,22 +175,43 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     if let Some(grid) = json::grid(text).map_err(here)? {
         return Ok(grid.in_order());
     }
-    if let Some(grid) = log::grid(text) {
+    if let Some(grid) = log::grid(text).or_else(|| console::grid(text)) {
         return Ok(grid.in_order());
     }
-    let (way, layout) = text::recognise(text).ok_or_else(|| here(refusal::of_text(text)))?;
+    refusal::of_known(text).map_or(Ok(()), |error| Err(here(error)))?;
+    let table = text::recognise(text);
+    // Names with numbers in them are the first line of a log.
+    let is_log = |name: &String| name.contains(|letter: char| letter.is_ascii_digit()) && name.contains([':', '=']);
+    if table.as_ref().is_none_or(|(_, layout)| !layout.is_named || layout.names.iter().any(is_log))
+        && let Some(grid) = facts::grid(text)
+    {
+        return Ok(grid.in_order());
+    }
+    let (way, layout) = table.ok_or_else(|| here(refusal::of_text(text)))?;
     let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
-    let mut before = layout.first;
+    let (mut before, mut left_out) = (layout.first, 0);
     let holds =
         |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
-    for record in records.iter_mut().filter(holds) {
+    let mut records = records.iter_mut().filter(holds).peekable();
+    while let Some(record) = records.next() {
+        if matches!(way, Fields::Columns | Fields::Blanks) {
+            layout.align(record, lines.get(record.line - 1).copied().unwrap_or_default());
+        }
         let apart = (before..record.line.saturating_sub(1))
             .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             Part::Row => grid.rows.push(record.clone()),
+            Part::End
+                if grid
+                    .rows
+                    .last()
+                    .is_some_and(|last| records.peek().is_some_and(|next| layout.goes_on(last, next))) =>
+            {
+                left_out += 1;
+            }
             Part::End => {
                 grid.notes.push(format!(
                     "the table ends before line {}: what follows is text or another table, and is left out",
@@ -150,6 +220,14 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
                 break;
             }
         }
+    }
+    if left_out > 0 {
+        let what = if left_out == 1 {
+            "1 line of text between rows is".to_string()
+        } else {
+            format!("{left_out} lines of text between rows are")
+        };
+        grid.notes.push(format!("{what} left out"));
     }
     if grid.rows.is_empty() {
         return Err(here(

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::grid::Grid;
-use super::{Hints, refusal, tools};
+use super::{Hints, python, refusal, tools};
 use crate::error::Result;
 
 /// A named value of a row.
@@ -28,9 +28,10 @@ pub(super) fn grid(text: &str) -> Result<Option<Grid>> {
         .filter_map(|line| line.trim_start().starts_with('{').then(|| serde_json::from_str(line.trim()).ok())?)
         .collect();
     if !is_document(text.as_bytes()) && lines.len() < 3 {
-        return Ok(None);
+        return python::value(text.trim()).map(|value| of_value(&value)).transpose();
     }
     match serde_json::from_str::<Value>(text.trim()) {
+        Err(_) if let Some(value) = python::value(text.trim()) => of_value(&value).map(Some),
         Ok(value) => of_value(&value).map(Some),
         Err(_) if !lines.is_empty() => of_value(&Value::Array(lines)).map(Some),
         // A log begins with `[INFO]`, and a section of an INI file with `[run]`.
@@ -96,6 +97,10 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
         let items: Vec<Value> = std::iter::once(Value::Array(names.clone())).chain(data.iter().cloned()).collect();
         return listed(&items).filter(|rows| rows.len() == data.len());
     }
+    // Rows by their size or their index.
+    if sizes(&object.keys().map(String::as_str).collect::<Vec<_>>()).is_some() {
+        return None;
+    }
     let lists: Vec<(&String, Vec<&Value>)> = object
         .iter()
         .filter_map(|(name, value)| match value {
@@ -109,23 +114,51 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
     if lists.len() < 2 || length < 2 || lists.iter().any(|(_, items)| items.len() != length) {
         return None;
     }
+    let keys =
+        object.values().find_map(Value::as_object).map(|inner| inner.keys().map(String::as_str).collect::<Vec<_>>());
+    if let Some((size, numbers)) = keys
+        .filter(|keys| !keys.iter().enumerate().all(|(at, key)| *key == at.to_string()))
+        .and_then(|keys| sizes(&keys))
+    {
+        let row = |at: usize| {
+            let own = lists.iter().map(|(name, items)| ((*name).clone(), said(items[at])));
+            std::iter::once((size.clone(), numbers[at].clone())).chain(own).collect()
+        };
+        return Some((0..length).map(row).collect());
+    }
     Some((0..length).map(|at| lists.iter().map(|(name, items)| ((*name).clone(), said(items[at]))).collect()).collect())
 }
 
-/// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"1": {"ms": 5.2}, ...}`.
+/// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"bs1": {"ms": 5.2}, ...}`.
 fn of_map(object: &Map<String, Value>) -> Option<Vec<Row>> {
-    let are_sizes = object.len() > 2 && object.keys().all(|key| key.parse::<f64>().is_ok());
-    are_sizes.then(|| {
-        let row = |(key, value): (&String, &Value)| {
-            let size = ("size".to_string(), key.clone());
-            let values = match value {
-                Value::Object(object) => flat(object),
-                other => vec![("value".to_string(), said(other))],
-            };
-            std::iter::once(size).chain(values).collect()
+    let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+    let (mut name, numbers) = sizes(&keys)?;
+    let is_index = keys.iter().enumerate().all(|(at, key)| *key == at.to_string());
+    if is_index && object.values().all(Value::is_object) {
+        name = "index".to_string();
+    }
+    let row = |(number, value): (String, &Value)| {
+        let values = match value {
+            Value::Object(object) => flat(object),
+            other => vec![("value".to_string(), said(other))],
         };
-        object.iter().map(row).collect()
-    })
+        std::iter::once((name.clone(), number)).chain(values).collect()
+    };
+    Some(numbers.into_iter().zip(object.values()).map(row).collect())
+}
+
+/// What names that end in different numbers begin with, and the numbers: `bs8`, `bs16`. Bare numbers are sizes.
+fn sizes(names: &[&str]) -> Option<(String, Vec<String>)> {
+    fn parts<'n>(name: &&'n str) -> Option<(&'n str, &'n str)> {
+        let before = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.').len();
+        (before < name.len()).then(|| name.split_at(before))
+    }
+    let parts: Vec<(&str, &str)> = names.iter().map(parts).collect::<Option<_>>()?;
+    let (before, _) = *parts.first().filter(|_| parts.len() > 2)?;
+    let name = before.trim_end_matches(['_', '-', '=', ' ', ':']);
+    let numbers = parts.iter().map(|(_, number)| (*number).to_string()).collect();
+    let same = parts.iter().all(|(own, number)| *own == before && number.parse::<f64>().is_ok());
+    same.then(|| (if name.is_empty() { "size".to_string() } else { name.to_string() }, numbers))
 }
 
 /// The rows of one object: one, or one for each repetition where it has lists of them.
@@ -208,6 +241,12 @@ mod tests {
         ] {
             assert_eq!(read(text), ("n,ms".to_string(), rows.clone()), "{text}");
         }
+        let named = ("bs,ms".to_string(), vec!["4,1.5".to_string(), "8,2.5".to_string(), "16,3.5".to_string()]);
+        assert_eq!(read(r#"{"bs4": {"ms": 1.5}, "bs8": {"ms": 2.5}, "bs16": {"ms": 3.5}}"#), named);
+        let indexed = r#"{"0": {"n": 4, "ms": 1.5}, "1": {"n": 8, "ms": 2.5}, "2": {"n": 16, "ms": 3.5}}"#;
+        assert_eq!(read(indexed).0, "index,n,ms");
+        let two = r#"{"a": {"4": 1.5, "8": 2.5, "16": 3.5}, "b": {"4": 5, "8": 6, "16": 7}}"#;
+        assert_eq!(read(two), ("size,a,b".to_string(), vec!["4,1.5,5".into(), "8,2.5,6".into(), "16,3.5,7".into()]));
         assert_eq!(read(r#"{"4": 1.5, "8": 2.5, "16": 3.5}"#).0, "size,value");
         assert_eq!(read(r#"[{"n": 4, "times": [1.5, 1.6]}]"#).1, ["4,1.5", "4,1.6"]);
         assert_eq!(

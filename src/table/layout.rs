@@ -1,6 +1,6 @@
 //! Where in a text the table is: which line names its columns, which is its first row, and where it ends.
 
-use super::cell::{is_bare_number, is_missing, is_number};
+use super::cell::{is_bare_number, is_missing, is_number, unit_of};
 use crate::error::{Error, Result};
 
 /// A line of a text, in fields.
@@ -60,7 +60,9 @@ impl Layout {
             Some(Self { names, first: records[first].line, fields, has_index, is_named: true, rows })
         };
         if let Some(at) = named {
-            return found(names(&records[at], fields), at + 1, false);
+            let above = (start..at).last().filter(|&above| is_header(&records[above]) && is_units(&records[at]));
+            let joined = above.map(|above| with_units(names(&records[above], fields), &records[at]));
+            return found(joined.unwrap_or_else(|| names(&records[at], fields)), at + 1, false);
         }
         let comment =
             comments.iter().rev().find(|comment| comment.line < records[data].line && comment.fields.len() == fields);
@@ -83,8 +85,11 @@ impl Layout {
         let before =
             data.checked_sub(1).map(|at| &records[at]).filter(|before| before.fields.len() > 1 && is_header(before));
         if let Some(before) = before.filter(|_| !is_aligned) {
-            return found(names(before, before.fields.len()), data, false)
-                .map(|found| Self { fields: before.fields.len(), ..found });
+            return found(names(before, before.fields.len()), data, false).map(|found| Self {
+                fields: before.fields.len(),
+                is_named: false,
+                ..found
+            });
         }
         let unnamed = (1..=fields).map(|at| format!("column {at}")).collect();
         found(unnamed, data, false).map(|found| Self { is_named: false, ..found })
@@ -109,7 +114,9 @@ impl Layout {
         } else {
             let empty = record.fields.iter().skip(self.fields).all(|field| field.is_empty());
             let is_text = record.fields.iter().any(|field| !is_number(field) && !field.is_empty());
-            if apart || !starts_as_row {
+            // A line without fields is text, unless it is the size of a run that failed.
+            let is_lone = count == 1 && !is_bare_number(&record.fields[0]);
+            if apart || !starts_as_row || is_lone {
                 return Ok(Part::End);
             }
             if count > self.fields && !empty && !is_text || count < self.fields && !is_text {
@@ -121,6 +128,30 @@ impl Layout {
             record.fields.remove(0);
         }
         Ok(Part::Row)
+    }
+
+    /// Of columns of text, a row in which a long number leaves one blank before the next: by its words. Of one that lacks values, nobody knows
+    /// which: only its size is left.
+    pub fn align(&self, record: &mut Record, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (count, first) = (record.fields.len(), words.first().copied().unwrap_or_default());
+        if count == self.fields || count < 2 && words.len() < 2 || !is_number(first) {
+            return;
+        }
+        let is_whole = words.len() == self.fields;
+        if is_whole || count < self.fields {
+            record.fields =
+                words.into_iter().take(if is_whole { self.fields } else { 1 }).map(str::to_string).collect();
+            record.fields.resize(self.fields, String::new());
+        }
+    }
+
+    /// Whether a row behind a line of text goes on where the table stopped: its size ascends, as those of another table would not.
+    pub fn goes_on(&self, last: &Record, next: &Record) -> bool {
+        let size = |record: &Record| record.fields.first()?.parse::<f64>().ok();
+        next.fields.len() == self.fields
+            && !self.has_index
+            && size(last).zip(size(next)).is_some_and(|(last, next)| next > last)
     }
 
     /// Whether a record without numbers names columns: those of this table again, or others.
@@ -159,6 +190,21 @@ fn is_header(record: &Record) -> bool {
         && sizes.len() == rest.len()
         && sizes.iter().all(|size| size.fract() == 0.0)
         && sizes.is_sorted_by(|a, b| a < b)
+}
+
+/// Whether a line below the names holds their units: `ms`, `[GB/s]`, `-`, or nothing.
+fn is_units(record: &Record) -> bool {
+    let bare = |field: &str| field.trim_matches(|letter: char| "[]()".contains(letter)).to_string();
+    let is_unit = |field: &String| is_missing(field) || bare(field) == "-" || unit_of(&bare(field)).is_some();
+    record.fields.iter().all(is_unit) && record.fields.iter().any(|field| unit_of(&bare(field)).is_some())
+}
+
+fn with_units(names: Vec<String>, units: &Record) -> Vec<String> {
+    let joined = |(name, unit): (String, &String)| {
+        let unit = unit.trim_matches(|letter: char| "[]()".contains(letter));
+        if is_missing(unit) { name } else { format!("{name} ({unit})") }
+    };
+    names.into_iter().zip(&units.fields).map(joined).collect()
 }
 
 fn names(record: &Record, fields: usize) -> Vec<String> {

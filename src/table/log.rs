@@ -89,6 +89,8 @@ fn serving(text: &str) -> Option<Grid> {
         "Maximum request concurrency",
         "Traffic request rate",
         "Request rate configured (RPS)",
+        "Successful requests",
+        "Total input tokens",
     ];
     let hints = Hints { x, y: vec!["Output token throughput"] };
     (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })

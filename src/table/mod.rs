@@ -7,16 +7,22 @@
 mod cell;
 mod choice;
 mod comma;
+mod console;
+mod facts;
 mod grid;
 mod json;
 mod layout;
 mod log;
 pub mod names;
 mod pattern;
+mod python;
 mod refusal;
+mod seen;
+mod sizes;
 mod source;
 mod text;
 mod tools;
+mod values;
 mod wide;
 
 use std::io::Read;
@@ -24,10 +30,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use cell::Notation;
-pub use choice::{Choice, Query, STEP_TIMES, ambiguous};
+pub use choice::{Choice, Query, ambiguous};
 use grid::Grid;
 use layout::{Layout, Part, Record};
 pub use names::{Kind, Size};
+pub use seen::STEP_TIMES;
 pub use source::is_stdin;
 use text::{Fields, Lines};
 
@@ -200,14 +207,15 @@ impl Sheet {
     fn profiled(mut self, semicolons: bool) -> Self {
         let Body::Grid(rows) = &self.body else { return self };
         let rows = &rows[..rows.len().min(PROFILED)];
+        let points = rows.iter().flat_map(|row| &row.fields).any(|cell| cell::has_point(cell));
         for (at, name) in self.names.iter_mut().enumerate() {
             let cells = rows.iter().map(|row| row.fields.get(at).map_or("", String::as_str));
-            let notation = Notation::of(name, cells.clone(), semicolons);
+            let notation = Notation::of(name, cells.clone(), semicolons).beside_points(points);
             if let Some(unit) = notation.addition(name) {
                 *name = format!("{name} ({unit})");
             }
             // A number whose comma is not clear is one, and refused where it is read.
-            let unclear = |cell: &str| cell.replace(',', "").parse().ok().filter(|_| notation.is_unclear(cell));
+            let unclear = |cell: &str| notation.is_unclear(cell).then_some(1.0 + cell.len() as f64);
             let numbers =
                 cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();

@@ -100,6 +100,8 @@ const RATES: &[&str] = &[
     "hz",
     "mpps",
 ];
+/// Rates of other things than work.
+const NO_RATES: &[&str] = &["learning_rate", "error_rate", "hit_rate", "miss_rate", "sampling_rate", "acceptance_rate"];
 /// Libraries and languages of kernels.
 const PROVIDERS: &[&str] = &[
     "cublas",
@@ -124,7 +126,7 @@ const PROVIDERS: &[&str] = &[
 ];
 /// Words in the names of times that are none of the usual names of a step's.
 const TIMES: &[&str] = &["time", "latency", "duration", "elapsed", "runtime", "walltime", "ttft", "tpot", "itl"];
-/// Words in the names of columns that describe the scatter of another one.
+/// Words in the names of columns that describe the scatter of others, or compare them.
 const SCATTER: &[&str] = &[
     "std",
     "stddev",
@@ -145,6 +147,16 @@ const SCATTER: &[&str] = &[
     "mad",
     "allocated",
     "deviation",
+    "speedup",
+    "relative",
+    "delta",
+    "diff",
+    "difference",
+    "change",
+    "improvement",
+    "gain",
+    "percent",
+    "pct",
 ];
 
 /// Words in the names of columns that hold what a model says.
@@ -167,8 +179,14 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the whole name; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
+    /// Of the whole name, without what W&B puts before it, `run - name`; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
     pub fn of(name: &str) -> Self {
+        if let Some((_, name)) = name.rsplit_once(" - ") {
+            let named = Self::of(name);
+            if named.kind.is_some() || named.may_be(Kind::Time) {
+                return named;
+            }
+        }
         let whole = Self::of_part(name);
         if whole.kind.is_some() {
             return whole;
@@ -177,7 +195,9 @@ impl Reading {
         let brackets = brackets(name);
         let outside = brackets.map(|(before, _)| before);
         let front = plain.split('_').next().filter(|front| front.len() > 1 && plain.len() > front.len());
-        let parts = [brackets.map(|(_, inside)| inside), outside, front];
+        let front = front.filter(|_| !whole.may_be(Kind::Time));
+        let apart = apart(name);
+        let parts = [brackets.map(|(_, inside)| inside), outside, front, Some(&apart[..])];
         let found = parts.into_iter().flatten().map(Self::of_part).find(|part| part.kind.is_some());
         let stem = outside.map_or(whole.stem, plain_of);
         match found {
@@ -216,7 +236,9 @@ impl Reading {
                 Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
             }
             _ => {
-                let is_rate = RATES.iter().any(|rate| words(&plain, rate));
+                let is_time = TIMES.iter().any(|time| words(&plain, time));
+                let is_other = NO_RATES.iter().any(|rate| words(&plain, rate));
+                let is_rate = !is_time && !is_other && RATES.iter().any(|rate| words(&plain, rate));
                 Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
             }
         }
@@ -250,7 +272,8 @@ impl Reading {
 
 /// Whether `word` is one of the words of `stem`, or several in a row.
 fn words(stem: &str, word: &str) -> bool {
-    format!("_{stem}_").contains(&format!("_{word}_"))
+    let (stem, word): (Vec<&str>, Vec<&str>) = (stem.split('_').collect(), word.split('_').collect());
+    stem.windows(word.len()).any(|part| part == word)
 }
 
 /// A slash, or the word `per`, between what is counted and what for.
@@ -304,6 +327,18 @@ fn plain_of(name: &str) -> String {
     plain.trim_matches('_').to_string()
 }
 
+/// `batchSize` and `SamplesPerSec` with blanks between their words.
+fn apart(name: &str) -> String {
+    let mut apart = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && apart.ends_with(char::is_lowercase) {
+            apart.push(' ');
+        }
+        apart.push(letter);
+    }
+    apart
+}
+
 /// What an x counts, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -341,6 +376,10 @@ pub(super) const BATCH_SIZES: &[&str] = &[
     "n_seqs",
     "num_seqs",
     "max_num_seqs",
+    "bsz",
+    "batch_sz",
+    "batch_per_gpu",
+    "batch_per_device",
 ];
 const TOKENS: &[&str] =
     &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
@@ -425,7 +464,32 @@ const SIZES: &[&str] = &[
     "input_size",
     "vector_size",
     "array_size",
+    "msgsize",
+    "buffer",
+    "chunk",
+    "seqlen_q",
+    "seqlen_k",
+    "points",
+    "particles",
+    "atoms",
+    "records",
+    "entries",
+    "items",
+    "n_items",
+    "nelem",
+    "nx",
+    "nrhs",
+    "channels",
+    "in_channels",
+    "d_model",
+    "frames",
+    "num_frames",
+    "matrix_dimension",
+    "stride",
 ];
+/// How other names of sizes end, and other names of batch sizes.
+const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];
+const BATCH_ENDS: &[&str] = &["_batch", "_bs", "_bsz", "_batch_size", "_batchsize"];
 /// Names of what is set rather than of how much is worked on: the x where there is no size, and else what tells series apart.
 const SETTINGS: &[&str] = &[
     "threads",
@@ -467,6 +531,22 @@ const SETTINGS: &[&str] = &[
     "parallel",
     "n_parallel",
     "num_prompts",
+    "num_requests",
+    "requests",
+    "concurrent_requests",
+    "concurrent_users",
+    "num_clients",
+    "vus",
+    "parallelism",
+    "iodepth",
+    "numjobs",
+    "qdepth",
+    "gpu_count",
+    "num_cores",
+    "omp_num_threads",
+    "num_experts",
+    "num_layers",
+    "n_layer",
 ];
 /// In which sizes may be given.
 const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
@@ -483,14 +563,30 @@ const BYTES: &[(&str, &str)] = &[
 ];
 /// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
 fn bare(column: &str) -> String {
+    // `run - name` of W&B, `params.name` of JSON.
+    let column = column.rsplit(" - ").next().unwrap_or(column);
+    let column = column.rsplit_once('.').map_or(column, |(_, name)| name);
     let plain = plain_of(
         brackets(column).map(|(before, _)| before).filter(|before| !before.trim().is_empty()).unwrap_or(column),
     );
     let known = |name: &str| [BATCH_SIZES, TOKENS, LENGTHS, SIZES, SETTINGS].concat().contains(&name);
-    let before = ["param_", "params_", "parameter_", "config_", "arg_", "args_", "axis_", "input_", "total_"];
-    let stripped = before.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
+    const BEFORE: &[&str] = &[
+        "param_",
+        "params_",
+        "parameter_",
+        "config_",
+        "arg_",
+        "args_",
+        "axis_",
+        "input_",
+        "total_",
+        "number_of_",
+        "no_of_",
+    ];
+    let stripped = BEFORE.iter().find_map(|before| plain.strip_prefix(before)).unwrap_or(&plain);
     let amount = AMOUNTS.iter().find_map(|amount| stripped.strip_suffix(amount)).unwrap_or(stripped);
-    [&plain[..], stripped, amount].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
+    let apart = plain_of(&apart(column));
+    [&plain[..], stripped, amount, &apart].into_iter().find(|name| known(name)).unwrap_or(amount).to_string()
 }
 
 impl Size {
@@ -534,9 +630,18 @@ pub fn is_size(column: &str) -> bool {
     [TOKENS, LENGTHS, SIZES].concat().contains(&&bare[..])
 }
 
+/// Whether a column's name ends as those of sizes do, though it is none of the usual ones; `peak_bytes` was measured.
+pub(super) fn may_be_size(column: &str) -> bool {
+    let bare = bare(column);
+    const MEASURED: &[&str] = &["mem", "memory", "peak", "allocated", "reserved", "vram", "rss", "free", "used"];
+    let is_measured = MEASURED.iter().any(|word| words(&bare, word));
+    SIZE_ENDS.iter().any(|end| bare.ends_with(end)) && !is_measured && !is_batch_size(column)
+}
+
 /// Whether a column's name is that of a batch size.
 pub fn is_batch_size(column: &str) -> bool {
-    BATCH_SIZES.contains(&&bare(column)[..])
+    let bare = bare(column);
+    BATCH_SIZES.contains(&&bare[..]) || BATCH_ENDS.iter().any(|end| bare.ends_with(end))
 }
 
 /// How usual a name of the batch size is; the least is the most usual.

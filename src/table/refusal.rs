@@ -61,6 +61,48 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
     })
 }
 
+/// Beginnings of lines of texts that are known and not read, what they are, and a remedy.
+const TEXTS: &[(&str, &str, &str)] = &[
+    (
+        "<table",
+        "this is a table of a web page, which is not read",
+        "copy it from the page into a text file, or save it as CSV",
+    ),
+    (
+        "CREATE TABLE",
+        "this is SQL, which is not read",
+        "load it, and write the table as CSV: `sqlite3 -csv -header`; `llama-bench -o csv` writes the same results",
+    ),
+    (
+        "MLPerf Results Summary",
+        "this is MLPerf's summary of one run, which holds no size",
+        "give a table with a row for each size, or the summaries of all sizes one after the other",
+    ),
+];
+
+/// The refusal of a text that is known by the beginning of a line, and holds one run, or another language.
+pub(super) fn of_known(text: &str) -> Option<Error> {
+    let begins = |start: &str| text.lines().filter(|line| line.trim_start().starts_with(start)).count();
+    if begins("MLPerf Results Summary") > 1 {
+        return None;
+    }
+    let known = TEXTS.iter().find(|(start, ..)| begins(start) > 0 && !text.contains("|--") && !text.contains("| --"));
+    if text.lines().any(|line| line.contains(": (groupid=")) {
+        let what = "this is what fio prints for people, which is not read";
+        return Some(Error::data(what).hint("give the results of `fio --output-format=json`"));
+    }
+    let perf = || {
+        text.lines().any(|line| line.contains(",msec,task-clock,") || line.contains("Performance counter stats for"))
+    };
+    match known {
+        Some((_, what, remedy)) => Some(Error::data(*what).hint(*remedy)),
+        None => perf().then(|| {
+            Error::data("these are counters of `perf stat`, which name no size, and are not read")
+                .hint("give a table with a row for each size and its time; `hyperfine --parameter-list` measures and writes one")
+        }),
+    }
+}
+
 /// The refusal of a text without a table.
 pub(super) fn of_text(text: &str) -> Error {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
@@ -92,6 +134,17 @@ mod tests {
             assert!(error.contains(said) && error.contains("help:"), "{error}");
         }
         assert!(of_bytes(b"n,ms\n1,2\n").is_none());
+        for (text, said) in [
+            ("<table><tr><td>8</td></tr></table>", "web page"),
+            ("CREATE TABLE a (\nINSERT INTO a VALUES (1);\n", "SQL"),
+            ("read: (groupid=0, jobs=1): err= 0\n", "--output-format=json"),
+            ("1.5,msec,task-clock,1,2\n", "perf stat"),
+            ("====\nMLPerf Results Summary\n====\n", "one run"),
+        ] {
+            let error = of_known(text).expect("refused").to_string();
+            assert!(error.contains(said) && error.contains("help:"), "{error}");
+        }
+        assert!(of_known("n,ms\n1,2\n").is_none());
         let error = of_text(&"long ".repeat(10_000)).to_string();
         assert!(error.len() < 600 && error.contains("begins `long long"), "{error}");
     }

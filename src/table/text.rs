@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, Read};
 
-use super::layout::{Layout, Record, cleaned};
+use super::cell::is_number;
+use super::layout::{Layout, Record, cleaned, told_apart};
 
 /// What stands between the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,9 @@ pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
     ];
     let find = |way: Fields| {
         let Records { records, comments } = records(text, way);
-        Some((way, Layout::find(&records, &comments, matches!(way, Fields::Columns | Fields::Blanks))?))
+        let is_aligned = matches!(way, Fields::Columns | Fields::Blanks);
+        let layout = Layout::find(&records, &comments, is_aligned)?;
+        Some((way, if is_aligned { by_place(layout, text, way) } else { layout }))
     };
     let found: Vec<(Fields, Layout)> = ways.into_iter().filter_map(find).collect();
     let most = found.iter().map(|(_, layout)| layout.rows).max()?;
@@ -53,7 +56,8 @@ pub(super) fn records(text: &str, way: Fields) -> Records {
         let line = line.trim_start();
         line.starts_with('#') || line.starts_with("//") || line.starts_with('%')
     };
-    let split = |(at, line): (usize, &str)| Record { line: at + 1, fields: fields(line, way) };
+    let is_jmh = text.lines().any(|line| ["Mode", "Score", "Error", "Units"].iter().all(|name| line.contains(name)));
+    let split = |(at, line): (usize, &str)| Record { line: at + 1, fields: fields(line, way, is_jmh) };
     let lines = || text.lines().enumerate();
     let mut comments: Vec<Record> = lines().filter(|(_, line)| is_comment(line)).map(split).collect();
     if matches!(way, Fields::Columns | Fields::Blanks) {
@@ -93,7 +97,7 @@ pub(super) fn reader<R: Read>(text: R, separator: u8) -> csv::Reader<R> {
     builder.from_reader(text)
 }
 
-fn fields(line: &str, way: Fields) -> Vec<String> {
+fn fields(line: &str, way: Fields, is_jmh: bool) -> Vec<String> {
     let plain = line.trim().trim_start_matches("//").trim_start_matches(['#', '%']);
     match way {
         Fields::Separated(separator) => {
@@ -101,8 +105,10 @@ fn fields(line: &str, way: Fields) -> Vec<String> {
         }
         Fields::Bars => bars(line),
         // `#bytes #iterations` are two names.
+        // A score and its error, of JMH, are two columns.
         Fields::Columns => plain
             .replace(" #", "  #")
+            .replace(" ± ", if is_jmh { "  ±" } else { " ± " })
             .split('\t')
             .flat_map(|part| part.split("  "))
             .map(str::trim)
@@ -115,7 +121,13 @@ fn fields(line: &str, way: Fields) -> Vec<String> {
 
 /// The cells of a line with bars, without bold type; empty where it has none.
 fn bars(line: &str) -> Vec<String> {
-    let line: String = line.trim().chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
+    let line = line.trim().trim_start_matches("> ");
+    // Columns of LaTeX; names of Jira.
+    let line = match line.strip_suffix("\\\\") {
+        Some(row) => row.replace('&', "|"),
+        None => line.replace("||", "|"),
+    };
+    let line: String = line.chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
     if !line.contains('|') {
         return Vec::new();
     }
@@ -126,7 +138,7 @@ fn bars(line: &str) -> Vec<String> {
 
 /// A cell of Markdown as text: without bold type, code and links.
 fn plain(cell: &str) -> String {
-    let mut text = cell.trim().to_string();
+    let mut text = cell.trim().replace("<sup>", "^").replace("</sup>", "");
     for mark in ["**", "__", "~~", "`", "<b>", "</b>", "<br>", "<sub>", "</sub>"] {
         text = text.replace(mark, "");
     }
@@ -138,9 +150,18 @@ fn plain(cell: &str) -> String {
 
 /// A line that only draws: `|---|---:|`, `+-----+`, `════`.
 fn is_border(line: &str) -> bool {
-    let line = line.trim();
+    let line = line.trim().trim_start_matches("> ");
     line.len() > 1 && line.chars().all(|letter| "|+-=: ".contains(letter) || ('─'..='╿').contains(&letter))
         || line.starts_with("```")
+        || is_types(line)
+}
+
+/// The types that R, polars and DuckDB print below names.
+fn is_types(line: &str) -> bool {
+    const TYPES: &[&str] =
+        &["---", "i32", "i64", "u32", "u64", "f32", "f64", "str", "int32", "int64", "double", "float", "varchar"];
+    let mut words = line.split([' ', '|', '│', '┃', '┆']).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.all(|word| word.starts_with('<') && word.ends_with('>') || TYPES.contains(&word))
 }
 
 /// Joins a line of units in brackets, such as nccl-tests writes below the names, to the names above which they stand.
@@ -166,22 +187,61 @@ fn with_units(comments: &mut [Record], text: &str) {
     }
 }
 
+/// Names of columns that stand above them in one or two lines, where a column has none, as the index that pandas prints.
+fn by_place(mut layout: Layout, text: &str, way: Fields) -> Layout {
+    let lines: Vec<&str> = text.lines().take(layout.first).collect();
+    let Some(row) = layout.first.checked_sub(1).and_then(|at| lines.get(at)).filter(|_| !layout.is_named) else {
+        return layout;
+    };
+    let cells = spans(row, way);
+    let above = lines[..layout.first - 1].iter().rev().take_while(|line| !line.trim().is_empty()).take(2);
+    let mut names = vec![String::new(); cells.len()];
+    for line in above {
+        let spans = spans(line, way);
+        if spans.iter().any(|(_, _, name)| is_number(name)) || spans.len() > cells.len() {
+            break;
+        }
+        for (start, end, name) in spans {
+            // The cell below it, or the nearest one.
+            let far = |(own, last, _): &(usize, usize, &str)| own.saturating_sub(end).max(start.saturating_sub(*last));
+            let Some(at) = (0..cells.len()).min_by_key(|&at| far(&cells[at])) else { return layout };
+            if names[at].is_empty() {
+                names[at] = cleaned(name);
+            }
+        }
+    }
+    let named = names.iter().filter(|name| !name.is_empty()).count();
+    if cells.len() == layout.names.len() && named + 1 >= cells.len() && named > 1 {
+        (layout.names, layout.is_named) = (told_apart(names), true);
+    }
+    layout
+}
+
+/// Where the fields of a line begin and end, in letters.
+fn spans(line: &str, way: Fields) -> Vec<(usize, usize, &str)> {
+    let mut spans = Vec::new();
+    let mut start = None;
+    let letters: Vec<(usize, char)> = line.char_indices().chain([(line.len(), ' '), (line.len(), ' ')]).collect();
+    for at in 0..letters.len() - 1 {
+        let (byte, letter) = letters[at];
+        let is_gap =
+            letter.is_whitespace() && (way == Fields::Blanks || letter == '\t' || letters[at + 1].1.is_whitespace());
+        match (start, is_gap) {
+            (None, false) if !letter.is_whitespace() => start = Some((at, byte)),
+            (Some((from, first)), true) => {
+                spans.push((from, at, line[first..byte].trim_end()));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    spans
+}
+
 /// Where each word of a comment ends.
 fn ends(line: &str) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let mut inside = false;
-    let body = line.trim_start().trim_start_matches(['#', '%']);
-    let offset = line.len() - body.len();
-    for (at, letter) in body.char_indices() {
-        if inside && letter.is_whitespace() {
-            ends.push(offset + at);
-        }
-        inside = !letter.is_whitespace();
-    }
-    if inside {
-        ends.push(line.len());
-    }
-    ends
+    let is_mark = |word: &str| word.trim_matches(['#', '%']).is_empty();
+    spans(line, Fields::Blanks).into_iter().filter(|(.., word)| !is_mark(word)).map(|(_, end, _)| end).collect()
 }
 
 /// A text that fails where a line does not end.
@@ -239,6 +299,16 @@ mod tests {
         assert_eq!(found(printed), (Fields::Columns, names(&["size", "Triton"]), 2));
         let boxed = "+---+-----+\n| n | ms  |\n+---+-----+\n| 1 | 2.5 |\n| 2 | 2.6 |\n+---+-----+\n";
         assert_eq!(found(boxed).1, names(&["n", "ms"]));
+    }
+
+    #[test]
+    fn names_above_columns_of_which_one_has_none_are_told_by_their_place() {
+        let index = "       time_ms  tflops\nbatch                 \n8        4.5    0.9\n16       5.5    1.9\n24       6.5    2.9\n";
+        let (_, names, first) = found(index);
+        assert_eq!((names.join(","), first), ("batch,time_ms,tflops".to_string(), 3));
+        let behind =
+            "name      old time    new time\nA/8    4.5 ms   5.5 ms   (p=0.1)\nA/16   6.5 ms   7.5 ms   (p=0.1)\n";
+        assert_eq!(found(behind).1.join(","), "name,old time,new time,column 4");
     }
 
     #[test]

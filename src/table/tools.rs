@@ -37,7 +37,9 @@ pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
             return Err(Error::data(what).hint(remedy));
         }
     }
-    Ok([hyperfine, google, nvbench, pytest, jmh, dotnet, criterion, llama].into_iter().find_map(|read| read(value)))
+    Ok([hyperfine, google, nvbench, pytest, jmh, dotnet, criterion, llama, fio, asv]
+        .into_iter()
+        .find_map(|read| read(value)))
 }
 
 /// What is known of columns of that name, of results that are flat lists.
@@ -262,4 +264,60 @@ fn llama(value: &Value) -> Option<Known> {
         rows.extend(samples.iter().map(|sample| head.iter().cloned().chain([pair("t/s", said(sample))]).collect()));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["t/s"] }))
+}
+
+/// `fio --output-format=json`: the block size, the depth of the queue or the jobs of each job, and its operations in a second.
+fn fio(value: &Value) -> Option<Known> {
+    value.get("fio version")?;
+    let (jobs, shared) = (list(value, "jobs")?, value.get("global options"));
+    let mut rows = Vec::new();
+    for job in jobs {
+        let option = |name: &str| job.get("job options").and_then(|own| own.get(name)).or_else(|| shared?.get(name));
+        let mut head: Row = ["bs", "iodepth", "numjobs", "rw"]
+            .iter()
+            .filter_map(|name| Some(pair(name, said(option(name)?))))
+            .collect();
+        head.push(pair("jobname", job.get("jobname").map(said).unwrap_or_default()));
+        for way in ["read", "write"] {
+            let rate = job
+                .get(way)
+                .and_then(|way| way.get("iops"))
+                .filter(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0));
+            rows.extend(
+                rate.map(|rate| head.iter().cloned().chain([pair("way", way), pair("iops", said(rate))]).collect()),
+            );
+        }
+    }
+    Some((rows, Hints { x: vec!["bs", "bs (k)", "iodepth", "numjobs"], y: vec!["iops"] }))
+}
+
+/// A result of asv: of each benchmark, the values over all its parameters, the last of which changes first.
+fn asv(value: &Value) -> Option<Known> {
+    let columns: Vec<String> = list(value, "result_columns")?.iter().map(said).collect();
+    let place = |name: &str| columns.iter().position(|own| own == name);
+    let (result, params) = (place("result")?, place("params")?);
+    let mut rows = Vec::new();
+    for (name, found) in value.get("results")?.as_object()? {
+        let (Some(values), Some(lists)) =
+            (found.get(result).and_then(Value::as_array), found.get(params).and_then(Value::as_array))
+        else {
+            continue;
+        };
+        let lists: Vec<&Vec<Value>> = lists.iter().filter_map(Value::as_array).collect();
+        for (at, value) in values.iter().enumerate() {
+            let mut row = vec![pair("benchmark", name.clone())];
+            let mut left = at;
+            for (place, list) in lists.iter().enumerate().rev().filter(|(_, list)| !list.is_empty()) {
+                row.push(pair(&format!("param {}", place + 1), said(&list[left % list.len()])));
+                left /= list.len();
+            }
+            row.push(pair("time_s", said(value)));
+            rows.push(row);
+        }
+    }
+    let params = rows.iter().map(Row::len).max()?;
+    (params > 2).then(|| {
+        rows.retain(|row| row.len() == params);
+        (rows, Hints { x: vec!["param 1", "param 2", "param 3"], y: vec!["time_s"] })
+    })
 }

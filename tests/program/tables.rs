@@ -73,3 +73,51 @@ fn two_columns_are_compared_and_one_value_for_each_size_gives_no_nan() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("one value for each of 3 sizes") && stderr(&output).contains("repetitions"));
 }
+
+/// What `jumps` says of a table.
+fn said(text: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", text);
+    let output = run(folder.path(), &[&["jumps", "a.csv"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn kernels_of_one_table_are_series_and_rates_fall_by_less_than_all() {
+    let text = columns(|n, a, b| format!("{n},plain,{a:.4}\n{n},tiled,{b:.4}\n"));
+    let found = said(&format!("size,kernel,ms\n{text}"), &[]);
+    assert!(found.starts_with("a.csv: `size` against `ms`, a time; 2 series by `kernel`"), "{found}");
+    assert!(found.contains("tiled: 1 jump after 16") && found.contains("plain: No jump"), "{found}");
+    let text = columns(|n, a, b| format!("{n},{:.3}\n", 900.0 * a / b));
+    let found: Value = serde_json::from_str(&said(&format!("n_ctx,t/s\n{text}"), &["--format", "json"])).expect("JSON");
+    let series = &found["series"][0];
+    assert_eq!((&series["y_kind"], &series["jumps"][0]["after"]), (&"rate".into(), &16.into()), "{found}");
+    assert!(series["jumps"][0]["relative"].as_f64().is_some_and(|fall| -0.4 < fall && fall < -0.2), "{found}");
+}
+
+#[test]
+fn a_steep_curve_of_few_sizes_is_not_judged() {
+    let sizes = [8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024];
+    let row = |(at, n): (usize, &i32)| {
+        let noise = 1.0 + 0.03 * ((at * 7 % 5) as f64 - 2.0);
+        format!("{n},{:.4}\n", 4e8 / f64::from(*n).powi(3) * noise)
+    };
+    let found = said(&format!("dim,ops/s\n{}", sizes.iter().enumerate().map(row).collect::<String>()), &[]);
+    assert!(found.contains("too few sizes for so steep a curve"), "{found}");
+}
+
+#[test]
+fn slow_multiples_are_told_with_their_divisor() {
+    let mut random = batchstep::random::Rng::new(6);
+    let mut row = |i: u32| {
+        let slow = if i.is_multiple_of(8) { 1.4 } else { 1.0 };
+        format!("{},{:.4}\n", 6 * i, (3.0 + 0.01 * f64::from(i)) * slow * (1.0 + 0.003 * random.normal()))
+    };
+    let text = format!("n,ms\n{}", (1..=66).map(&mut row).collect::<String>());
+    let found = said(&text, &[]);
+    assert!(found.contains("Slow     multiples of 48: +40 % (8 of 8"), "{found}");
+    let found: Value = serde_json::from_str(&said(&text, &["--format", "json"])).expect("JSON");
+    let slow = &found["series"][0]["slow_sizes"];
+    assert_eq!((&slow["class"]["divisor"], slow["sizes"].as_array().map(Vec::len)), (&48.into(), Some(8)), "{found}");
+}

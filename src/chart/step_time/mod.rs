@@ -39,7 +39,10 @@ pub fn scene(chart: &StepTime) -> Scene {
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
-        [one] => report::summary(&one.findings, one.smallest),
+        [one] => {
+            let slow = one.slow.as_ref().map(|slow| format!(" Slow: {slow}.")).unwrap_or_default();
+            report::summary(&one.findings, one.smallest) + &slow
+        }
         many => {
             format!("{} series. {}", many.len(), tally(many))
         }
@@ -329,6 +332,7 @@ mod tests {
             findings: Findings::default(),
             smallest: None,
             avoid: vec![],
+            slow: None,
         };
         named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
     }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use super::document::remark;
 use super::style::Look;
 use super::{Column, Document, Repeated, Style, Table, human};
-use crate::analysis::Kind;
+use crate::analysis::{Kind, slow};
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences};
+use crate::stats::quantile::median;
 
 /// What x and y are.
 #[derive(Clone, Copy, Debug)]
@@ -92,24 +93,45 @@ const STEEP: f64 = 3.0;
 const COARSE: f64 = 0.3;
 /// So many of them.
 const CHANGES: usize = 5;
+/// So many on either side tell what is usual there, and a smaller share of the largest one is not told.
+const BESIDE: usize = 2;
+const SMALL: f64 = 0.1;
 
-/// The largest changes between neighbouring sizes for the distance of these, both in logarithms.
+/// The largest changes between neighbouring sizes, for the distance of these and beyond the changes beside them, in logarithms. Three sizes
+/// around each boundary so tell the noise between the boundaries.
 fn changes(findings: &Findings) -> Option<String> {
-    let pair = |pair: &[crate::detect::Point]| {
+    let slope = |pair: &[crate::detect::Point]| {
         let [a, b] = pair else { return None };
-        let change = (b.center / a.center).ln();
-        let slope = change.abs() / (b.x / a.x).ln();
-        (a.x > 0.0 && slope.is_finite()).then_some((slope, a.x, change))
+        let slope = (b.center / a.center).ln() / (b.x / a.x).ln();
+        (a.x > 0.0 && slope.is_finite()).then_some((slope, a.x, b.center / a.center - 1.0))
     };
-    let mut found: Vec<(f64, f64, f64)> = findings.points.windows(2).filter_map(pair).collect();
+    let all: Vec<(f64, f64, f64)> = findings.points.windows(2).filter_map(slope).collect();
+    let beyond = |at: usize| {
+        let beside = at.saturating_sub(BESIDE)..(at + BESIDE + 1).min(all.len());
+        let mut others: Vec<f64> = beside.filter(|&other| other != at).map(|other| all[other].0).collect();
+        let beyond = all[at].0 - median(&mut others);
+        // Between two jumps a line is far from what is beside it, and less steep.
+        if beyond * all[at].0 > 0.0 { beyond.abs() } else { 0.0 }
+    };
+    let mut found: Vec<(f64, usize)> =
+        (0..all.len()).map(|at| (beyond(at), at)).filter(|one| one.0.is_finite()).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let largest = found.first()?.0;
+    found.retain(|(beyond, _)| *beyond > SMALL * largest);
     found.truncate(CHANGES);
-    let text = |(_, x, change): &(f64, f64, f64)| {
-        format!("{} after {}", human::signed_percent(change.exp_m1()), human::batch_size(*x))
+    let text = |&(_, at): &(f64, usize)| {
+        format!("{} after {}", human::signed_percent(all[at].2), human::batch_size(all[at].1))
     };
     let listed = human::listed(&found.iter().map(text).collect::<Vec<_>>());
-    (!found.is_empty())
-        .then(|| format!("the largest between neighbouring sizes, for their distance, are {listed}; none is proven"))
+    match found.len() {
+        0 => None,
+        1 => Some(format!(
+            "the largest between neighbouring sizes is {listed}, beyond those beside it; it is not proven"
+        )),
+        _ => Some(format!(
+            "the largest between neighbouring sizes, beyond those beside them, are {listed}; none is proven"
+        )),
+    }
 }
 
 /// Whether a series has points, but too few to judge a jump.
@@ -256,6 +278,7 @@ impl JumpTable<'_> {
         if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
             lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
+        lines.extend(slow::sizes(findings, self.axes.kind).map(|found| ("Slow", super::slow::text(&found))));
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
         lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
@@ -336,7 +359,7 @@ struct Columns {
 }
 
 /// Remarks that say what was found; the others say how, and how far to trust it.
-const FINDINGS: [&str; 2] = ["Rate", "Kink"];
+const FINDINGS: [&str; 4] = ["Rate", "Changes", "Slow", "Kink"];
 
 /// The cells of a jump, as texts.
 struct Row {

@@ -238,3 +238,40 @@ fn many_jumps_are_counted_and_not_listed() {
     assert_eq!(summary(&found, None), "17 jumps");
     assert_eq!(summary(&findings(vec![jump(16.0, 0.01)]), None), "1 jump after 16");
 }
+
+fn changed(points: &[(f64, f64)]) -> String {
+    let point = |&(x, y): &(f64, f64)| Point { x, count: 1, center: y, low: y, high: y, fit: y, off: false };
+    let found = Findings { points: points.iter().map(point).collect(), ..findings(vec![]) };
+    let table = JumpTable {
+        label: "",
+        findings: &found,
+        axes: SECONDS,
+        smallest: Some(0.9),
+        hardware: HardwareNumbers::default(),
+        aa_rate: None,
+    };
+    table.brief(&Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_largest_changes_are_those_beyond_what_is_beside_them() {
+    // Three sizes around two boundaries, at the first and second of which the time changes.
+    let triplets = [
+        (15.0, 2.0),
+        (16.0, 2.001),
+        (17.0, 2.6),
+        (39.0, 4.0),
+        (40.0, 4.005),
+        (41.0, 4.4),
+        (79.0, 7.0),
+        (80.0, 7.01),
+        (81.0, 7.7),
+    ];
+    let text = changed(&triplets);
+    assert!(text.contains("are +9.8 % after 80, +30 % after 16 and +9.9 % after 40; none is proven"), "{text}");
+    // Of a steep curve first the place at which it turns.
+    let steep = [1.0, 2.0, 4.0, 8.0, 16.0, 8.0, 8.1, 8.0, 8.1];
+    let steep: Vec<(f64, f64)> = steep.iter().enumerate().map(|(at, y)| (f64::from(1 << at), *y)).collect();
+    let text = changed(&steep);
+    assert!(text.contains("beyond those beside them, are -50 % after 16"), "{text}");
+}

@@ -1,0 +1,261 @@
+//! Sizes that are slow by themselves: far off the curve that their neighbours make, and what they have in common.
+
+use std::collections::BTreeSet;
+
+use super::Kind;
+use crate::detect::{Findings, Point};
+use crate::stats::distribution::ln_gamma;
+use crate::stats::quantile::median;
+use crate::stats::robust;
+
+/// Slow sizes of one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowSizes {
+    /// Ascending.
+    pub sizes: Vec<SlowSize>,
+    /// What distinguishes them, where that is proven.
+    pub class: Option<Class>,
+}
+
+/// A size and how far its value is from that between its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowSize {
+    pub x: f64,
+    /// Of the value, not of the speed: negative for a rate.
+    pub relative: f64,
+}
+
+/// Sizes with something in common, most of which are slow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    pub common: Common,
+    /// The median over the slow ones.
+    pub relative: f64,
+    /// So many of the class are slow.
+    pub slow: usize,
+    /// So many sizes of the class were measured where they can be judged.
+    pub of: usize,
+    /// The chance that so many of the slow sizes are of the class, corrected for the classes that were tried.
+    pub p_value: f64,
+}
+
+/// What a class has in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Common {
+    MultiplesOf(u64),
+    Primes,
+}
+
+/// Neighbours on each side that make the curve.
+const NEIGHBOURS: usize = 3;
+/// A size is off from here on, in standard deviations of all sizes, and as a share.
+const FAR: (f64, f64) = (5.0, 0.05);
+/// Where more of the sizes are off, they are the curve.
+const MOST: f64 = 0.3;
+/// A class is named below this p-value, where at least that share of it is slow.
+const PROVEN: (f64, f64) = (0.01, 0.5);
+/// Sizes of which pairs are tried for common divisors.
+const PAIRED: usize = 256;
+/// Larger sizes are not asked whether they are prime.
+const LARGEST_PRIME: u64 = 1 << 30;
+
+/// The slow sizes of a series; `None` where there are none.
+pub fn sizes(findings: &Findings, kind: Kind) -> Option<SlowSizes> {
+    let points = &findings.points;
+    if findings.early.is_some() || points.iter().any(|point| point.center <= 0.0) {
+        return None;
+    }
+    let sign = if kind == Kind::Rate { -1.0 } else { 1.0 };
+    let curve: Vec<f64> = points.iter().map(|point| sign * point.center.ln()).collect();
+    let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, &curve, at)).collect();
+    let center = median(&mut between.clone());
+    let far = (FAR.0 * robust::sigma(&between, center)).max(FAR.1.ln_1p());
+    let slow =
+        |at: &usize| off(points, &curve, *at).is_some_and(|off| off > far) && above_both_sides(&curve, *at, 0.5 * far);
+    let judged: Vec<usize> = (0..points.len()).filter(|&at| off(points, &curve, at).is_some()).collect();
+    let found: Vec<usize> = judged.iter().copied().filter(slow).collect();
+    if found.is_empty() || found.len() as f64 > MOST * judged.len() as f64 {
+        return None;
+    }
+    let size = |&at: &usize| {
+        let off = off(points, &curve, at).unwrap_or(0.0);
+        SlowSize { x: points[at].x, relative: (sign * off).exp_m1() }
+    };
+    let sizes: Vec<SlowSize> = found.iter().map(size).collect();
+    let judged: Vec<f64> = judged.into_iter().map(|at| points[at].x).collect();
+    Some(SlowSizes { class: class(&sizes, &judged), sizes })
+}
+
+/// How far a point lies above the curve between its neighbours, in logarithms: the median over all pairs of one on each side, so that a
+/// slow neighbour does not hide it. `None` at the ends, which have no curve on one side.
+fn off(points: &[Point], curve: &[f64], at: usize) -> Option<f64> {
+    let before = at.saturating_sub(NEIGHBOURS)..at;
+    let behind = at + 1..(at + 1 + NEIGHBOURS).min(points.len());
+    let between = |(a, b): (usize, usize)| {
+        let share = (points[at].x - points[a].x) / (points[b].x - points[a].x);
+        curve[at] - (curve[a] + share * (curve[b] - curve[a]))
+    };
+    if before.len().min(behind.len()) < 2 {
+        return None;
+    }
+    let mut all: Vec<f64> = before.flat_map(|a| behind.clone().map(move |b| (a, b))).map(between).collect();
+    Some(median(&mut all))
+}
+
+/// Whether a point stands above most of its neighbours on either side. A jump stands above those of one side only.
+fn above_both_sides(curve: &[f64], at: usize, by: f64) -> bool {
+    let above = |side: &[f64]| median(&mut side.iter().map(|other| curve[at] - other).collect::<Vec<_>>()) > by;
+    above(&curve[at.saturating_sub(NEIGHBOURS)..at]) && above(&curve[at + 1..(at + 1 + NEIGHBOURS).min(curve.len())])
+}
+
+/// The class that the slow sizes fit best, where that is no chance.
+fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
+    let all: Vec<u64> = judged.iter().filter_map(|x| whole(*x)).collect();
+    if all.len() < judged.len() {
+        return None;
+    }
+    let step = (all.len() / PAIRED).max(1);
+    let tried: Vec<u64> =
+        all.iter().copied().step_by(step).chain(slow.iter().filter_map(|size| whole(size.x))).collect();
+    let pairs = tried.iter().enumerate().flat_map(|(at, a)| tried[at..].iter().map(|b| gcd(*a, *b)));
+    let divisors: BTreeSet<u64> = pairs.filter(|divisor| *divisor > 1).collect();
+    let classes = divisors.into_iter().map(Common::MultiplesOf).chain([Common::Primes]);
+    let mut count = 0;
+    let mut best: Option<Class> = None;
+    for common in classes {
+        let of = all.iter().filter(|size| common.holds(**size)).count();
+        if of < 2 || of == all.len() {
+            continue;
+        }
+        count += 1;
+        let members: Vec<f64> = slow
+            .iter()
+            .filter(|size| whole(size.x).is_some_and(|x| common.holds(x)))
+            .map(|size| size.relative)
+            .collect();
+        if members.len() < 2 || (members.len() as f64) < PROVEN.1 * of as f64 {
+            continue;
+        }
+        let p_value = at_least(members.len(), of, slow.len(), all.len());
+        // Of equal classes the last has the largest divisor, which says the most.
+        if best.as_ref().is_none_or(|best| p_value <= best.p_value) {
+            best = Some(Class { common, relative: median(&mut members.clone()), slow: members.len(), of, p_value });
+        }
+    }
+    let best = best?;
+    let p_value = (best.p_value * f64::from(count)).min(1.0);
+    (p_value < PROVEN.0).then_some(Class { p_value, ..best })
+}
+
+impl SlowSizes {
+    /// Whether the class holds a size.
+    pub fn is_explained(&self, size: &SlowSize) -> bool {
+        let class = self.class.as_ref().zip(whole(size.x));
+        class.is_some_and(|(class, x)| class.common.holds(x))
+    }
+}
+
+impl Common {
+    fn holds(self, size: u64) -> bool {
+        match self {
+            Self::MultiplesOf(divisor) => size.is_multiple_of(divisor),
+            Self::Primes => is_prime(size),
+        }
+    }
+
+    /// For people: `multiples of 64`.
+    pub fn text(self) -> String {
+        match self {
+            Self::MultiplesOf(divisor) => format!("multiples of {divisor}"),
+            Self::Primes => "primes".to_string(),
+        }
+    }
+}
+
+/// A size as a whole number, where it is one.
+fn whole(x: f64) -> Option<u64> {
+    (x.fract() == 0.0 && (1.0..9e15).contains(&x)).then_some(x as u64)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn is_prime(n: u64) -> bool {
+    (2..LARGEST_PRIME).contains(&n)
+        && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
+}
+
+/// The chance that of `drawn` out of `all` at least `hits` are among the `marked` (the upper tail of the hypergeometric distribution).
+fn at_least(hits: usize, marked: usize, drawn: usize, all: usize) -> f64 {
+    let choose =
+        |n: usize, k: usize| ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0);
+    let term = |hits: usize| {
+        let others = (drawn - hits <= all - marked).then(|| choose(all - marked, drawn - hits));
+        others.map_or(0.0, |others| (choose(marked, hits) + others - choose(all, drawn)).exp())
+    };
+    (hits..=marked.min(drawn)).map(term).sum::<f64>().min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    fn found(x: impl Iterator<Item = u32>, kind: Kind, value: impl Fn(u32) -> f64, noise: f64) -> Option<SlowSizes> {
+        let mut random = Rng::new(5);
+        let point = |x: u32| {
+            let center = value(x) * (1.0 + noise * random.normal());
+            Point { x: f64::from(x), count: 1, center, low: center, high: center, fit: center, off: false }
+        };
+        sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind)
+    }
+
+    fn line(x: u32) -> f64 {
+        3.0 + 0.01 * f64::from(x)
+    }
+
+    #[test]
+    fn multiples_that_are_slow_are_named_with_their_divisor() {
+        let slow = |x: u32| line(x) * if x.is_multiple_of(48) { 1.4 } else { 1.0 };
+        let found = found((1..=80).map(|i| 6 * i), Kind::Time, slow, 0.004).expect("slow sizes");
+        let class = found.class.expect("a class");
+        assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(48), 9, 9));
+        assert!((class.relative - 0.4).abs() < 0.02 && class.p_value < 1e-6, "{class:?}");
+        assert_eq!(found.sizes[0].x, 48.0);
+    }
+
+    #[test]
+    fn of_a_rate_the_slow_sizes_are_the_low_ones() {
+        let rate = |x: u32| 90.0 * if x.is_multiple_of(128) { 0.7 } else { 1.0 };
+        let dips = found((2..=48).map(|i| 16 * i), Kind::Rate, rate, 0.01).expect("slow sizes");
+        let class = dips.class.expect("a class");
+        assert_eq!(class.common, Common::MultiplesOf(128));
+        assert!((class.relative + 0.3).abs() < 0.03, "{class:?}");
+        // What is fast by itself is not slow.
+        assert_eq!(found((2..=48).map(|i| 16 * i), Kind::Time, rate, 0.01), None);
+    }
+
+    #[test]
+    fn primes_are_a_class_too() {
+        let slow = |x: u32| line(x) * if is_prime(u64::from(x)) { 2.0 } else { 1.0 };
+        let class = found(400..=460, Kind::Time, slow, 0.01).and_then(|found| found.class).expect("a class");
+        assert_eq!(class.common, Common::Primes);
+    }
+
+    #[test]
+    fn jumps_slopes_noise_and_single_sizes_are_no_class() {
+        let sizes = || (1..=60).map(|i| 4 * i);
+        assert_eq!(found(sizes(), Kind::Time, line, 0.01), None);
+        assert_eq!(found(sizes(), Kind::Time, |x| line(x) * if x > 128 { 1.5 } else { 1.0 }, 0.002), None);
+        assert_eq!(found((4..20).map(|i| 1 << i), Kind::Time, f64::from, 0.01), None);
+        let one = found(sizes(), Kind::Time, |x| line(x) * if x == 100 { 1.3 } else { 1.0 }, 0.004).expect("one");
+        assert!(one.class.is_none() && one.sizes.len() == 1 && (one.sizes[0].relative - 0.3).abs() < 0.03, "{one:?}");
+    }
+
+    #[test]
+    fn the_chance_of_a_class_is_that_of_drawing_it() {
+        assert!((at_least(2, 2, 2, 4) - 1.0 / 6.0).abs() < 1e-12);
+        assert!((at_least(0, 3, 2, 9) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,217 @@
+//! What benchmark libraries print for people: Go, Rust, benchstat, Catch2, criterion of Rust and Haskell, PyTorch's `Compare`.
+
+use super::Hints;
+use super::cell::{is_number, unit_of};
+use super::grid::Grid;
+use super::json::Row;
+
+/// Fewer results are no table.
+const FEWEST: usize = 2;
+
+/// The table in such a text; `None` in any other.
+pub(super) fn grid(text: &str) -> Option<Grid> {
+    let ways = [go, libtest, benchstat, catch, criterion, haskell, compare];
+    let found = ways.into_iter().map(|read| read(text)).find(|rows| rows.len() >= FEWEST)?;
+    let x = vec!["name (number)"];
+    Some(Grid { hints: Hints { x, y: vec!["time", "time 2", "time 3", "time 4"] }, ..Grid::of_rows(found) })
+}
+
+fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_string(), value.into())
+}
+
+/// `BenchmarkSort/size=64-8   1000   1234 ns/op   16 B/op`: the number behind the last dash counts processors.
+fn go(text: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let mut words = line.strip_prefix("Benchmark")?.split_whitespace();
+        let name = without_processors(words.next()?);
+        words.next()?.parse::<u64>().ok()?;
+        let rest: Vec<&str> = words.collect();
+        let values = rest.chunks_exact(2).filter(|two| is_number(two[0]) && two[1].contains('/'));
+        let named = values.map(|two| match two[1] {
+            "ns/op" => pair("time", format!("{} ns/op", two[0])),
+            unit => pair(unit, two[0]),
+        });
+        let row: Row = std::iter::once(pair("name", name)).chain(named).collect();
+        (row.len() > 1).then_some(row)
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// `test sort_64 ... bench:       1,234 ns/iter (+/- 31)`.
+fn libtest(text: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let (name, time) = line.trim().strip_prefix("test ")?.split_once(" ... bench:")?;
+        let time = time.split_once(" (")?.0.replace(',', "");
+        Some(vec![pair("name", name), pair("time", time.trim())])
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn without_processors(name: &str) -> &str {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once('-').filter(|(_, processors)| digits(processors)).map_or(name, |(name, _)| name)
+}
+
+/// benchstat: `Sort/size=64-8   1.234µ ± 1%   1.100µ ± 2%   -10.9% (p=0.000 n=10)`, of its times.
+fn benchstat(text: &str) -> Vec<Row> {
+    let mut is_time = false;
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        if line.contains("/op") && (line.contains('│') || line.contains('|') || line.contains("time/op")) {
+            is_time = line.contains("sec/op") || line.contains("time/op");
+        }
+        let times: Vec<&str> = line.split('±').filter_map(|part| part.split_whitespace().last()).collect();
+        let Some(name) = line.split_whitespace().next().filter(|name| is_time && *name != "geomean") else { continue };
+        // Behind the last sign stands its share.
+        let times: Vec<Option<String>> =
+            times[..times.len().saturating_sub(1)].iter().map(|time| seconds(time)).collect();
+        let names = ["time", "time 2", "time 3", "time 4"];
+        let named: Row = names.iter().zip(times).filter_map(|(name, time)| Some(pair(name, time?))).collect();
+        if !named.is_empty() {
+            rows.push(std::iter::once(pair("name", without_processors(name))).chain(named).collect());
+        }
+    }
+    rows
+}
+
+/// `1.234µ` and `5.6m`, which benchstat writes of seconds.
+fn seconds(text: &str) -> Option<String> {
+    let number = text.trim_end_matches(|letter: char| letter.is_alphabetic());
+    let unit = &text[number.len()..];
+    number.parse::<f64>().ok()?;
+    Some(format!("{number} {unit}{}", if unit.ends_with('s') { "" } else { "s" }))
+}
+
+/// Catch2: a name with counts and an estimate, and in the next line mean, low mean and high mean.
+fn catch(text: &str) -> Vec<Row> {
+    if !text.contains("low mean") {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let row = |two: &[&str]| {
+        let times = times(two[1]);
+        let name = two[0].split("  ").next().filter(|name| !name.is_empty())?;
+        (times.len() == 3 && two[0].starts_with(char::is_alphabetic))
+            .then(|| vec![pair("name", name), pair("time", times[0].clone())])
+    };
+    lines.windows(2).filter_map(row).collect()
+}
+
+/// The times of a line: `440 ns        436 ns        444 ns`.
+fn times(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split([' ', '[', ']']).filter(|word| !word.is_empty()).collect();
+    let is_time = |two: &[&str]| is_number(two[0]) && unit_of(two[1]).is_some_and(|unit| unit.base == "s");
+    match words.chunks_exact(2).all(is_time) && words.len().is_multiple_of(2) {
+        true => words.chunks_exact(2).map(|two| two.join(" ")).collect(),
+        false => Vec::new(),
+    }
+}
+
+/// criterion: `sort/64   time:   [1.23 µs 1.24 µs 1.25 µs]`, the name in a line of its own where it is long.
+fn criterion(text: &str) -> Vec<Row> {
+    let (mut before, mut rows) = ("", Vec::new());
+    for line in text.lines() {
+        if let Some((name, all)) = line.split_once("time:") {
+            let name = if name.trim().is_empty() { before } else { name };
+            let times = times(all);
+            if times.len() == 3 && all.trim_start().starts_with('[') {
+                rows.push(vec![pair("name", name.trim()), pair("time", times[1].clone())]);
+            }
+        }
+        before = line;
+    }
+    rows
+}
+
+/// Haskell's criterion: `benchmarking sort/64`, and below it `mean  34.3 μs   (33.2 μs .. 38.4 μs)`.
+fn haskell(text: &str) -> Vec<Row> {
+    let (mut name, mut rows) = ("", Vec::new());
+    for line in text.lines() {
+        if let Some(own) = line.strip_prefix("benchmarking ") {
+            name = own.trim().trim_end_matches("...").trim();
+        } else if let Some(mean) = line.strip_prefix("mean ").and_then(|mean| mean.split_once('('))
+            && let [time] = &times(mean.0)[..]
+        {
+            rows.push(vec![pair("name", name), pair("time", time.clone())]);
+        }
+    }
+    rows
+}
+
+/// `torch.utils.benchmark.Compare`: a section for each number of threads, a row for each size, a column for each description.
+fn compare(text: &str) -> Vec<Row> {
+    let unit = text.split_once("Times are in ").and_then(|(_, unit)| unit.split_once('(')?.1.split_once(')'));
+    let Some((unit, _)) = unit else { return Vec::new() };
+    let (mut names, mut threads, mut rows): (Vec<&str>, &str, Vec<Row>) = (Vec::new(), "", Vec::new());
+    for line in text.lines() {
+        let mut cells = line.split('|').map(str::trim);
+        let first = cells.next().unwrap_or_default();
+        let cells: Vec<&str> = cells.collect();
+        if let Some((count, _)) = first.split_once(" threads: -") {
+            threads = count;
+        } else if first.is_empty() && !cells.is_empty() {
+            names = cells;
+        } else if !cells.is_empty() && cells.len() == names.len() {
+            let values = names.iter().zip(cells).map(|(name, cell)| pair(&format!("{name} ({unit})"), cell));
+            rows.push([pair("name", first), pair("threads", threads)].into_iter().chain(values).collect());
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (String, Vec<String>) {
+        let grid = grid(text).expect("a table");
+        (grid.names.join(","), grid.rows.iter().map(|row| row.fields.join(",")).collect())
+    }
+
+    #[test]
+    fn what_libraries_print_is_a_table() {
+        for (text, names, rows) in [
+            (
+                "goos: linux\nBenchmarkSort/size=8-16  \t 100\t  12.5 ns/op\t 3 B/op\nBenchmarkSort/size=16-16 \t 90\t 25 ns/op\t 3 B/op\nPASS\n",
+                "name,time,B/op",
+                ["Sort/size=8,12.5 ns/op,3", "Sort/size=16,25 ns/op,3"],
+            ),
+            (
+                "running 2 tests\ntest sort_8 ... bench:       1,234 ns/iter (+/- 31)\ntest sort_16 ... bench:   2,345.5 ns/iter (+/- 9)\n",
+                "name,time",
+                ["sort_8,1234 ns/iter", "sort_16,2345.5 ns/iter"],
+            ),
+            (
+                "        │  old  │  new  │\n        │ sec/op │ sec/op  vs base │\nA/8-4   1.25µ ± 1%   1.5m ± 2%  +9% (p=0.000 n=10)\nA/16-4   2.25µ ± 1%   2.5m ± 2%  ~ (p=0.1 n=10)\ngeomean  1µ\n        │ B/op │\nA/8-4   16 ± 0%\n",
+                "name,time,time 2",
+                ["A/8,1.25 µs,1.5 ms", "A/16,2.25 µs,2.5 ms"],
+            ),
+            (
+                "benchmark name   samples   iterations   estimated\n     mean   low mean   high mean\n----\nFib 8    100   20   4.5 ms \n    440 ns   430 ns   450 ns \n    3 ns   2 ns   4 ns \n\nFib 16   100   20   4.5 ms \n    880 ns   870 ns   890 ns \n",
+                "name,time",
+                ["Fib 8,440 ns", "Fib 16,880 ns"],
+            ),
+            (
+                "sort/8    time:   [1.1 µs 1.2 µs 1.3 µs]\n          change: [-1% +0% +1%]\nsort of some length/16\n          time:   [2.1 µs 2.2 µs 2.3 µs]\n",
+                "name,time",
+                ["sort/8,1.2 µs", "sort of some length/16,2.2 µs"],
+            ),
+            (
+                "benchmarking sort/8\ntime    1.5 μs   (1.4 μs .. 1.6 μs)\nmean    1.2 μs   (1.1 μs .. 1.3 μs)\n\nbenchmarking sort/16\nmean    2.2 ms   (2.1 ms .. 2.3 ms)\n",
+                "name,time",
+                ["sort/8,1.2 μs", "sort/16,2.2 ms"],
+            ),
+            (
+                "[-- dot --]\n             |  sum  |  bmm\n4 threads: ----\n      [8, 64]   |  5.5  |  6.5\n      [16, 64]  |  7.5  |  8.5\n\nTimes are in microseconds (us).\n",
+                "name,threads,sum (us),bmm (us)",
+                ["[8, 64],4,5.5,6.5", "[16, 64],4,7.5,8.5"],
+            ),
+        ] {
+            let (found, read) = read(text);
+            assert_eq!((found.as_str(), read.len()), (names, rows.len()), "{text}\n{read:?}");
+            assert_eq!(read, rows, "{text}");
+        }
+        assert!(grid("n,ms\n8,1.5\n16,2.5\n").is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! Which column of a table is that of the sizes.
+
+use std::collections::BTreeSet;
+
+use super::choice::{ambiguous, shown};
+use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
+use super::seen;
+use super::{Hints, Profile, Seen};
+use crate::error::{Error, Result};
+
+/// What counts the way of a run: the x where nothing else is.
+const STEPS: &[&str] = &["step", "global_step", "_step", "steps", "epoch", "iteration", "iter", "line"];
+
+/// The column of sizes.
+pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints, ys: &[String]) -> Result<&'p Seen> {
+    let free: Vec<&Seen> = columns.iter().copied().filter(|column| !ys.contains(&column.name)).collect();
+    let hinted = hints.x.iter().find_map(|name| free.iter().find(|column| column.name == *name && column.varies()));
+    if let Some(seen) = hinted {
+        return Ok(seen);
+    }
+    let mut batches: Vec<&Seen> = free.iter().copied().filter(|column| is_batch_size(&column.name)).collect();
+    batches.sort_by_key(|column| (!column.varies(), batch_rank(&column.name)));
+    let other_varies = free.iter().any(|column| is_size(&column.name) && column.varies());
+    if let Some(batch) = batches.first().filter(|batch| batch.varies() || !other_varies) {
+        return Ok(batch);
+    }
+    for is_one in [is_size, is_setting, may_be_size] {
+        let sizes: Vec<&Seen> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
+        let moving: Vec<&Seen> = sizes.iter().copied().filter(|column| column.varies()).collect();
+        match (&moving[..], &sizes[..]) {
+            ([], []) => {}
+            ([], [first, ..]) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
+            ([], _) => {}
+            ([first, others @ ..], _) => return decide(first, others),
+        }
+    }
+    let open: Vec<&Seen> = free
+        .iter()
+        .copied()
+        .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
+        .collect();
+    let (derived, plain): (Vec<&Seen>, Vec<&Seen>) = open.into_iter().partition(|column| column.is_derived());
+    let whole: Vec<&Seen> = plain.iter().copied().filter(|column| column.is_whole()).collect();
+    let values_left = columns.len() > plain.len();
+    match (&plain[..], &whole[..], &derived[..]) {
+        ([one], _, _) if values_left => return Ok(one),
+        (_, [one], _) => return Ok(one),
+        ([first, others @ ..], _, _)
+            if first.is_sorted() && !others.is_empty() && !others.iter().any(|other| other.is_sorted()) =>
+        {
+            return Ok(first);
+        }
+        ([], _, [first, ..]) => return Ok(first),
+        _ => {}
+    }
+    let is_step = |column: &&&Seen| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
+    let steps = columns.iter().find(is_step);
+    let counts = |column: &&Seen| seen::plain(&column.name).split('_').any(|word| STEPS.contains(&word));
+    if let Some(steps) = steps.filter(|_| plain.iter().all(counts)) {
+        return Ok(steps);
+    }
+    // Of two columns of numbers the first.
+    if let ([first, _], true) = (columns, plain.len() != 1)
+        && !first.is_value()
+    {
+        return Ok(first);
+    }
+    if plain.len() > 1 {
+        let names: Vec<String> = plain.iter().map(|column| column.name.clone()).collect();
+        return Err(ambiguous("size", &names, "--x"));
+    }
+    let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
+    let error = Error::data(format!(
+        "no column looks like the batch size, or another size; the columns are: {}",
+        shown(&names)
+    ));
+    let may_be_size = |column: &&Seen| !column.is_value() && !column.is_time_stamp();
+    Err(match free.iter().any(may_be_size) && columns.len() > 1 {
+        true => error.hint("name it with `--x COLUMN`"),
+        false => error.hint("a table needs a column of sizes and a column of times or rates, with a row for each size"),
+    })
+}
+
+/// Of several sizes the first, where they are the same in every row or one follows from the other; else the one with the most values, where it
+/// has at least twice as many as the next.
+fn decide<'p>(first: &'p Seen, others: &[&'p Seen]) -> Result<&'p Seen> {
+    let pairs = |a: &Seen, b: &Seen| {
+        let pairs: BTreeSet<(u64, u64)> =
+            a.numbers.iter().zip(&b.numbers).map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
+        let values = |seen: &Seen| seen.numbers.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
+        pairs.len() == values(a) && pairs.len() == values(b)
+    };
+    if others.iter().all(|other| pairs(first, other)) {
+        return Ok(first);
+    }
+    let count = |seen: &Seen| {
+        seen.numbers
+            .iter()
+            .filter(|value| value.is_finite())
+            .map(|value| value.to_bits())
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    let mut all: Vec<&Seen> = std::iter::once(first).chain(others.iter().copied()).collect();
+    all.sort_by_key(|seen| std::cmp::Reverse(count(seen)));
+    if count(all[0]) >= 2 * count(all[1]) {
+        return Ok(all[0]);
+    }
+    let names: Vec<String> =
+        std::iter::once(first).chain(others.iter().copied()).map(|seen| seen.name.clone()).collect();
+    Err(ambiguous("size", &names, "--x"))
+}

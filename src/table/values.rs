@@ -1,0 +1,103 @@
+//! Which columns of a table hold the times or rates that were measured.
+
+use std::collections::BTreeMap;
+
+use super::choice::{ambiguous, shown};
+use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
+use super::{Hints, Profile, Seen};
+use crate::error::{Error, Result};
+
+/// More columns of values are chosen by a person.
+const MOST_VALUES: usize = 8;
+
+/// The columns of times or rates: the usual names of times, then any rates, then what else may be times, then what is left.
+pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
+    let fits = |reading: &Reading, kind: Kind| {
+        asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
+    };
+    let hinted: Vec<String> = columns
+        .iter()
+        .filter(|column| {
+            hints.y.iter().any(|name| column.name == *name || column.name.starts_with(&format!("{name} (")))
+        })
+        .filter(|column| asked.is_none_or(|asked| Reading::of(&column.name).kind.is_none_or(|said| said == asked)))
+        .map(|column| column.name.clone())
+        .collect();
+    if !hinted.is_empty() {
+        return Ok(hinted);
+    }
+    let usable = |column: &&&Seen| {
+        !column.is_time_stamp()
+            && !column.is_repeat()
+            && !column.is_share()
+            && !column.is_derived()
+            && !is_setting(&column.name)
+    };
+    let read: Vec<(&Seen, Reading)> =
+        columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
+    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
+    if let Some((seen, reading)) = STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, Kind::Time))
+    {
+        let alike = read.iter().filter(|(_, other)| other.unit == reading.unit && numbered(&reading.stem, &other.stem));
+        let alike: Vec<String> = alike.map(|(seen, _)| seen.name.clone()).collect();
+        return Ok(if alike.is_empty() { vec![seen.name.clone()] } else { alike });
+    }
+    for kind in [Kind::Rate, Kind::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind)) {
+        let found: Vec<&(&Seen, Reading)> = read.iter().filter(|(_, reading)| reading.may_be(kind)).collect();
+        if !found.is_empty() {
+            return several(found, kind.name());
+        }
+    }
+    let is_left = |(column, reading): &&(&Seen, Reading)| {
+        reading.kind.is_none() && !reading.is_scatter() && !is_size(&column.name) && !is_batch_size(&column.name)
+    };
+    let left: Vec<&(&Seen, Reading)> = read.iter().filter(is_left).collect();
+    if !left.is_empty() {
+        return several(left, "time or rate");
+    }
+    // A speedup, where nothing else was written down.
+    let computed: Vec<&(&Seen, Reading)> =
+        read.iter().filter(|(_, reading)| reading.kind.is_some_and(|kind| fits(reading, kind))).collect();
+    if !computed.is_empty() {
+        return several(computed, "rate");
+    }
+    let what = asked.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
+    let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
+    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
+        .hint("name it with `--y COLUMN`"))
+}
+
+/// Whether a name is another one with a number: `time` and `time 2`.
+fn numbered(stem: &str, other: &str) -> bool {
+    other.strip_prefix(stem).is_some_and(|rest| rest.trim_start_matches('_').bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Of columns that may all be the values those that stand for the others: means rather than extremes, and of one unit.
+fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>> {
+    let holds =
+        |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));
+    if found.iter().any(|one| holds(one, TYPICAL)) {
+        found.retain(|one| holds(one, TYPICAL));
+    } else if found.iter().any(|one| !holds(one, EXTREME)) {
+        found.retain(|one| !holds(one, EXTREME));
+    }
+    // Values that stay the same were set.
+    if found.iter().any(|(seen, _)| seen.varies()) {
+        found.retain(|(seen, _)| seen.varies());
+    }
+    if found.iter().any(|(_, reading)| !reading.unit.is_empty()) {
+        found.retain(|(_, reading)| !reading.unit.is_empty());
+    }
+    let mut by_unit: BTreeMap<&str, usize> = BTreeMap::new();
+    found.iter().for_each(|(_, reading)| *by_unit.entry(&reading.unit).or_default() += 1);
+    let most = by_unit.values().copied().max().unwrap_or(0);
+    let unit = found
+        .iter()
+        .map(|(_, reading)| reading.unit.clone())
+        .find(|unit| by_unit[&unit[..]] == most)
+        .unwrap_or_default();
+    let names: Vec<String> =
+        found.iter().filter(|(_, reading)| reading.unit == unit).map(|(seen, _)| seen.name.clone()).collect();
+    if names.len() > MOST_VALUES { Err(ambiguous(&format!("measured {what}"), &names, "--y")) } else { Ok(names) }
+}
