@@ -5,7 +5,7 @@
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
-//! `shapes` draws the families of `simulation::shapes`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
+//! `shapes` draws the families of `batchstep_detect::shapes`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
 //! order, time_ms; `--write` writes the shapes like that; `--errors` lists the series with
 //! a wrong or missing jump; `--markdown` prints one table of all methods. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
@@ -18,11 +18,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use batchstep::detect::baseline::{self, Baseline};
-use batchstep::detect::{Findings, Observation, Settings, detect};
-use batchstep::simulation::shapes::tally::{Claim, Tally};
-use batchstep::simulation::shapes::truth::Change;
-use batchstep::simulation::shapes::{Family, Labelled};
+use batchstep_detect::detect::baseline::{self, Baseline};
+use batchstep_detect::detect::{Findings, Observation, Settings, detect};
+use batchstep_detect::shapes::tally::{Claim, Tally};
+use batchstep_detect::shapes::truth::Change;
+use batchstep_detect::shapes::{Family, Labelled};
 use serde_json::{Map, Value, json};
 
 type Failure = Box<dyn Error>;

@@ -9,8 +9,8 @@
 
 use std::time::Instant;
 
-use batchstep::detect::{Observation, Settings, detect};
-use batchstep::random::Rng;
+use batchstep_detect::detect::{Observation, Settings, detect};
+use batchstep_detect::random::Rng;
 
 const SIZES: [usize; 8] = [256, 512, 1024, 2048, 4096, 5000, 8192, 16384];
 

@@ -4,7 +4,7 @@
 //! cargo run --release --example null_p_values [SERIES [kinds | shapes]]
 //! ```
 //!
-//! `kinds` are several curves with several kinds of noise, 70 batch sizes each; `shapes` the families of `simulation::shapes` that have
+//! `kinds` are several curves with several kinds of noise, 70 batch sizes each; `shapes` the families of `batchstep_detect::shapes` that have
 //! series without a jump, of 20 to 2,048 points, mostly one value each. For each: the share of SERIES (400 where not said) with a reported jump,
 //! which is to be at most the stated 1 %, with the 95 % interval of Wilson (1927); Kolmogorov and Smirnov's distance of their p-values from the
 //! uniform distribution; and the shares of these at or below 0.01, 0.05, 0.10 and 0.50. Chance passes a distance of
@@ -13,9 +13,9 @@
 use std::error::Error;
 use std::fmt;
 
-use batchstep::detect::{Observation, Settings, detect};
-use batchstep::random::Rng;
-use batchstep::simulation::shapes::Family;
+use batchstep_detect::detect::{Observation, Settings, detect};
+use batchstep_detect::random::Rng;
+use batchstep_detect::shapes::Family;
 
 type Curve = fn(f64) -> f64;
 

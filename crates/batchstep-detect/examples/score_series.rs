@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use batchstep::detect::{Findings, Observation, Settings, detect};
+use batchstep_detect::detect::{Findings, Observation, Settings, detect};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

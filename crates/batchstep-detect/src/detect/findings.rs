@@ -128,8 +128,8 @@ impl Jump {
     }
 
     /// A jump with a certain place and size, for tests of other things.
-    #[cfg(test)]
-    pub(crate) fn planted(after: f64, size: f64, relative: f64) -> Self {
+    #[doc(hidden)]
+    pub fn planted(after: f64, size: f64, relative: f64) -> Self {
         let (low, high, verdict) = (size, size, Some(Verdict::Work));
         Self { after, after_low: after, after_high: after, size, low, high, relative, p_value: 0.001, verdict }
     }

@@ -8,7 +8,7 @@
 //! the next x from that trend.
 //!
 //! ```
-//! use batchstep::detect::{Observation, Settings, detect};
+//! use batchstep_detect::detect::{Observation, Settings, detect};
 //! // Four repetitions at each batch size; steps take half a millisecond more after 16.
 //! let wobble = [1.001, 0.999, 1.0005, 0.9995];
 //! let steps: Vec<Observation> = (1..=40)
@@ -23,7 +23,7 @@
 //!
 //! # Rooms
 //!
-//! The rooms in the order in which they run; each uses only the rooms above it (`tests/detect_order.rs`). For formulas,
+//! The rooms in the order in which they run; each uses only the rooms above it (`tests/order.rs`). For formulas,
 //! references and calibration see `docs/method.md`.
 //!
 //! - `prepare`: observations are grouped by x and visit, freed of the factor that all x share over the run, and reduced
@@ -58,7 +58,7 @@ pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
 use prepare::prepared::Prepared;
-pub(crate) use prepare::visits::{by_visit, every_visit};
+pub use prepare::visits::{by_visit, every_visit};
 use prepare::{factor, nodes, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; the notes say what could not be used.

@@ -29,7 +29,7 @@ impl Score {
     /// Matches `claimed` to `true_jumps` (both values of "after") one to one, nearest first, at most `tolerance` apart.
     ///
     /// ```
-    /// use batchstep::detect::score::Score;
+    /// use batchstep_detect::detect::score::Score;
     /// let score = Score::of(&[16.0, 33.0], &[16.0, 32.0, 48.0], 0.0);
     /// assert_eq!((score.found, score.invented, score.missed), (1, 1, 2));
     /// ```

@@ -12,7 +12,7 @@
 //! Looking again and again does not raise the rate of false alarms: a jump is declared from a test martingale (an e-value), which exceeds
 //! N / alpha at any time with probability alpha / N at most (Wald 1945; Robbins 1970; Ville's inequality), whatever the rule by which visits
 //! are chosen. The smallest over several shapes is valid if any of the shapes is true (Wasserman, Ramdas & Balakrishnan 2020). Both hold
-//! exactly for known variances; they are estimated here, so [`crate::simulation`] counts what the rule keeps.
+//! exactly for known variances; they are estimated here, so `simulation::decisions` of batchstep counts what the rule keeps.
 
 mod boundary;
 mod levels;

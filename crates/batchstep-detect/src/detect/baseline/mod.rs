@@ -7,7 +7,7 @@
 //! all differences. The p-value is also the same for all, except that E-divisive has its own.
 //!
 //! ```
-//! use batchstep::detect::{Observation, Settings, baseline::{self, Baseline}};
+//! use batchstep_detect::detect::{Observation, Settings, baseline::{self, Baseline}};
 //! let wobble = |x: u32| 1e-6 * f64::from(x * 7 % 5);
 //! let steps: Vec<Observation> = (1..=40u32)
 //!     .map(|x| Observation::new(f64::from(x), 5e-3 + 1e-4 * f64::from(x) + wobble(x) + if x > 16 { 5e-4 } else { 0.0 }))

@@ -18,7 +18,7 @@ const LARGEST_RATIO: u32 = 8;
 /// Warp and tile sizes count only where there is a GPU, that is a multiprocessor count or a link width.
 ///
 /// ```
-/// use batchstep::detect::{HardwareNumbers, coincidences};
+/// use batchstep_detect::detect::{HardwareNumbers, coincidences};
 /// let a100 = HardwareNumbers { multiprocessors: Some(108), ..HardwareNumbers::default() };
 /// assert_eq!(coincidences(216.0, &a100), ["is 2 times the number of multiprocessors (108)"]);
 /// ```

@@ -15,7 +15,7 @@ use crate::stats::slow_times::SlowTimes;
 
 /// The observations of a series, and how its visits were summarised.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Visits {
+pub struct Visits {
     /// One for each counted visit, in the order of the run, or for each step if visits are not known.
     pub observations: Vec<Observation>,
     /// How visits were summarised if they are disturbed.
@@ -26,12 +26,12 @@ pub(crate) struct Visits {
 
 /// One observation for each visit. `observations` stay unchanged if neither order nor block says which steps belong
 /// together, or if half of the x have no second visit.
-pub(crate) fn by_visit(observations: Vec<Observation>) -> Visits {
+pub fn by_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, true)
 }
 
 /// The same, and none stands for several visits: for comparisons within blocks, where each visit has others beside it.
-pub(crate) fn every_visit(observations: Vec<Observation>) -> Visits {
+pub fn every_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, false)
 }
 
