@@ -6,7 +6,18 @@ use super::fit::{FREE, Model};
 use super::simd::{self, RemovedDirection, dot};
 
 /// The least gain of a change, so that rounding cannot make a search go in circles.
+///
+/// Many sets of terms span the same curves at the same cost: two neighbouring steps, or either of them and a bad point between. Their
+/// lengths differ by rounding alone, so the first of them counts: otherwise the last digit would decide, and the unit of y with it.
 pub(crate) const LEAST_GAIN: f64 = 1e-6;
+
+/// The share by which a gain must exceed another to be larger.
+const LARGER: f64 = 1e-8;
+
+/// The first of the shortest models.
+pub(crate) fn shortest<'a, 'b>(models: impl IntoIterator<Item = Model<'a, 'b>>) -> Option<Model<'a, 'b>> {
+    models.into_iter().reduce(|best, rival| if rival.length() < best.length() - LEAST_GAIN { rival } else { best })
+}
 
 /// The terms that a search may add.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +95,7 @@ impl Model<'_, '_> {
         for (place, (_, along)) in directions.iter().enumerate() {
             let cost = self.cost - self.problem.candidates.cost(self.terms[place]);
             let length = self.problem.misfit(self.rss + along * along) + cost;
-            if length < best.length {
+            if length < best.length - LEAST_GAIN {
                 best = Move { remove: Some(place), add: None, length };
             }
         }
@@ -143,7 +154,7 @@ impl Model<'_, '_> {
             }
             let Some(top) = self.largest_allowed(class, &barred, gains, without) else { continue };
             let length = length(gains[top], class);
-            if length < best.length && without.is_none_or(|gone| self.terms[gone.place] != top) {
+            if length < best.length - LEAST_GAIN && without.is_none_or(|gone| self.terms[gone.place] != top) {
                 *best = Move { remove: without.map(|gone| gone.place), add: Some(top), length };
             }
         }
@@ -182,7 +193,7 @@ impl Model<'_, '_> {
         let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.direction.products[j].powi(2));
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
-            if gains[j] > top_gain
+            if gains[j] > (1.0 + LARGER) * top_gain
                 && !forbidden_fall(j)
                 && norm(j) > COLLINEAR * self.problem.norms[j]
                 && !barred.forbids(candidates, j)

@@ -2,7 +2,7 @@
 
 use super::model::candidates::Term;
 use super::model::fit::Model;
-use super::model::moves::Rules;
+use super::model::moves::{Rules, shortest};
 use super::model::problem::Problem;
 pub(super) mod descent;
 mod refine;
@@ -27,8 +27,7 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 
             seen.push(cuts);
         }
     }
-    let shortest = rivals.into_iter().reduce(|best, rival| if rival.length() < best.length() { rival } else { best });
-    let mut best = shortest.unwrap_or_else(|| Model::new(problem, &[]));
+    let mut best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
     if let Some(better) = staircase::better(&best, &mut visited) {
         best = better;
     }

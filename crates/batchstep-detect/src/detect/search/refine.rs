@@ -8,7 +8,7 @@ use super::descent::{Visited, descend_within};
 use super::staircase::{self, BEYOND_DOUBT};
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
-use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
+use crate::detect::model::moves::{LEAST_GAIN, Move, Rules, shortest};
 
 /// The number of positions within which two terms may replace one step.
 const CLOSE: usize = 5;
@@ -18,8 +18,7 @@ pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, visited: &mut Visited) ->
     for _ in 0..4 {
         let rivals =
             (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model, visited));
-        let best = rivals.min_by(|a, b| a.length().total_cmp(&b.length()));
-        match best {
+        match shortest(rivals) {
             Some(found) if found.length() < model.length() - LEAST_GAIN => model = found,
             _ => break,
         }
@@ -187,8 +186,7 @@ fn steps_for_ramps<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
         let with: Vec<usize> = kept.iter().copied().chain([step]).chain(between).collect();
         let bent: Vec<usize> = with.iter().copied().chain([gone[1]]).collect();
         let rivals = [Model::new(best.problem, &with), Model::new(best.problem, &bent)];
-        let shorter = rivals.into_iter().min_by(|a, b| a.length().total_cmp(&b.length()));
-        best = shorter.filter(|_| candidates.allowed(step)).unwrap_or(best);
+        best = shortest(rivals).filter(|_| candidates.allowed(step)).unwrap_or(best);
     }
     best
 }

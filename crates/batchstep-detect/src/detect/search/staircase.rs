@@ -7,6 +7,7 @@ use super::descent::Visited;
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
+use crate::detect::model::moves::{LEAST_GAIN, shortest};
 use crate::stats::quantile::median;
 
 /// Steps of more standard errors than this cannot be due to another term: they are not removed experimentally, unless a
@@ -33,15 +34,14 @@ const FALLING: f64 = -0.05;
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
     let mut visited_with_staircases = Visited::default();
-    let found = [Vec::new(), best.terms.clone(), certain_steps(best)]
-        .into_iter()
-        .filter_map(|start| visited_with_staircases.descend(Model::new(&offered, &start)))
-        .min_by(|a, b| a.length().total_cmp(&b.length()))?;
+    let starts = [Vec::new(), best.terms.clone(), certain_steps(best)];
+    let found =
+        shortest(starts.into_iter().filter_map(|start| visited_with_staircases.descend(Model::new(&offered, &start))))?;
     if found.length() + MARGIN < best.length() && steps_agree(&found) {
         return Some(Model::new(best.problem, &found.terms));
     }
     let free = visited.descend(Model::new(best.problem, &with_free_steps(&found)?))?;
-    (free.length() < best.length()).then_some(free)
+    (free.length() < best.length() - LEAST_GAIN).then_some(free)
 }
 
 /// The steps of `model` that no other term mimics. Without a staircase among the terms, bends and disturbed points
