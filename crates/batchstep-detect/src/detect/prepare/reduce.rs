@@ -66,33 +66,49 @@ impl Reduced {
 /// Standard deviation of the rounding error, as a share of the unit.
 const ROUNDING: f64 = 0.288_675;
 
-/// The unit of which the times in `log` are whole multiples; `None` if there is none that could be detected.
+/// The unit of which the values in `log` are whole multiples, as those of a clock that ticks; `None` if there is none that matters.
 ///
-/// It is their greatest common divisor, by Euclid's algorithm, where small remainders count as zero.
+/// Sorted values that are rounded repeat, and the others are whole units apart: the smallest distance is a first estimate, which the
+/// larger ones refine in turn, each a larger number of units. A unit counts if the values are as near its multiples as few others could be.
+/// Distances below the least error count as none, so that a jitter below all noise changes nothing. A unit that is smaller than the
+/// smallest share [`FINEST`] of a value adds nothing to that value's error.
 fn quantum(log: &[f64]) -> Option<f64> {
-    let values = || log.iter().map(|log| log.exp());
-    let least = values().fold(0.0, f64::max) / FINEST;
-    let mut unit = 0.0;
-    for value in values() {
-        let mut rest = value;
-        while rest > NOTHING * least {
-            (unit, rest) = (rest, (unit - (unit / rest).round() * rest).abs());
-        }
-        if unit < least {
-            return None;
+    let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
+    values.sort_by(f64::total_cmp);
+    let apart: Vec<f64> = values.windows(2).filter(|w| w[1] - w[0] > 2.0 * FLOOR * w[1]).map(|w| w[1] - w[0]).collect();
+    let repeated = values.len().checked_sub(1 + apart.len())?;
+    if values.len() < SOME || apart.len() < SEVERAL || repeated * REPEATED < values.len() {
+        return None;
+    }
+    let mut distances = apart;
+    distances.sort_by(f64::total_cmp);
+    distances.extend(&values);
+    let mut unit = *distances.first()?;
+    let (mut along, mut across) = (0.0, 0.0);
+    for distance in distances {
+        let count = (distance / unit).round();
+        if FINEST * distance < unit && (distance / unit - count).abs() < NEAR {
+            along += count * distance;
+            across += count * count;
+            unit = along / across;
         }
     }
-    (log.len() >= SOME).then_some(unit)
+    let off: Vec<f64> = values.iter().filter(|v| FINEST * **v < unit).map(|v| v / unit - (v / unit).round()).collect();
+    let square = off.iter().map(|off| off * off).sum::<f64>() / off.len() as f64;
+    (off.len() >= SOME && square < MULTIPLES * MULTIPLES).then_some(unit)
 }
 
-/// The fewest values for which a unit is searched; the finest unit that could matter, as a share of the largest value;
-/// and the remainder, as a share of that unit, that counts as rounding error.
+/// The fewest values for which a unit is searched; of how many one must repeat another; and the fewest distances: two or three
+/// values that repeat are levels.
 const SOME: usize = 8;
-const FINEST: f64 = 1e4;
-const NOTHING: f64 = 1e-4;
-/// Second differences that are rounding errors of arithmetic, as a share of the level.
-const EXACT: f64 = 1e-9;
-
+const REPEATED: usize = 4;
+const SEVERAL: usize = 4;
+/// The finest unit that matters, as a share of a value.
+const FINEST: f64 = 10.0 * FLOOR;
+/// The distance from a whole number of units up to which a distance refines the unit; the root mean square distance of the values from
+/// multiples of the unit up to which it counts. Any number is within 0.29 on average.
+const NEAR: f64 = 0.2;
+const MULTIPLES: f64 = 0.1;
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let mut scratch = Vec::new();
@@ -104,10 +120,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             median(&mut scratch)
         })
         .collect();
-    // Values on an exact line do not count as rounded, whatever their common divisor.
-    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
-    let is_exact = medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp());
-    let unit = if is_exact { 0.0 } else { quantum(log).unwrap_or(0.0) };
+    let unit = quantum(log).unwrap_or(0.0);
     // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();

@@ -18,7 +18,8 @@ const MISSED: f64 = 0.02;
 const PLACES: usize = 5;
 
 /// The smallest jump, as a share of the level, that is detected with probability 0.9 in the middle third of the points;
-/// `limit` is the threshold on standard errors, `curve` the fit.
+/// `limit` is the threshold on standard errors, `curve` the fit, and
+/// `level` the change of the fit for a relative change, at each x.
 ///
 /// With a, b the standard errors of the size in the model and in its neighbourhood, a jump of size x is missed with at most the
 /// probability `P(A) + P(B)`: A means that the estimated size stays below the largest of `limit` a (the noncentral t as
@@ -28,26 +29,25 @@ const PLACES: usize = 5;
 ///
 /// Places next to a step or a change of slope do not count. `None` if a step is collinear with the terms of the model
 /// at all places.
-pub(crate) fn detectable(model: &Model, curve: &[f64], limit: f64, settings: &Settings) -> Option<f64> {
+pub(crate) fn detectable(model: &Model, curve: &[f64], level: &[f64], limit: f64, settings: &Settings) -> Option<f64> {
     let n = curve.len();
     let reach = n / 3;
     let (first, last) = (reach - 1, n - reach - 1);
     let at = |i: usize| first + (last - first) * i / (PLACES - 1);
     let sizes = (0..PLACES)
         .filter(|&i| boundary::is_free(model, at(i)))
-        .filter_map(|i| smallest_at(model, curve, limit, settings, at(i)));
+        .filter_map(|i| Some(smallest_at(model, curve, level[at(i)], limit, settings, at(i))? / level[at(i)]));
     sizes.reduce(f64::max)
 }
 
-/// The size after position `k`, as a share of the level there.
-fn smallest_at(model: &Model, curve: &[f64], limit: f64, settings: &Settings, k: usize) -> Option<f64> {
+/// The size after position `k`.
+fn smallest_at(model: &Model, curve: &[f64], level: f64, limit: f64, settings: &Settings, k: usize) -> Option<f64> {
     let problem = model.problem;
     let step = problem.candidates.index(Term::Step(k));
     let (_, unit_error) = model.addition(step)?;
     let spread = model.spread();
     let error = unit_error * spread;
     let (_, local) = neighbourhood::local_size(model, curve, k)?;
-    let level = curve[k].abs();
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
     let preferred = autoregressive::smallest_preferred(model, &unit).min(autoregressive::WEAK * error);
@@ -63,5 +63,5 @@ fn smallest_at(model: &Model, curve: &[f64], limit: f64, settings: &Settings, k:
         let middle = 0.5 * (low + high);
         if missed(middle) > MISSED { low = middle } else { high = middle }
     }
-    (level > 0.0).then_some(high / level)
+    Some(high)
 }
