@@ -11,13 +11,13 @@ const GUESSED: f64 = 0.1;
 /// On which scale a curve is fitted.
 ///
 /// The one that gives the shortest description is taken. With the reciprocal among them, a rate and the time that it is the reciprocal
-/// of are described by the same terms: the reciprocal of the one is the other itself.
+/// of are described alike: the reciprocal of the one is the other itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
     /// ln y.
     Log,
-    /// -1 / y, which grows with y.
+    /// 1 / y.
     Reciprocal,
 }
 
@@ -61,6 +61,16 @@ impl Scaled {
         self.unit * self.scale.back(z)
     }
 
+    /// Whether z grows with y.
+    pub fn grows(&self) -> bool {
+        self.scale != Scale::Reciprocal
+    }
+
+    /// Whether staircases are offered. They only rise; on a logarithmic scale those of a rate would fall and those of a time rise.
+    pub fn has_staircases(&self) -> bool {
+        self.scale != Scale::Log
+    }
+
     /// A change of z on the scale that ends at `z`, in the unit of the input.
     pub fn change_to(&self, z: f64, change: f64) -> f64 {
         match self.scale {
@@ -72,8 +82,8 @@ impl Scaled {
     /// A share of the level on the scale, as a share of y.
     pub fn share(&self, share: f64) -> f64 {
         match self.scale {
-            Scale::Linear => share,
-            Scale::Log | Scale::Reciprocal => share.exp_m1(),
+            Scale::Linear | Scale::Reciprocal => share,
+            Scale::Log => share.exp_m1(),
         }
     }
 }
@@ -83,7 +93,7 @@ impl Scale {
         match self {
             Self::Linear => log.exp(),
             Self::Log => log,
-            Self::Reciprocal => -(-log).exp(),
+            Self::Reciprocal => (-log).exp(),
         }
     }
 
@@ -98,8 +108,8 @@ impl Scale {
         match self {
             Self::Linear => z,
             Self::Log => z.exp(),
-            // Beyond zero there is no value; a fit that leads there is taken to go to the thousandfold.
-            Self::Reciprocal => (-z).max(1e-3).recip(),
+            // At zero there is no value: a fit that leads there counts as the thousandfold of the middle.
+            Self::Reciprocal => z.max(1e-3).recip(),
         }
     }
 }
@@ -116,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_change_comes_back_from_every_scale_as_it_was() {
-        // From 2 to 3 around the middle 2: + 1, ln 1.5, and -2/3 + 1.
+        // From 2 to 3 around the middle 2: + 1, ln 1.5, and 2/3 - 1.
         let center = [1.0f64, 1.5, 2.0, 3.0, 4.0].map(f64::ln).to_vec();
         let reduced = Reduced {
             error: vec![0.01; 5],
@@ -127,7 +137,7 @@ mod tests {
             unit: 0.0,
             shares: Vec::new(),
         };
-        let changes = [0.5, 1.5f64.ln(), 1.0 / 3.0];
+        let changes = [0.5, 1.5f64.ln(), -1.0 / 3.0];
         for (scale, change) in Scale::ALL.into_iter().zip(changes) {
             let scaled = Scaled::new(&reduced, scale);
             assert!((scaled.y[3] - scaled.y[2] - change).abs() < 1e-12, "{scale:?}");

@@ -17,7 +17,7 @@ const AROUND: usize = 10;
 const SELDOM: usize = 9;
 const AS_LARGE: f64 = 0.3;
 /// Units of rounded times that a jump must reach.
-const LEAST_UNITS: f64 = 2.0;
+pub(super) const LEAST_UNITS: f64 = 2.0;
 /// The share of the largest of some steps that may remain of all together, if the points between were disturbed.
 const LEFT_OVER: f64 = 1.0 / 3.0;
 
