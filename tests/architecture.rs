@@ -21,7 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sha2", &["page/"]),
     ("base64", &["page/"]),
     ("indicatif", &["commands/"]),
-    ("rustix", &["engine/"]),
+    ("rustix", &["child.rs", "engine/"]),
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["data/", "table/"]),
@@ -54,7 +54,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("shapes", &["detect", "random"]),
     ("measure", &["random", "stats"]),
     ("device", &["child", "error"]),
-    ("engine", &["cache", "child", "device", "error", "foreign", "network", "random", "settings", "stats"]),
+    ("engine", &["cache", "child", "device", "error", "foreign", "look", "network", "random", "settings", "stats"]),
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("table", &["error", "foreign"]),
@@ -149,7 +149,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("chart", &["atomic", "detect", "error", "foreign", "report"]),
-    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "stats"]),
+    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "settings", "stats"]),
     ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store"]),
 ];
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Query, analyse};
 use batchstep::chart::Chart;
 use batchstep::figures::Figures;
@@ -38,7 +39,7 @@ fn the_charts_of_the_readme_say_what_their_data_say() {
     ] {
         let source = Path::new("experiments/runs").join(run);
         let found = analyse(&root().join(&source), &Query::default(), None).expect("a run");
-        let figures = Figures::of(&source, &found);
+        let figures = Figures::of(&source, &found).shaded(&advice::of_run(&source, &found, &Options::default()));
         let honesty = figures.honesty.map(Chart::Honesty).expect("the order of the steps");
         for (chart, name) in
             [(Chart::StepTime(figures.step_time), picture.to_owned()), (honesty, format!("{picture}-honesty"))]
