@@ -77,7 +77,7 @@ fn quantum(log: &[f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let apart: Vec<f64> = values.windows(2).filter(|w| w[1] - w[0] > 2.0 * FLOOR * w[1]).map(|w| w[1] - w[0]).collect();
     let repeated = values.len().checked_sub(1 + apart.len())?;
-    if values.len() < SOME || apart.len() < SEVERAL || repeated * REPEATED < values.len() {
+    if values.len() < SOME || apart.is_empty() || repeated * REPEATED < values.len() {
         return None;
     }
     let mut distances = apart;
@@ -98,11 +98,9 @@ fn quantum(log: &[f64]) -> Option<f64> {
     (off.len() >= SOME && square < MULTIPLES * MULTIPLES).then_some(unit)
 }
 
-/// The fewest values for which a unit is searched; of how many one must repeat another; and the fewest distances: two or three
-/// values that repeat are levels.
+/// The fewest values for which a unit is searched, and of how many one must repeat another.
 const SOME: usize = 8;
 const REPEATED: usize = 4;
-const SEVERAL: usize = 4;
 /// The finest unit that matters, as a share of a value.
 const FINEST: f64 = 10.0 * FLOOR;
 /// The distance from a whole number of units up to which a distance refines the unit; the root mean square distance of the values from
