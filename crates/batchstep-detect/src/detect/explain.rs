@@ -7,16 +7,16 @@ use super::interpret::slope::Slopes;
 use super::model::boundary;
 use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::{FREE, Model};
-use super::model::moves::LEAST_GAIN;
 use super::model::place::{self, Places};
 use super::model::problem::Problem;
 use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
-use super::prepare::scaled::{Scale, Scaled};
+use super::prepare::scaled::Scaled;
 use super::search;
 use super::search::{segment, staircase};
 use super::size::blocks::Blocks;
+use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
 use super::verify::examination::{Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
@@ -27,21 +27,21 @@ const ROUGH: f64 = 3.0;
 
 /// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
 /// `model`; `None` if the repetitions explain the residuals.
-fn roughened(model: &Model, level: &[f64], error: &[f64]) -> Option<Vec<f64>> {
+fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     let freedom = model.freedom();
     if model.rss <= 1.2 * freedom {
         return None;
     }
     let residual: Vec<f64> = model.residual.iter().zip(error).map(|(r, e)| r * e).collect();
     let ratio = |tau: f64| -> f64 {
-        residual.iter().zip(error).zip(level).map(|((r, e), level)| r * r / (e * e + (tau * level).powi(2))).sum()
+        residual.iter().zip(error).zip(y).map(|((r, e), y)| r * r / (e * e + (tau * y).powi(2))).sum()
     };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if ratio(middle) > freedom { low = middle } else { high = middle }
     }
-    Some(error.iter().zip(level).map(|(e, level)| (e * e + (high * level).powi(2)).sqrt()).collect())
+    Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
 /// The points, jumps, kinks, period, rejected candidates and notes of a series.
@@ -49,14 +49,13 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let mut findings = Findings::default();
     let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
-    let scales = Scale::ALL.map(|scale| Scaled::new(reduced, scale));
-    let problems = scales.each_ref().map(|scaled| Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor));
-    let (scaled, (first, settled)) = shortest(&scales, &problems);
-    let level: Vec<f64> = scaled.y.iter().map(|y| scaled.level(*y)).collect();
+    let scaled = Scaled::new(reduced);
+    let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
+    let (first, settled) = search::search(&initial, &scaled.y);
     // The error of single values is their own scatter; any excess is in the dispersion.
-    let rough = roughened(&first, &level, &scaled.error).filter(|_| reduced.repeated);
+    let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &to_refine(&first));
-    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, scaled) };
+    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, floor) };
@@ -72,41 +71,22 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let report = Report {
         series,
         reduced,
-        scaled,
+        scaled: &scaled,
         settings,
         model: &model,
         limit,
         looks: threshold::looks(&candidates),
-        blocks: Blocks::new(series, log, reduced, &level),
+        blocks: Blocks::new(series, log, reduced),
     };
     findings.points = report.points();
     let curve = report.curve();
-    findings.detectable =
-        power::detectable(&model, &curve, &report.examination(&curve), limit).map(|share| scaled.share(share));
+    findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
     report.jumps(&mut findings);
     findings.kinks = report.kinks();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     findings
-}
-
-/// Units of description length by which another scale must beat the linear one: otherwise noise chooses the scale of a flat curve, and
-/// 5.0 % of curves with errors that neighbours share have an alarm instead of 3.4 % (`examples/null_p_values.rs kinds`, 320 series).
-const CURVED: f64 = 10.0;
-
-/// The scale whose best model is the shortest description, and that model.
-fn shortest<'s, 'a, 'b>(
-    scales: &'s [Scaled; 3],
-    problems: &'a [Problem<'b>; 3],
-) -> (&'s Scaled, (Model<'a, 'b>, bool)) {
-    let of = |(scaled, problem): (&'s Scaled, &'a Problem<'b>)| {
-        (scaled, search::search(problem, &scaled.y, scaled.has_staircases()))
-    };
-    let length = |found: &(&Scaled, (Model, bool))| found.1.0.length() + found.0.change;
-    let [linear, log, reciprocal] = [0, 1, 2].map(|i| of((&scales[i], &problems[i])));
-    let shorter = |a, b, by: f64| if length(&b) < length(&a) - by { b } else { a };
-    shorter(linear, shorter(log, reciprocal, LEAST_GAIN), CURVED)
 }
 
 /// The terms of `model` that are offered with other parameters, and the clear steps, after which the curve may settle.
@@ -170,6 +150,7 @@ impl Report<'_, '_, '_> {
         };
         let fit = self.curve();
         let off = self.off(&fit);
+        let unit = self.scaled.unit;
         let point = |i: usize| {
             let (center, error) = (self.reduced.center[i], self.reduced.error[i]);
             let z = quantile(self.reduced.freedom[i]);
@@ -179,7 +160,7 @@ impl Report<'_, '_, '_> {
                 center: center.exp(),
                 low: (center - z * error).exp(),
                 high: (center + z * error).exp(),
-                fit: self.scaled.value(fit[i]),
+                fit: fit[i] * unit,
                 off: off[i],
             }
         };
@@ -206,8 +187,8 @@ impl Report<'_, '_, '_> {
 
     fn jumps(&self, findings: &mut Findings) {
         let x = &self.series.x;
+        let unit = self.scaled.unit;
         let fit = self.curve();
-        let change = |k: usize, size: f64| self.scaled.change_to(fit[k + 1], size);
         let freedom = self.model.error_freedom();
         let mut accepted = Vec::new();
         let all = boundary::boundaries(self.model);
@@ -217,30 +198,29 @@ impl Report<'_, '_, '_> {
                 None => accepted.push(found.clone()),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
-                    size: change(found.k, found.size),
+                    size: found.size * unit,
                     p_value: threshold::p_value(found.z(), freedom, self.looks),
                     reason,
                 }),
             }
         }
         let sizes = sizes::sizes(self.model, &accepted);
-        let intervals = interval::intervals(self.model, self.settings, &sizes, self.blocks.as_ref());
+        let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
+        let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
         findings.jumps = accepted
             .iter()
             .zip(&sizes)
             .zip(intervals)
             .map(|((found, size), (low, high))| {
-                let [low, high] = [low, high].map(|size| change(found.k, size));
                 let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
                 Jump {
                     after: x[likeliest],
                     after_low: x[first],
                     after_high: x[last],
-                    size: change(found.k, size.value),
-                    low: low.min(high),
-                    high: low.max(high),
-                    relative: change(found.k, size.value)
-                        / self.scaled.value(fit[found.k]).abs().max(f64::MIN_POSITIVE),
+                    size: size.value * unit,
+                    low: low * unit,
+                    high: high * unit,
+                    relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
                     p_value: threshold::p_value(found.z(), freedom, self.looks),
                     verdict: None,
                 }
@@ -252,14 +232,11 @@ impl Report<'_, '_, '_> {
     fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
         Examination {
             model: self.model,
-            level: fit.iter().map(|fit| self.scaled.level(*fit)).collect(),
+            level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
             measured: without_alternation(self.model, &self.scaled.y),
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
-            rounding: fit
-                .iter()
-                .map(|fit| self.scaled.level(*fit) * self.reduced.unit / self.scaled.value(*fit).abs())
-                .collect(),
+            rounding: self.reduced.unit / self.scaled.unit,
             limit: self.limit,
             explained_below: autoregressive::explained_below(self.model),
         }
@@ -270,7 +247,6 @@ impl Report<'_, '_, '_> {
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let slopes = Slopes::new(self.model, x);
-        let fit = self.curve();
         let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
@@ -281,9 +257,7 @@ impl Report<'_, '_, '_> {
             if z < limit || near_an_end || stepped(k) || stepped(k - 1) {
                 continue;
             }
-            let sign = if self.scaled.grows() { 1.0 } else { -1.0 };
-            let unit = sign * self.scaled.value(fit[k]) / self.scaled.level(fit[k]);
-            let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * unit);
+            let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
             let p_value = threshold::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
         }

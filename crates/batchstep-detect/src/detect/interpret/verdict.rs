@@ -12,7 +12,7 @@ use crate::detect::model::problem::Problem;
 use crate::detect::prepare::factor;
 use crate::detect::prepare::prepared::Prepared;
 use crate::detect::prepare::reduce::Reduced;
-use crate::detect::prepare::scaled::{Scale, Scaled};
+use crate::detect::prepare::scaled::Scaled;
 
 /// Standard errors that a jump must reach in cycles to be work.
 const CLEAR: f64 = 4.0;
@@ -34,7 +34,7 @@ pub(crate) fn judge(x: &[f64], cycles: &Reduced, jumps: &mut [Jump]) {
     if jumps.is_empty() {
         return;
     }
-    let scaled = Scaled::new(cycles, Scale::Linear);
+    let scaled = Scaled::new(cycles);
     let candidates = CandidateTerms::new(x);
     let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();

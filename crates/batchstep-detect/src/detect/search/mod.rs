@@ -9,12 +9,12 @@ mod refine;
 pub(super) mod segment;
 pub(super) mod staircase;
 
-/// The best model found for `y`, with staircases or without, and whether [`refine`] left it as it was.
+/// The best model found for `y`, and whether [`refine`] left it as it was.
 ///
 /// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered
 /// in a second round only, and must win clearly (see [`staircase`]). Then doubtful parts are replaced experimentally
 /// ([`refine`]). Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
-pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64], staircases: bool) -> (Model<'a, 'b>, bool) {
+pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 'b>, bool) {
     let mut visited = descent::Visited::default();
     let mut seen: Vec<Vec<usize>> = Vec::new();
     let mut rivals = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64], staircases: bo
         }
     }
     let mut best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
-    if staircases && let Some(better) = staircase::better(&best, &mut visited) {
+    if let Some(better) = staircase::better(&best, &mut visited) {
         best = better;
     }
     let terms = best.terms.clone();

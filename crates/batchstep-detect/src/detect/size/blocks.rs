@@ -27,13 +27,12 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`; `level` is the change of the
-    /// model's y for a relative change, at each x.
+    /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
     /// `None` if blocks are not known, if there are fewer than four, or if they have too few x to be passes.
-    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced, level: &[f64]) -> Option<Self> {
+    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
         if !reduced.shares.is_empty() {
-            return Self::of_machines(reduced, level);
+            return Self::of_machines(reduced);
         }
         let block = series.block.as_ref()?;
         let mut names = block.clone();
@@ -55,7 +54,7 @@ impl Blocks {
                 steep += slope / group.len() as f64;
             }
             for (psi, _) in &mut own {
-                *psi *= level[i] / steep.max(STEEP);
+                *psi *= center.exp() / steep.max(STEEP);
             }
             own
         };
@@ -63,19 +62,19 @@ impl Blocks {
     }
 
     /// The machines from which the levels are computed.
-    fn of_machines(reduced: &Reduced, level: &[f64]) -> Option<Self> {
+    fn of_machines(reduced: &Reduced) -> Option<Self> {
         let count = reduced.shares.iter().flatten().map(|share| share.node + 1).max().unwrap_or(0);
         if count < FEWEST {
             return None;
         }
-        let at = |(shares, level): (&Vec<Share>, &f64)| {
+        let at = |(shares, center): (&Vec<Share>, &f64)| {
             let mut own = vec![(0.0, 0.0); count];
             for Share { node, weight, away } in shares {
-                own[*node] = (weight * away * level, *weight);
+                own[*node] = (weight * away * center.exp(), *weight);
             }
             own
         };
-        Self::passes(count, reduced.shares.iter().zip(level).map(at).collect())
+        Self::passes(count, reduced.shares.iter().zip(&reduced.center).map(at).collect())
     }
 
     /// `None` if they have too few x each.
@@ -89,14 +88,14 @@ impl Blocks {
         self.count as f64 - 1.0
     }
 
-    /// The errors of each size in resamples of the blocks.
+    /// The errors of each size in resamples of the blocks; `unit` is that of the model's y.
     ///
     /// Multiplied by the root of count / (count - 1), because a resample of few blocks varies too little. Cost:
     /// `resamples` n (blocks + sizes).
-    pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
+    pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, unit: f64, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
         let (mut times, mut moved) = (vec![0.0; self.count], vec![0.0; self.moves.len()]);
-        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt();
+        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt() / unit;
         for _ in 0..resamples {
             times.fill(0.0);
             for _ in 0..self.count {

@@ -17,12 +17,19 @@ use crate::stats::{bootstrap, distribution};
 /// The number of resamples that are drawn before the sizes are computed.
 const AT_A_TIME: usize = 8;
 
+/// The run's blocks, and the unit of the model's y for their errors.
+#[derive(Clone, Copy)]
+pub(crate) struct BlocksInUnit<'a> {
+    pub blocks: &'a Blocks,
+    pub unit: f64,
+}
+
 /// (low, high) of each size at the settings' confidence; all share the same resamples.
 pub(crate) fn intervals(
     model: &Model,
     settings: &Settings,
     sizes: &[Size],
-    blocks: Option<&Blocks>,
+    blocks: Option<BlocksInUnit>,
 ) -> Vec<(f64, f64)> {
     if sizes.is_empty() {
         return Vec::new();
@@ -35,14 +42,14 @@ pub(crate) fn intervals(
     }
     let mut rng = Rng::new(settings.seed);
     let errors = match blocks {
-        Some(blocks) => blocks.errors(model, sizes, settings.resamples, &mut rng),
+        Some(BlocksInUnit { blocks, unit }) => blocks.errors(model, sizes, settings.resamples, unit, &mut rng),
         None => from_residuals(model, sizes, settings.resamples, &mut rng),
     };
     let normal = distribution::normal_upper_quantile(tail);
     let interval = |(size, mut errors): (&Size, Vec<f64>)| {
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
-            Some(blocks) if spread > size.error => {
+            Some(BlocksInUnit { blocks, .. }) if spread > size.error => {
                 distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
             }
             _ => size.error / spread * t,

@@ -24,7 +24,7 @@ const LEFT_OVER: f64 = 1.0 / 3.0;
 /// A fitted model, and the data by which its steps are examined.
 pub(crate) struct Examination<'a, 'b, 'c> {
     pub model: &'a Model<'b, 'c>,
-    /// The change of the curve for a relative change, at each x.
+    /// The absolute value of the curve at each x, above zero.
     pub level: Vec<f64>,
     /// The values without alternation, which makes all neighbours differ.
     pub measured: Vec<f64>,
@@ -32,8 +32,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
     pub smallest: f64,
-    /// The unit to which values are rounded, in the unit of the model's y, at each x; 0 if none is detected.
-    pub rounding: Vec<f64>,
+    /// The unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
+    pub rounding: f64,
     /// The smallest size in standard errors that counts.
     pub limit: f64,
     /// The size in standard errors below which the autoregressive alternative explains a step as well.
@@ -104,7 +104,7 @@ impl Examination<'_, '_, '_> {
         if relative < self.smallest {
             return Some(Rejection::BelowSmallestJump { relative });
         }
-        let units = found.size.abs() / self.rounding[found.k];
+        let units = found.size.abs() / self.rounding;
         if units < LEAST_UNITS {
             return Some(Rejection::Rounded { units });
         }

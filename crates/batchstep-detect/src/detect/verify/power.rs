@@ -35,11 +35,11 @@ pub(crate) fn detectable(model: &Model, curve: &[f64], conditions: &Examination,
     let at = |i: usize| first + (last - first) * i / (PLACES - 1);
     let sizes = (0..PLACES)
         .filter(|&i| boundary::is_free(model, at(i)))
-        .filter_map(|i| Some(smallest_at(model, curve, conditions, limit, at(i))? / conditions.level[at(i)]));
+        .filter_map(|i| smallest_at(model, curve, conditions, limit, at(i)));
     sizes.reduce(f64::max)
 }
 
-/// The size after position `k`.
+/// The size after position `k`, as a share of the level there.
 fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f64, k: usize) -> Option<f64> {
     let problem = model.problem;
     let step = problem.candidates.index(Term::Step(k));
@@ -47,10 +47,11 @@ fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f6
     let spread = model.spread();
     let error = unit_error * spread;
     let (_, local) = neighbourhood::local_size(model, curve, k)?;
+    let level = curve[k].abs();
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
     let preferred = autoregressive::smallest_preferred(model, &unit).min(autoregressive::WEAK * error);
-    let least = (conditions.smallest * conditions.level[k]).max(LEAST_UNITS * conditions.rounding[k]);
+    let least = (conditions.smallest * level).max(LEAST_UNITS * conditions.rounding);
     let missed = |x: f64| {
         let below = |needed: f64, error: f64| distribution::normal_upper((x - needed) / error);
         let own = below(limit * error, wide * error).max(below(least, error)).max(below(preferred, error));
@@ -61,5 +62,5 @@ fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f6
         let middle = 0.5 * (low + high);
         if missed(middle) > MISSED { low = middle } else { high = middle }
     }
-    Some(high)
+    (level > 0.0).then_some(high / level)
 }
