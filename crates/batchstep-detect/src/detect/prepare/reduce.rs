@@ -66,6 +66,34 @@ impl Reduced {
 /// Standard deviation of the rounding error, as a share of the unit.
 const ROUNDING: f64 = 0.288_675;
 
+/// The greatest common divisor of the values in `log`, by Euclid's algorithm, where small remainders count as zero; `None` if there is none
+/// that matters, or if `medians` are on an exact line. It finds the unit of values that repeat too seldom for [`quantum`].
+fn divisor(log: &[f64], medians: &[f64]) -> Option<f64> {
+    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
+    let values = || log.iter().map(|log| log.exp());
+    let least = values().fold(0.0, f64::max) * SMALLEST;
+    if log.len() < SOME || medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp()) {
+        return None;
+    }
+    let mut unit = 0.0;
+    for value in values() {
+        let mut rest = value;
+        while rest > NOTHING * least {
+            (unit, rest) = (rest, (unit - (unit / rest).round() * rest).abs());
+        }
+        if unit < least {
+            return None;
+        }
+    }
+    Some(unit)
+}
+
+/// The smallest divisor that could matter, as a share of the largest value; the remainder, as a share of that divisor, that counts as
+/// rounding error; and second differences that are rounding errors of arithmetic, as a share of the level.
+const SMALLEST: f64 = 1e-4;
+const NOTHING: f64 = 1e-4;
+const EXACT: f64 = 1e-9;
+
 /// The unit of which the values in `log` are whole multiples, as those of a clock that ticks; `None` if there is none that matters.
 ///
 /// Sorted values that are rounded repeat, and the others are whole units apart: the smallest distance is a first estimate, which the
@@ -118,7 +146,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             median(&mut scratch)
         })
         .collect();
-    let unit = quantum(log).unwrap_or(0.0);
+    let unit = quantum(log).or_else(|| divisor(log, &medians)).unwrap_or(0.0);
     // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
