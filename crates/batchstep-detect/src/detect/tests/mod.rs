@@ -3,6 +3,7 @@
 mod alarms;
 mod drift;
 mod input;
+mod invariance;
 mod p_value;
 mod periods;
 mod places;

@@ -225,3 +225,23 @@ fn what_is_no_jump_says_why() {
     ];
     assert_eq!(texts, expected);
 }
+
+#[test]
+fn a_bend_that_only_the_last_points_show_is_no_kink() {
+    for seed in 0..10 {
+        let curve = |x: f64| line(x) + if x > 68.0 { 0.004 * (x - 68.0) } else { 0.0 };
+        let findings = found(&Simulation::new(seed).noise(0.002).of(curve));
+        assert!(findings.kinks.iter().all(|kink| kink.at <= 66.0), "seed {seed}: {:?}", findings.kinks);
+    }
+}
+
+#[test]
+fn a_point_on_the_curve_is_not_off_beside_some_that_are() {
+    // 31 and 33 are slow by a tenth, 32 between them is as it should be.
+    for seed in 0..10 {
+        let slow = |x: f64| if x == 31.0 || x == 33.0 { 1.1 } else { 1.0 };
+        let findings = found(&Simulation::new(seed).noise(0.002).of(|x| line(x) * slow(x)));
+        let off: Vec<f64> = findings.points.iter().filter(|point| point.off).map(|point| point.x).collect();
+        assert_eq!(off, [31.0, 33.0], "seed {seed}");
+    }
+}
