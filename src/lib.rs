@@ -25,9 +25,9 @@
 //!
 //! # Where to begin
 //! The method, in five files: `docs/method.md`; the rules that decide when a step counts and when a cell is
-//! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `src/detect/mod.rs`; when a jump is
-//! believed, `src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; which boundaries it has decided,
-//! `src/sequential/mod.rs`.
+//! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `crates/batchstep-detect/src/detect/mod.rs`; when a jump is
+//! believed, `crates/batchstep-detect/src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; which boundaries it has decided,
+//! `crates/batchstep-detect/src/sequential/mod.rs`.
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};
@@ -53,7 +53,6 @@ pub mod child;
 pub mod costing;
 pub mod data;
 pub mod database;
-pub mod detect;
 pub mod device;
 pub mod doctor;
 pub mod engine;
@@ -73,21 +72,20 @@ pub mod plan;
 pub mod prediction;
 pub mod published;
 pub mod qualification;
-pub mod random;
 pub mod report;
 pub mod run;
 pub mod selftest;
-pub mod sequential;
 pub mod settings;
 pub mod simulation;
 pub mod spec;
-pub mod stats;
 pub mod status;
 pub mod store;
 pub mod submission;
 pub mod table;
 pub mod training;
 pub mod units;
+
+pub use batchstep_detect::{detect, random, sequential, stats};
 
 #[cfg(test)]
 #[path = "../tests/needs/mod.rs"]

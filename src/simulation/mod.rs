@@ -4,7 +4,8 @@
 //! - [`decisions`]: how many steps it takes until jumps are shown or ruled out.
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //! - [`machines`]: how often machines that differ, and measure one series together, make a jump.
-//! - [`shapes`]: series in the shapes that measured curves have, with exact truth, for the detector alone.
+//!
+//! Series with exact truth, for the detector alone: [`batchstep_detect::shapes`].
 //!
 //! The first three execute ordinary specs of the synthetic engine in the same loop as every other run
 //! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` and `examples/steps_to_decide.rs` print them.
@@ -14,7 +15,6 @@ pub mod coverage;
 pub mod decisions;
 mod in_memory;
 pub mod machines;
-pub mod shapes;
 
 use crate::error::Result;
 use crate::spec::Experiment;

@@ -1,4 +1,4 @@
-# The counter-based numbers of src/random.rs.
+# The counter-based numbers of crates/batchstep-detect/src/random.rs.
 
 WORD = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15

@@ -1,0 +1,267 @@
+//! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
+
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
+use super::input::Settings;
+use super::interpret::period;
+use super::interpret::slope::Slopes;
+use super::model::boundary;
+use super::model::candidates::{CandidateTerms, Term};
+use super::model::fit::{FREE, Model};
+use super::model::place::{self, Places};
+use super::model::problem::Problem;
+use super::prepare::factor::Undisturbed;
+use super::prepare::prepared::Prepared;
+use super::prepare::reduce::Reduced;
+use super::prepare::scaled::Scaled;
+use super::search;
+use super::search::{segment, staircase};
+use super::size::blocks::Blocks;
+use super::size::interval::BlocksInUnit;
+use super::size::{interval, sizes};
+use super::verify::examination::{Examination, straightened, without_alternation};
+use super::verify::{autoregressive, p_value, power, threshold};
+use crate::stats::distribution;
+
+/// A roughness of more than this multiple of what the repetitions explain is worth a note.
+const ROUGH: f64 = 3.0;
+
+/// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
+/// `model`; `None` if the repetitions explain the residuals.
+fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
+    let freedom = model.freedom();
+    if model.rss <= 1.2 * freedom {
+        return None;
+    }
+    let residual: Vec<f64> = model.residual.iter().zip(error).map(|(r, e)| r * e).collect();
+    let ratio = |tau: f64| -> f64 {
+        residual.iter().zip(error).zip(y).map(|((r, e), y)| r * r / (e * e + (tau * y).powi(2))).sum()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if ratio(middle) > freedom { low = middle } else { high = middle }
+    }
+    Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
+}
+
+/// The points, jumps, kinks, period, rejected candidates and notes of a series.
+pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
+    let mut findings = Findings::default();
+    let Undisturbed { log, reduced, .. } = undisturbed;
+    let candidates = CandidateTerms::new(&series.x);
+    let scaled = Scaled::new(reduced);
+    let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
+    let (first, settled) = search::search(&initial, &scaled.y);
+    // The error of single values is their own scatter; any excess is in the dispersion.
+    let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
+    let finer = candidates.finer(&series.x, &to_refine(&first));
+    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
+    let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;
+    let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
+    let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, floor) };
+    let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
+    let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
+    if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y, reduced.repeated) {
+        model = same;
+    }
+    if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
+        findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
+    }
+    let limit = threshold::threshold(&candidates, model.error_freedom(), settings.false_positive_rate);
+    let report = Report {
+        series,
+        reduced,
+        scaled: &scaled,
+        settings,
+        model: &model,
+        limit,
+        looks: threshold::looks(&candidates),
+        blocks: Blocks::new(series, log, reduced),
+    };
+    findings.points = report.points();
+    let curve = report.curve();
+    findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
+    report.jumps(&mut findings);
+    findings.kinks = report.kinks();
+    let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
+    findings.p_value = p_value::p_value(&model, surest, settings);
+    findings.period = period::period(&model, &series.x, &findings.jumps, settings);
+    findings
+}
+
+/// The terms of `model` that are offered with other parameters, and the clear steps, after which the curve may settle.
+fn to_refine(model: &Model) -> Vec<usize> {
+    let clear = CLEAR * model.dispersion().sqrt();
+    let refined = |place: &usize| match model.problem.candidates.term(model.terms[*place]) {
+        Term::Shape(_) => true,
+        Term::Step(_) => model.direction(*place).1.abs() > clear,
+        _ => false,
+    };
+    (0..model.terms.len()).filter(refined).map(|place| model.terms[place]).collect()
+}
+
+/// From this many standard errors on, a step is clear.
+const CLEAR: f64 = 12.0;
+
+/// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
+/// differ.
+///
+/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
+fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
+    let candidates = model.problem.candidates;
+    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
+    let bare = model.less(&scaled.y, is_pattern);
+    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
+    (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
+}
+
+/// The share of the variance between neighbours that is certainly noise.
+const SURE: f64 = 0.35;
+
+/// The fewest further points on each side of a kink.
+const BESIDE_KINK: usize = 4;
+
+/// A fitted model, and everything else from which its findings follow.
+struct Report<'a, 'b, 'c> {
+    series: &'a Prepared,
+    reduced: &'a Reduced,
+    scaled: &'a Scaled,
+    settings: &'a Settings,
+    model: &'a Model<'b, 'c>,
+    /// The smallest size in standard errors that counts.
+    limit: f64,
+    /// The number of looks for which a p-value is corrected, so that the p-value at the limit is the false-positive
+    /// rate.
+    looks: usize,
+    blocks: Option<Blocks>,
+}
+
+impl Report<'_, '_, '_> {
+    /// The fit without the terms of bad points.
+    fn curve(&self) -> Vec<f64> {
+        self.model.fitted(|term| !matches!(term, Term::Off { .. }))
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let tail = 0.5 * (1.0 - self.settings.confidence.clamp(0.0, 0.9999));
+        let normal = distribution::normal_upper_quantile(tail);
+        let quantile = |freedom: f64| {
+            if freedom.is_finite() { distribution::t_upper_quantile(tail, freedom) } else { normal }
+        };
+        let fit = self.curve();
+        let off = self.off(&fit);
+        let unit = self.scaled.unit;
+        let point = |i: usize| {
+            let (center, error) = (self.reduced.center[i], self.reduced.error[i]);
+            let z = quantile(self.reduced.freedom[i]);
+            Point {
+                x: self.series.x[i],
+                count: self.series.groups[i].len(),
+                center: center.exp(),
+                low: (center - z * error).exp(),
+                high: (center + z * error).exp(),
+                fit: fit[i] * unit,
+                off: off[i],
+            }
+        };
+        (0..self.series.x.len()).map(point).collect()
+    }
+
+    /// Points that clearly deviate from `curve`, alone or with their neighbours. One that lies on it does not, whatever its neighbours do.
+    fn off(&self, curve: &[f64]) -> Vec<bool> {
+        let candidates = self.model.problem.candidates;
+        let mut off = vec![false; candidates.n];
+        let (limit, spread, coefficients) = (self.limit, self.model.spread(), self.model.coefficients());
+        for (place, &j) in self.model.terms.iter().enumerate() {
+            if let Term::Off { at, length } = candidates.term(j)
+                && self.model.direction(place).1.abs() > limit * spread
+            {
+                let away = 0.5 * coefficients[place + FREE].abs();
+                for i in at..at + length {
+                    off[i] |= (self.scaled.y[i] - curve[i]).abs() > away;
+                }
+            }
+        }
+        off
+    }
+
+    fn jumps(&self, findings: &mut Findings) {
+        let x = &self.series.x;
+        let unit = self.scaled.unit;
+        let fit = self.curve();
+        let freedom = self.model.error_freedom();
+        let mut accepted = Vec::new();
+        let all = boundary::boundaries(self.model);
+        let examination = self.examination(&fit);
+        for (found, objection) in all.iter().zip(examination.objections(&all)) {
+            match objection {
+                None => accepted.push(found.clone()),
+                Some(reason) => findings.rejected.push(Candidate {
+                    after: x[found.k],
+                    size: found.size * unit,
+                    p_value: threshold::p_value(found.z(), freedom, self.looks),
+                    reason,
+                }),
+            }
+        }
+        let sizes = sizes::sizes(self.model, &accepted);
+        let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
+        let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
+        findings.jumps = accepted
+            .iter()
+            .zip(&sizes)
+            .zip(intervals)
+            .map(|((found, size), (low, high))| {
+                let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
+                Jump {
+                    after: x[likeliest],
+                    after_low: x[first],
+                    after_high: x[last],
+                    size: size.value * unit,
+                    low: low * unit,
+                    high: high * unit,
+                    relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                    p_value: threshold::p_value(found.z(), freedom, self.looks),
+                    verdict: None,
+                }
+            })
+            .collect();
+    }
+
+    /// The data by which every boundary is examined; `fit` is the curve.
+    fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
+        Examination {
+            model: self.model,
+            level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+            measured: without_alternation(self.model, &self.scaled.y),
+            straightened: straightened(self.model, &self.scaled.y),
+            smallest: self.settings.smallest_jump,
+            rounding: self.reduced.unit / self.scaled.unit,
+            limit: self.limit,
+            explained_below: autoregressive::explained_below(self.model),
+        }
+    }
+
+    fn kinks(&self) -> Vec<Kink> {
+        let candidates = self.model.problem.candidates;
+        let x = &self.series.x;
+        let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
+        let slopes = Slopes::new(self.model, x);
+        let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
+        let mut kinks: Vec<Kink> = Vec::new();
+        for (place, &j) in self.model.terms.iter().enumerate() {
+            let Term::Hinge(k) = candidates.term(j) else { continue };
+            let z = self.model.direction(place).1.abs() / spread;
+            // With fewer points on one side, the slope there is that of one disturbed point.
+            let near_an_end = k < BESIDE_KINK || k + BESIDE_KINK >= x.len();
+            if z < limit || near_an_end || stepped(k) || stepped(k - 1) {
+                continue;
+            }
+            let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
+            let p_value = threshold::p_value(z, freedom, self.looks);
+            kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
+        }
+        kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
+        kinks
+    }
+}

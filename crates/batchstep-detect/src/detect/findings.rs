@@ -1,0 +1,384 @@
+//! The result of a detection.
+
+use std::fmt;
+
+use super::input::FEWEST_POINTS;
+use super::machines::{Difference, NodeEffect};
+use crate::stats::disturbance::Summary;
+use crate::stats::slow_times::SlowTimes;
+
+/// Standard errors by which a jump must stand out in its own neighbourhood. By chance this happens about once in two
+/// thousand, and in 1 % of usual series at the boundary that stands out most.
+pub(crate) const LOCAL_Z: f64 = 3.5;
+
+/// All findings in one series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// One entry for each distinct x, ascending.
+    pub points: Vec<Point>,
+    /// Accepted jumps, ascending.
+    pub jumps: Vec<Jump>,
+    /// Changes of slope without a gap, ascending.
+    pub kinks: Vec<Kink>,
+    /// The common distance of the jumps, where one is proven.
+    pub period: Option<Period>,
+    /// Boundaries that looked like jumps but failed a test, each with the reason.
+    pub rejected: Vec<Candidate>,
+    /// Remarks that a reader needs to judge the rest.
+    pub notes: Vec<Note>,
+    /// The false-positive rate per series for which the threshold was set; `NaN` if the method states none.
+    pub false_positive_rate: f64,
+    /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` if it was
+    /// not requested.
+    pub p_value: Option<f64>,
+    /// The smallest jump, as a share of the level, that would have been found with probability 0.9 in the middle third of
+    /// the points; `None` where nothing was searched.
+    pub detectable: Option<f64>,
+    /// The factor that all x share over the run, visit by visit in the order of the run; empty if no such factor was
+    /// found.
+    pub factor: Vec<FactorPoint>,
+    /// The machines that measured the series, with what each adds to all x, which was subtracted; empty if there was
+    /// one machine.
+    pub nodes: Vec<NodeEffect>,
+    /// Why nothing was searched, if too little has been measured yet.
+    pub early: Option<Early>,
+    /// The smallest jump, as a share of the level, that the measurement should show; `None` if none was requested.
+    pub asked: Option<f64>,
+}
+
+impl Findings {
+    /// Whether anything can be said about jumps: there must be enough blocks and enough points.
+    pub fn is_judged(&self) -> bool {
+        self.early.is_none() && self.points.len() >= FEWEST_POINTS
+    }
+
+    /// The smallest jump that would have been seen, if the measurement should show smaller ones: those remain open.
+    pub fn open_below(&self) -> Option<f64> {
+        self.detectable.zip(self.asked).filter(|(seen, asked)| seen > asked).map(|(seen, _)| seen)
+    }
+}
+
+/// There are fewer complete passes over all x than the measurement requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Early {
+    pub blocks: usize,
+    pub of: usize,
+}
+
+impl fmt::Display for Early {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too early: {} of {} block{}", self.blocks, self.of, if self.of == 1 { "" } else { "s" })
+    }
+}
+
+/// The common factor during one visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FactorPoint {
+    /// The position in the run at which the visit began.
+    pub order: f64,
+    /// The share by which it is slower than the mean of the run.
+    pub relative: f64,
+    /// Standard error of `relative`.
+    pub sd: f64,
+}
+
+/// One distinct x, its repetitions reduced to a center with an interval. `y` values are in the unit of the input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    /// The number of repetitions that were used.
+    pub count: usize,
+    /// Robust location of the repetitions, after subtracting the common factor.
+    pub center: f64,
+    /// Interval of the center at the requested confidence.
+    pub low: f64,
+    pub high: f64,
+    /// The fitted model at this x, without the terms of bad points.
+    pub fit: f64,
+    /// Whether this x, alone or with up to three neighbours, deviates from the curve, which returns after it: a bad
+    /// point, not a jump.
+    pub off: bool,
+}
+
+/// A jump after `after`: at the next x the curve leaves the trend that held up to `after`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jump {
+    /// The most likely place.
+    pub after: f64,
+    /// The jump is after one of the x from `after_low` to `after_high`; both are `after` if the data determine the
+    /// place exactly.
+    pub after_low: f64,
+    pub after_high: f64,
+    /// Signed departure at the next x from the trend up to `after`, in the unit of y.
+    pub size: f64,
+    pub low: f64,
+    pub high: f64,
+    /// `size` divided by the fit at `after`.
+    pub relative: f64,
+    /// The p-value, corrected for looking at every boundary of the series.
+    pub p_value: f64,
+    /// `None` if no clock was read with the steps, so that nothing can be said.
+    pub verdict: Option<Verdict>,
+}
+
+impl Jump {
+    /// "up" or "down".
+    pub fn direction(&self) -> &'static str {
+        if self.size < 0.0 { "down" } else { "up" }
+    }
+
+    /// A jump with a certain place and size, for tests of other things.
+    #[doc(hidden)]
+    pub fn planted(after: f64, size: f64, relative: f64) -> Self {
+        let (low, high, verdict) = (size, size, Some(Verdict::Work));
+        Self { after, after_low: after, after_high: after, size, low, high, relative, p_value: 0.001, verdict }
+    }
+}
+
+/// A change of slope at `at` without a gap. The slopes, in units of y per unit of x, are those of the fitted curve with
+/// all its terms except steps and bad points, over up to sixteen points on each side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kink {
+    pub at: f64,
+    pub slope_before: f64,
+    pub slope_after: f64,
+    pub p_value: f64,
+}
+
+/// More jumps are at multiples of `value` than expected by chance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    pub value: f64,
+    pub p_value: f64,
+    /// The `after` of the jumps that the period explains.
+    pub explains: Vec<f64>,
+    /// Its other places, where the neighbouring points do not show a jump: it is missing there, or too small to be
+    /// seen.
+    pub unconfirmed: Vec<f64>,
+}
+
+/// A boundary that was tested and not accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub after: f64,
+    pub size: f64,
+    pub p_value: f64,
+    pub reason: Rejection,
+}
+
+/// Why a boundary is not a jump. Sizes are in standard errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rejection {
+    /// The size relative to the step time is too small.
+    BelowSmallestJump {
+        relative: f64,
+    },
+    /// In units to which the times are rounded.
+    Rounded {
+        units: f64,
+    },
+    BelowThreshold {
+        size: f64,
+        needed: f64,
+    },
+    /// The staircase to which the other jumps belong has no step here.
+    NoStepOfTheStaircase,
+    /// The staircase has a step here, but the lines through its neighbours do not confirm it.
+    OfThePeriodAlone {
+        local: f64,
+    },
+    /// There are too few good points on one side; if the step belongs to a staircase, too few of its other steps are
+    /// confirmed.
+    NearTheEnd,
+    /// An autoregressive process explains it equally well.
+    CorrelatedErrors,
+    /// The curve returns after `points` points: they were disturbed.
+    Returns {
+        points: usize,
+    },
+    /// A larger step, `points` points before it, settles.
+    Settles {
+        points: usize,
+    },
+    /// Several other changes nearby are about as large, and are not jumps either.
+    Rough {
+        count: usize,
+    },
+    /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
+    /// the curve.
+    TooSteep,
+    /// The lines through its neighbours show a smaller step.
+    NotAmongNeighbours {
+        local: f64,
+    },
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BelowSmallestJump { relative } => {
+                write!(f, "{:.2} % is below the smallest jump that counts", 100.0 * relative)
+            }
+            Self::Rounded { units } => write!(f, "{units:.1} units of the last digit: rounding makes such steps"),
+            Self::BelowThreshold { size, needed } => {
+                write!(f, "{size:.1} standard errors, and {needed:.1} are needed over all boundaries")
+            }
+            Self::NoStepOfTheStaircase => f.write_str("the staircase has no step here"),
+            Self::OfThePeriodAlone { local } => {
+                write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
+            }
+            Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
+            Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
+            Self::Returns { points } => {
+                let plural = if *points == 1 { "point" } else { "points" };
+                write!(f, "the curve returns after {points} {plural}, which were disturbed")
+            }
+            Self::Settles { points } => write!(f, "what the step {points} points before it brought settles here"),
+            Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
+            Self::TooSteep => f.write_str("the curve is too steep here to decide"),
+            Self::NotAmongNeighbours { local } if *local < 0.0 => {
+                f.write_str("its neighbours show a change the other way")
+            }
+            Self::NotAmongNeighbours { local } if *local < LOCAL_Z => {
+                write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
+            }
+            Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
+        }
+    }
+}
+
+/// Whether the device did more work, or the same work at a slower clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// The jump is there in seconds and in cycles.
+    Work,
+    /// The jump is there in seconds, but clearly absent in cycles.
+    Clock,
+    /// Neither of the two can be shown; the default.
+    #[default]
+    Ambiguous,
+}
+
+impl Verdict {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Clock => "clock",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
+
+    /// Whether the device did more, in words for people.
+    pub fn more_work(self) -> &'static str {
+        match self {
+            Self::Work => "yes",
+            Self::Clock => "no, the clock",
+            Self::Ambiguous => "not known",
+        }
+    }
+}
+
+/// A remark on the data or the method that affects the result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Values that were not finite or not above zero.
+    Dropped { count: usize },
+    /// Too few distinct x to judge a jump.
+    TooFewPoints { count: usize },
+    /// More distinct x than the method can handle.
+    TooManyPoints { count: usize, most: usize },
+    /// Values span too many orders of magnitude to be one curve.
+    TooWide,
+    /// There is one value for each x, so the noise is estimated from neighbours.
+    NoRepetitions,
+    /// Visits from times in which the machine was slow were left out.
+    Slow(SlowTimes),
+    /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
+    Disturbed(Summary),
+    /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run. A
+    /// step of a fixed reference with each visit would be worthwhile if it cost less than the share `reference` of a
+    /// visit.
+    CommonFactor { low: f64, high: f64, reference: f64 },
+    /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was
+    /// subtracted; `apart` has those that stand out.
+    Nodes { count: usize, low: f64, high: f64, apart: Vec<Difference> },
+    /// x and the order of measurement cannot be separated (the order follows x, or each x had one visit), so drift
+    /// looks like a property of x.
+    OrderConfounded,
+    /// Neither order nor block is known.
+    OrderUnknown,
+    /// The curve is rougher than its repetitions explain, by this factor in standard deviation.
+    Rough { factor: f64 },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dropped { count } => {
+                write!(f, "{count} values were left out: not finite, or not above zero")
+            }
+            Self::TooFewPoints { count } => {
+                write!(f, "only {count} distinct x: at least {} are needed to judge a jump", FEWEST_POINTS)
+            }
+            Self::TooManyPoints { count, most } => {
+                write!(f, "{count} distinct x, and this method takes at most {most}: nothing was searched")
+            }
+            Self::TooWide => {
+                f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
+            }
+            Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
+            Self::Slow(SlowTimes { visits, of, times }) => write!(
+                f,
+                "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
+                 not count, since that does not slow all batch sizes alike"
+            ),
+            Self::Disturbed(Summary { together, scatter, of_medians }) => {
+                let whole = if *together > 1 {
+                    format!("the fastest of each {together} visits to a batch size")
+                } else {
+                    "each visit".to_owned()
+                };
+                write!(
+                    f,
+                    "many steps are delayed, as by other programs, so {whole} counts by its fastest step: these scatter by {:.1} %, the medians of \
+                     single visits by {:.1} %",
+                    100.0 * scatter,
+                    100.0 * of_medians
+                )
+            }
+            Self::CommonFactor { low, high, reference } => write!(
+                f,
+                "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted; a fixed reference step beside each visit would know \
+                 more only if it took less than {:.0} % of the visit",
+                100.0 * low,
+                100.0 * high,
+                100.0 * reference
+            ),
+            Self::Nodes { count, low, high, apart } => {
+                write!(
+                    f,
+                    "{count} machines measured it; what each adds to all batch sizes ({:+.1} to {:+.1} %) was subtracted",
+                    100.0 * low,
+                    100.0 * high
+                )?;
+                let named: Vec<String> = apart.iter().take(3).map(ToString::to_string).collect();
+                match (named.is_empty(), apart.len()) {
+                    (true, _) => Ok(()),
+                    (false, 4..) => write!(f, "; {} of them stand out: {}, ...", apart.len(), named.join(", ")),
+                    (false, _) => write!(f, "; {}", named.join(", ")),
+                }
+            }
+            Self::OrderConfounded => f.write_str(
+                "each x has its own time in the run: drift over the run cannot be distinguished from the curve",
+            ),
+            Self::OrderUnknown => {
+                f.write_str("neither order nor block is known: drift over the run cannot be excluded")
+            }
+            Self::Rough { factor } => {
+                write!(f, "the curve is rougher than its repetitions explain, by a factor of {factor:.1}")
+            }
+        }
+    }
+}

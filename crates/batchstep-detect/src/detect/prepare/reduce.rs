@@ -1,0 +1,309 @@
+//! Reduces repetitions to one value and one error for each x.
+//!
+//! The location is Tukey's biweight of ln y, so that spikes and a share of slow repetitions have no influence. Its scale
+//! comes from the repetitions of the x *and its neighbours*: noise changes slowly along x, and a scale from ten values is
+//! too coarse to weigh with (its own standard deviation is about a quarter of it).
+
+use std::ops::Range;
+
+use crate::stats::{quantile::median, robust};
+
+/// Neighbours on each side that share their scale.
+const REACH: usize = 7;
+/// Standard deviation of the biweight divided by that of the mean, for normal data: 1 / sqrt(0.95).
+pub(super) const BIWEIGHT_LOSS: f64 = 1.026;
+/// The lower bound on relative errors: clocks have a resolution, and a fit must not depend on one point.
+pub(super) const FLOOR: f64 = 5e-5;
+
+/// One value and one error for each distinct x, in ln y.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduced {
+    pub center: Vec<f64>,
+    /// Standard error of `center`: relative error of the step time.
+    pub error: Vec<f64>,
+    /// Degrees of freedom of `error`; infinite if it comes from repetitions, pooled over many x.
+    pub freedom: Vec<f64>,
+    /// Standard deviation of one repetition.
+    pub scale: Vec<f64>,
+    /// False where there are no repetitions: `error` then comes from second differences along x.
+    pub repeated: bool,
+    /// The unit to which times are rounded; 0 if none is detected.
+    pub unit: f64,
+    /// For each x, the contribution of each of several machines; empty if visits count regardless of the machine.
+    pub shares: Vec<Vec<Share>>,
+}
+
+/// What one machine contributes to the level of an x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Share {
+    pub node: usize,
+    pub weight: f64,
+    /// The distance of its mean from the level.
+    pub away: f64,
+}
+
+impl Reduced {
+    /// The relative error that rounding adds to a value.
+    pub fn rounded(&self, log: f64) -> f64 {
+        ROUNDING * self.unit / log.exp()
+    }
+
+    /// Some of the distinct x.
+    pub fn part(&self, x: &Range<usize>) -> Self {
+        let of = |values: &[f64]| values[x.clone()].to_vec();
+        Self {
+            center: of(&self.center),
+            error: of(&self.error),
+            freedom: of(&self.freedom),
+            scale: of(&self.scale),
+            repeated: self.repeated,
+            unit: self.unit,
+            shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
+        }
+    }
+}
+
+/// Standard deviation of the rounding error, as a share of the unit.
+const ROUNDING: f64 = 0.288_675;
+
+/// The greatest common divisor of the values in `log`, by Euclid's algorithm, where small remainders count as zero; `None` if there is none
+/// that matters, or if `medians` are on an exact line. It finds the unit of values that repeat too seldom for [`quantum`].
+fn divisor(log: &[f64], medians: &[f64]) -> Option<f64> {
+    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
+    let values = || log.iter().map(|log| log.exp());
+    let least = values().fold(0.0, f64::max) * SMALLEST;
+    if log.len() < SOME || medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp()) {
+        return None;
+    }
+    let mut unit = 0.0;
+    for value in values() {
+        let mut rest = value;
+        while rest > NOTHING * least {
+            (unit, rest) = (rest, (unit - (unit / rest).round() * rest).abs());
+        }
+        if unit < least {
+            return None;
+        }
+    }
+    Some(unit)
+}
+
+/// The smallest divisor that could matter, as a share of the largest value; the remainder, as a share of that divisor, that counts as
+/// rounding error; and second differences that are rounding errors of arithmetic, as a share of the level.
+const SMALLEST: f64 = 1e-4;
+const NOTHING: f64 = 1e-4;
+const EXACT: f64 = 1e-9;
+
+/// The unit of which the values in `log` are whole multiples, as those of a clock that ticks; `None` if there is none that matters.
+///
+/// Sorted values that are rounded repeat, and the others are whole units apart: the smallest distance is a first estimate, which the
+/// larger ones refine in turn, each a larger number of units. A unit counts if the values are as near its multiples as few others could be.
+/// Distances below the least error count as none, so that a jitter below all noise changes nothing. A unit that is smaller than the
+/// smallest share [`FINEST`] of a value adds nothing to that value's error.
+fn quantum(log: &[f64]) -> Option<f64> {
+    let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
+    values.sort_by(f64::total_cmp);
+    let apart: Vec<f64> = values.windows(2).filter(|w| w[1] - w[0] > 2.0 * FLOOR * w[1]).map(|w| w[1] - w[0]).collect();
+    let repeated = values.len().checked_sub(1 + apart.len())?;
+    if values.len() < SOME || apart.is_empty() || repeated * REPEATED < values.len() {
+        return None;
+    }
+    let mut distances = apart;
+    distances.sort_by(f64::total_cmp);
+    distances.extend(&values);
+    let mut unit = *distances.first()?;
+    let (mut along, mut across) = (0.0, 0.0);
+    for distance in distances {
+        let count = (distance / unit).round();
+        if FINEST * distance < unit && (distance / unit - count).abs() < NEAR {
+            along += count * distance;
+            across += count * count;
+            unit = along / across;
+        }
+    }
+    let off: Vec<f64> = values.iter().filter(|v| FINEST * **v < unit).map(|v| v / unit - (v / unit).round()).collect();
+    let square = off.iter().map(|off| off * off).sum::<f64>() / off.len() as f64;
+    (off.len() >= SOME && square < MULTIPLES * MULTIPLES).then_some(unit)
+}
+
+/// The fewest values for which a unit is searched, and of how many one must repeat another.
+const SOME: usize = 8;
+const REPEATED: usize = 4;
+/// The finest unit that matters, as a share of a value.
+const FINEST: f64 = 10.0 * FLOOR;
+/// The distance from a whole number of units up to which a distance refines the unit; the root mean square distance of the values from
+/// multiples of the unit up to which it counts. Any number is within 0.29 on average.
+const NEAR: f64 = 0.2;
+const MULTIPLES: f64 = 0.1;
+/// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
+pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
+    let mut scratch = Vec::new();
+    let medians: Vec<f64> = groups
+        .iter()
+        .map(|g| {
+            scratch.clear();
+            scratch.extend_from_slice(&log[g.clone()]);
+            median(&mut scratch)
+        })
+        .collect();
+    let unit = quantum(log).or_else(|| divisor(log, &medians)).unwrap_or(0.0);
+    // The error that rounding adds to one value.
+    let rounded = |log: f64| ROUNDING * unit / log.exp();
+    let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
+    if !repeated {
+        let sigma = from_neighbours(&medians);
+        // The differences include the rounding error too, unless rounding makes most of them zero.
+        let error: Vec<f64> =
+            medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
+        let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
+        return Reduced { center: medians, scale, error, freedom, repeated, unit, shares: Vec::new() };
+    }
+    let scale = pooled_scale(groups, log, &medians);
+    let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
+    for (i, g) in groups.iter().enumerate() {
+        let location = robust::biweight(&log[g.clone()], medians[i], scale[i]);
+        center.push(location.value);
+        // The weights of clean normal data sum to about 0.92 of their number at this tuning.
+        let carried = (location.weight / 0.92).clamp(1.0, g.len() as f64);
+        // Repetitions share the same rounding error.
+        error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
+    }
+    let freedom = vec![f64::INFINITY; error.len()];
+    Reduced { center, error, freedom, scale, repeated, unit, shares: Vec::new() }
+}
+
+/// The standard deviation of one repetition at each x, as the median of the variances within reach.
+fn pooled_scale(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Vec<f64> {
+    let own: Vec<Option<f64>> =
+        groups.iter().zip(medians).map(|(g, &m)| (g.len() > 1).then(|| variance(&log[g.clone()], m))).collect();
+    let mut near = Vec::new();
+    (0..groups.len())
+        .map(|i| {
+            // With few repetitions in total, or gaps without any, the reach grows until some are found.
+            let mut reach = REACH;
+            loop {
+                near.clear();
+                let (from, to) = (i.saturating_sub(reach), (i + reach + 1).min(groups.len()));
+                near.extend(own[from..to].iter().flatten());
+                if near.len() >= 3 || reach >= groups.len() {
+                    break median(&mut near).sqrt().max(FLOOR);
+                }
+                reach *= 2;
+            }
+        })
+        .collect()
+}
+
+/// A variance of one x, scaled so that its median over many x estimates the true variance: from the MAD for 5 and more
+/// values, else the sample variance over the median of its chi-squared distribution (Wilson & Hilferty 1931).
+fn variance(values: &[f64], center: f64) -> f64 {
+    let n = values.len();
+    if n >= 5 {
+        return robust::sigma(values, center).powi(2);
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let df = (n - 1) as f64;
+    let sample = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df;
+    sample / (1.0 - 2.0 / (9.0 * df)).powi(3)
+}
+
+/// The noise of single values along x: second differences cancel level and slope, and their median absolute value is
+/// not affected by a minority of jumps and kinks. var(a - 2b + c) = 6 var. If it grows along x, the growth is taken to
+/// be exponential.
+fn from_neighbours(center: &[f64]) -> Vec<f64> {
+    let bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
+    let growth = growth(&bends);
+    // The middle of the i-th triple, from -1/2 to 1/2.
+    let middle = |i: usize| i as f64 / (bends.len() - 1).max(1) as f64 - 0.5;
+    let mut even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
+    let sigma = robust::MAD_TO_SIGMA * median(&mut even) / 6f64.sqrt();
+    (0..center.len()).map(|i| sigma * (growth * middle(i.clamp(1, bends.len()) - 1)).exp()).collect()
+}
+
+/// Standard errors by which a growth of the noise must differ from none.
+const GROWING: f64 = 3.0;
+/// Variance of the logarithm of the absolute value of a normal variable, pi^2 / 8, times the factor for second
+/// differences of neighbours, which are correlated and make a mean vary more: the sum of the squared correlations, 1 +
+/// 2 (4/6)^2 + 2 (1/6)^2.
+const LOG_VARIANCE: f64 = 1.233_701 * 1.944_444;
+
+/// The logarithm of the factor by which the sizes of `bends` grow from the first to the last, by least squares on their logarithms; 0 where
+/// it is not significant. A series that scatters more at its beginning has bends or bad points there, not more noise.
+fn growth(bends: &[f64]) -> f64 {
+    let least = 1e-3 * median(&mut bends.to_vec());
+    let half = 0.5 * (bends.len() - 1) as f64;
+    let (mut along, mut across) = (0.0, 0.0);
+    for (i, bend) in bends.iter().enumerate() {
+        let u = (i as f64 - half) / (2.0 * half).max(1.0);
+        along += u * bend.max(least).max(f64::MIN_POSITIVE).ln();
+        across += u * u;
+    }
+    let growth = along / across;
+    if growth > GROWING * (LOG_VARIANCE / across).sqrt() { growth } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    fn noisy(count: usize, reps: usize, sigma: f64) -> (Vec<Range<usize>>, Vec<f64>) {
+        let mut rng = Rng::new(9);
+        let groups = (0..count).map(|i| i * reps..(i + 1) * reps).collect();
+        (groups, (0..count * reps).map(|_| sigma * rng.normal()).collect())
+    }
+
+    #[test]
+    fn the_stated_error_is_the_spread_of_the_centers() {
+        for reps in [2, 3, 10, 20] {
+            let (groups, log) = noisy(2000, reps, 0.01);
+            let reduced = reduce(&groups, &log);
+            let spread = (reduced.center.iter().map(|c| c * c).sum::<f64>() / 2000.0).sqrt();
+            let stated = reduced.error.iter().sum::<f64>() / 2000.0;
+            assert!((stated / spread - 1.0).abs() < 0.12, "{reps} repetitions: stated {stated}, spread {spread}");
+        }
+    }
+
+    #[test]
+    fn rounded_times_have_the_error_of_rounding() {
+        // 12.3, 12.4, ... in steps of 0.1: a uniform error of 0.1 has the standard deviation 0.1 / sqrt(12)
+        let times: Vec<f64> = (0..30).map(|i| 12.3 + 0.1 * f64::from(i / 3)).collect();
+        let log: Vec<f64> = times.iter().map(|t| t.ln()).collect();
+        assert!((quantum(&log).expect("a unit") - 0.1).abs() < 1e-9);
+        let groups: Vec<Range<usize>> = (0..30).map(|i| i..i + 1).collect();
+        let error = reduce(&groups, &log).error[0];
+        assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
+        assert_eq!(quantum(&noisy(40, 1, 0.01).1), None);
+    }
+
+    #[test]
+    fn noise_that_grows_is_seen_to_grow() {
+        let mut rng = Rng::new(10);
+        let log: Vec<f64> = (0..400).map(|i| 0.002 * 8f64.powf(f64::from(i) / 399.0) * rng.normal()).collect();
+        let groups: Vec<Range<usize>> = (0..400).map(|i| i..i + 1).collect();
+        let error = reduce(&groups, &log).error;
+        assert!((error[0] / 0.002 - 1.0).abs() < 0.3 && (error[399] / 0.016 - 1.0).abs() < 0.3, "{error:?}");
+        let even = reduce(&groups, &noisy(400, 1, 0.01).1).error;
+        assert_eq!(even[0], even[399]);
+    }
+
+    #[test]
+    fn slow_repetitions_have_no_say() {
+        let (groups, mut log) = noisy(40, 20, 0.01);
+        for r in 0..4 {
+            log[17 * 20 + r] += 0.5;
+        }
+        assert!(reduce(&groups, &log).center[17].abs() < 0.01);
+    }
+
+    #[test]
+    fn single_values_take_their_noise_from_second_differences() {
+        let (groups, mut log) = noisy(3000, 1, 0.02);
+        for (i, v) in log.iter_mut().enumerate() {
+            *v += 0.001 * i as f64 + if i > 1000 { 0.4 } else { 0.0 };
+        }
+        let reduced = reduce(&groups, &log);
+        assert!(!reduced.repeated);
+        assert!((reduced.error[0] / 0.02 - 1.0).abs() < 0.06, "{}", reduced.error[0]);
+    }
+}

@@ -1,0 +1,65 @@
+//! What must not change an answer: the unit of either axis, the order of the rows, a jitter far below the noise.
+
+use super::*;
+use crate::shapes::Family;
+
+/// Places and directions of the jumps.
+fn answer(observations: &[Observation]) -> Vec<(f64, bool)> {
+    let findings = detect(observations, &Settings { resamples: 0, ..Settings::default() });
+    findings.jumps.iter().map(|jump| (jump.after, jump.size > 0.0)).collect()
+}
+
+/// Series of several shapes, of one and of more values at each x.
+fn series() -> Vec<(String, Vec<Observation>)> {
+    let shapes = ["line", "kinks", "staircase", "mixture", "switches", "waves of a rate", "matrix sizes", "sawtooth"];
+    let families: Vec<Family> = Family::all().filter(|family| shapes.contains(&family.name)).collect();
+    assert_eq!(families.len(), shapes.len());
+    let of = |family: &Family, seed| (format!("{} {seed}", family.name), family.series(seed).observations);
+    families.iter().flat_map(|family| (0..6).map(|seed| of(family, seed)).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn the_units_of_both_axes_and_the_order_of_the_rows_do_not_matter() {
+    for (name, observations) in series() {
+        let own = answer(&observations);
+        for factor in [1000.0, 1.0 / 7.0] {
+            let scaled: Vec<_> = observations.iter().map(|o| Observation { y: o.y * factor, ..*o }).collect();
+            assert_eq!(answer(&scaled), own, "{name}, y times {factor}");
+        }
+        let wide: Vec<_> = observations.iter().map(|o| Observation { x: o.x * 8.0, ..*o }).collect();
+        let found: Vec<(f64, bool)> = answer(&wide).into_iter().map(|(x, up)| (x / 8.0, up)).collect();
+        assert_eq!(found, own, "{name}, x times 8");
+        let mut shuffled = observations.clone();
+        Rng::new(5).shuffle(&mut shuffled);
+        assert_eq!(answer(&shuffled), own, "{name}, shuffled");
+    }
+}
+
+#[test]
+fn a_jitter_far_below_the_noise_does_not_matter() {
+    let mut unlike = Vec::new();
+    for (name, observations) in series() {
+        let mut rng = Rng::new(6);
+        let jittered: Vec<_> =
+            observations.iter().map(|o| Observation { y: o.y * (1.0 + 1e-5 * rng.normal()), ..*o }).collect();
+        if answer(&jittered) != answer(&observations) {
+            unlike.push(name);
+        }
+    }
+    assert!(unlike.is_empty(), "{unlike:?}");
+}
+
+/// On a line that passes a tick or two, each tick looks like a jump.
+#[test]
+fn the_ticks_of_a_clock_are_no_jumps() {
+    for slope in [0.02, 0.2, 1.0] {
+        for seed in 0..10 {
+            let mut rng = Rng::new(seed);
+            let level = 30.0 + 300.0 * rng.uniform();
+            let ticks = |x: f64, rng: &mut Rng| (level + slope * x + 0.1 * rng.normal()).round();
+            let steps: Vec<_> =
+                (1..=70).map(f64::from).map(|x| Observation::new(x, 1e-3 * ticks(x, &mut rng))).collect();
+            assert_eq!(answer(&steps), [], "slope {slope}, seed {seed}");
+        }
+    }
+}

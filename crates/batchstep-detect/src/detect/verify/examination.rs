@@ -1,0 +1,230 @@
+//! Every condition that a jump must meet: why a step of the model is not a jump, if it is not one.
+
+use crate::detect::findings::{LOCAL_Z, Rejection};
+use crate::detect::model::boundary::Boundary;
+use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
+use crate::detect::model::fit::{FREE, Model};
+use crate::detect::model::neighbourhood;
+use crate::detect::search::staircase;
+
+/// The share of a jump that the points next to it must show, within [`DOUBT`] of their standard errors.
+const SHOWN: f64 = 1.0 / 3.0;
+const DOUBT: f64 = 2.5;
+/// The number of points on each side that are searched for other changes. If changes that are not jumps, of at least
+/// the share [`AS_LARGE`] of the step's size, occur at more than one in [`SELDOM`] of these points, the step counts as
+/// one of them.
+const AROUND: usize = 10;
+const SELDOM: usize = 9;
+const AS_LARGE: f64 = 0.3;
+/// Units of rounded times that a jump must reach.
+pub(super) const LEAST_UNITS: f64 = 2.0;
+/// The share of the largest of some steps that may remain of all together, if the points between were disturbed.
+const LEFT_OVER: f64 = 1.0 / 3.0;
+
+/// A fitted model, and the data by which its steps are examined.
+pub(crate) struct Examination<'a, 'b, 'c> {
+    pub model: &'a Model<'b, 'c>,
+    /// The absolute value of the curve at each x, above zero.
+    pub level: Vec<f64>,
+    /// The values without alternation, which makes all neighbours differ.
+    pub measured: Vec<f64>,
+    /// The values of [`straightened`].
+    pub straightened: Vec<f64>,
+    /// The smallest jump that counts, as a share of the level.
+    pub smallest: f64,
+    /// The unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
+    pub rounding: f64,
+    /// The smallest size in standard errors that counts.
+    pub limit: f64,
+    /// The size in standard errors below which the autoregressive alternative explains a step as well.
+    pub explained_below: f64,
+}
+
+/// The values without alternation, staircases, smooth shapes and settling after a step, so that straight lines fit them
+/// between events. The first value of a settling term stays, since it is part of the step.
+pub(crate) fn straightened(model: &Model, y: &[f64]) -> Vec<f64> {
+    let candidates = model.problem.candidates;
+    let mut values = model.less(y, |term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
+    for (&j, first) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
+        if let Some(after) = candidates.settles_after(j) {
+            values[after + 1..].iter_mut().for_each(|value| *value += first);
+        }
+    }
+    values
+}
+
+/// The values without alternation.
+pub(crate) fn without_alternation(model: &Model, y: &[f64]) -> Vec<f64> {
+    let candidates = model.problem.candidates;
+    model.less(y, |term| candidates.alternates(candidates.index(term)))
+}
+
+/// A change that is not a jump.
+struct Change {
+    k: usize,
+    size: f64,
+}
+
+impl Examination<'_, '_, '_> {
+    /// For each boundary, why it is not a jump; `None` if it is one.
+    pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
+        let own =
+            |place: usize| returns(all, place).or_else(|| settles(all, place)).or_else(|| self.objection(&all[place]));
+        let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
+        let others = self.no_jumps(all, &objections);
+        for (found, objection) in all.iter().zip(&mut objections).filter(|(_, objection)| objection.is_none()) {
+            let as_large = |other: &&Change| {
+                other.k.abs_diff(found.k) <= AROUND && other.size.abs() >= AS_LARGE * found.size.abs()
+            };
+            let count = others.iter().filter(as_large).count();
+            let around = found.k.saturating_sub(AROUND)..(found.k + AROUND + 1).min(self.level.len());
+            *objection = (count * SELDOM > around.len()).then_some(Rejection::Rough { count });
+        }
+        objections
+    }
+
+    /// Disturbed points, and steps that are not accepted.
+    fn no_jumps(&self, all: &[Boundary], objections: &[Option<Rejection>]) -> Vec<Change> {
+        let coefficients = self.model.coefficients();
+        let term = |(&j, &size): (&usize, &f64)| match self.model.problem.candidates.term(j) {
+            Term::Off { at, .. } => Some(Change { k: at, size }),
+            _ => None,
+        };
+        let off = self.model.terms.iter().zip(&coefficients[FREE..]).filter_map(term);
+        // A step caused by rounding has its size from the last digit, whatever the curve does.
+        let is_rough =
+            |objection: &Option<Rejection>| objection.is_some_and(|why| !matches!(why, Rejection::Rounded { .. }));
+        let steps = all.iter().zip(objections).filter(|(_, objection)| is_rough(objection));
+        off.chain(steps.map(|(step, _)| Change { k: step.k, size: step.size })).collect()
+    }
+
+    /// Why a boundary by itself is not a jump.
+    fn objection(&self, found: &Boundary) -> Option<Rejection> {
+        let (z, relative) = (found.z(), found.size.abs() / self.level[found.k]);
+        if relative < self.smallest {
+            return Some(Rejection::BelowSmallestJump { relative });
+        }
+        let units = found.size.abs() / self.rounding;
+        if units < LEAST_UNITS {
+            return Some(Rejection::Rounded { units });
+        }
+        if z < self.limit {
+            return Some(Rejection::BelowThreshold { size: z, needed: self.limit });
+        }
+        if z < self.explained_below {
+            return Some(Rejection::CorrelatedErrors);
+        }
+        self.own_points_objection(found).or_else(|| match found.in_staircase {
+            true => self.staircase_objection(found),
+            false => self.local_objection(found),
+        })
+    }
+
+    /// Why the two measured points of the jump do not show it, if they do not.
+    fn own_points_objection(&self, found: &Boundary) -> Option<Rejection> {
+        let step = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
+        let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
+        let local = step.beyond_mean / step.error;
+        // At an end there is little other evidence.
+        let goes_the_other_way = before.min(after) < EDGE && local < 0.0;
+        match goes_the_other_way || step.beyond_mean + DOUBT * step.error < found.size.abs() * SHOWN {
+            true if found.in_staircase => Some(Rejection::OfThePeriodAlone { local }),
+            true => Some(Rejection::NotAmongNeighbours { local }),
+            false => None,
+        }
+    }
+
+    /// The steps of a staircase were tested together and support each other, but each of them must also be there.
+    fn staircase_objection(&self, found: &Boundary) -> Option<Rejection> {
+        if staircase::lacks(self.model, found) {
+            return Some(Rejection::NoStepOfTheStaircase);
+        }
+        match self.own_step(found) {
+            Some(own) if own >= LOCAL_Z => None,
+            Some(local) => Some(Rejection::OfThePeriodAlone { local }),
+            None => Some(Rejection::NearTheEnd),
+        }
+    }
+
+    /// Why the neighbours do not show a jump of about its sign and size, if they do not.
+    fn local_objection(&self, found: &Boundary) -> Option<Rejection> {
+        let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
+        if before.min(after) < EDGE {
+            return Some(Rejection::NearTheEnd);
+        }
+        let local = neighbourhood::local_z(self.model, &self.straightened, found.k);
+        if local < LOCAL_Z {
+            return Some(Rejection::NotAmongNeighbours { local });
+        }
+        let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
+        let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
+        let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
+        let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
+        (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
+    }
+
+    /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
+    /// the other way. `None` at an end, where there are too few neighbours for a line.
+    fn own_step(&self, found: &Boundary) -> Option<f64> {
+        let (rest, error) = neighbourhood::local_size(self.model, &self.straightened, found.k)?;
+        let height = staircase::height(self.model, found.k);
+        Some((rest + height) / error * found.size.signum())
+    }
+}
+
+/// Whether a boundary is one end of a few disturbed points, after which the curve returns.
+fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
+    let near = |i: &usize| all[*i].k.abs_diff(all[place].k) <= MOST_OFF;
+    let (first, last) = ((0..=place).find(near)?, (place..all.len()).rfind(near)?);
+    if all[first..=last].iter().any(|step| step.in_staircase) {
+        return None;
+    }
+    let pairs = (first..=place).flat_map(|i| (place..=last).map(move |j| (i, j))).filter(|(i, j)| i < j);
+    let returning = |&(i, j): &(usize, usize)| {
+        let steps = || all[i..=j].iter().map(|step| step.size);
+        let largest = steps().map(f64::abs).fold(0.0, f64::max);
+        all[j].k - all[i].k <= MOST_OFF && steps().sum::<f64>().abs() < LEFT_OVER * largest
+    };
+    pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
+}
+
+/// Whether a boundary takes back a small part of a step at most four points before it: settling after a step is more
+/// common than another step so soon.
+fn settles(all: &[Boundary], place: usize) -> Option<Rejection> {
+    let (before, found) = (all.get(place.checked_sub(1)?)?, &all[place]);
+    let points = found.k - before.k;
+    // Within three points, a block that partly returns looks the same.
+    let share = if points < EDGE { 0.5 * LEFT_OVER } else { LEFT_OVER };
+    let small = before.size * found.size < 0.0 && found.size.abs() < share * before.size.abs();
+    (small && points <= MOST_OFF && !found.in_staircase && !before.in_staircase)
+        .then_some(Rejection::Settles { points })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boundary(k: usize, size: f64) -> Boundary {
+        Boundary { k, in_staircase: false, size, error: 0.01 }
+    }
+
+    #[test]
+    fn a_small_part_taken_back_soon_is_what_settles() {
+        let of = |k: usize, size: f64| settles(&[boundary(10, 0.3), boundary(k, size)], 1).is_some();
+        assert!(of(13, -0.09) && of(12, -0.04));
+        assert!(!of(12, -0.09) && !of(15, -0.09) && !of(13, -0.11) && !of(13, 0.09));
+    }
+
+    #[test]
+    fn steps_that_cancel_within_four_points_are_disturbed_points() {
+        // 0.3 - 0.25 leaves a sixth; 0.3 - 0.1 two thirds; five points are a level of their own; three steps may cancel together.
+        let of = |steps: &[(usize, f64)]| -> Vec<bool> {
+            let all: Vec<Boundary> = steps.iter().map(|&(k, size)| boundary(k, size)).collect();
+            (0..all.len()).map(|place| returns(&all, place).is_some()).collect()
+        };
+        assert_eq!(of(&[(10, 0.3), (13, -0.25)]), [true, true]);
+        assert_eq!(of(&[(10, 0.3), (13, -0.1)]), [false, false]);
+        assert_eq!(of(&[(10, 0.3), (15, -0.3)]), [false, false]);
+        assert_eq!(of(&[(10, 0.3), (12, -0.1), (14, -0.2), (30, 0.2)]), [true, true, true, false]);
+    }
+}
