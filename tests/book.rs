@@ -71,6 +71,51 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
+#[test]
+fn an_anchor_is_a_heading_in_small_letters() {
+    assert_eq!(anchor("## `work`, or the clock?"), "work-or-the-clock");
+}
+
+/// The targets of the links of a page, outside its blocks of code.
+fn links(page: &str) -> Vec<String> {
+    let text: String = page.split("\n```").step_by(2).collect();
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Of the pages at the top and in `docs/`.
+#[test]
+fn links_lead_to_files_and_headings() {
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "DESIGN.md"];
+    let mut wrong = Vec::new();
+    for page in pages().into_iter().chain(top.map(|name| root().join(name))) {
+        for link in links(&read(&page)) {
+            let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
+            let is_heading = |line: &str| line.starts_with('#') && anchor(line) == place;
+            if !target.exists() || !place.is_empty() && target.is_file() && !read(&target).lines().any(is_heading) {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_citation_is_of_this_version() {
+    assert!(read(&root().join("CITATION.cff")).contains(&format!("\nversion: {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
 /// Runs each page in its own folder, script after script, as a reader would.
 #[test]
 fn the_commands_of_every_page_run() {
