@@ -350,6 +350,22 @@ fn the_library_does_not_print_or_exit_and_the_program_prints_in_one_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// `ARCHITECTURE.md` has each room, and what it names in the repository is there.
+#[test]
+fn the_page_of_the_architecture_has_every_room_and_names_files_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("readable");
+    let named: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let lacking: Vec<&str> = ROOMS.iter().map(|(room, _)| *room).filter(|room| !named.contains(room)).collect();
+    assert!(lacking.is_empty(), "ARCHITECTURE.md does not name {}", lacking.join(", "));
+    let gone: Vec<&&str> = named
+        .iter()
+        .filter(|name| name.starts_with("src/") || name.starts_with("tests/"))
+        .filter(|name| !root.join(name).exists())
+        .collect();
+    assert!(gone.is_empty(), "ARCHITECTURE.md names what is not there: {gone:?}");
+}
+
 /// The error in a documentation block: a heading that is directly followed by text, which becomes part of the heading,
 /// or a code fence that is not closed, which makes the rest code.
 fn broken(block: &[&str]) -> Option<&'static str> {

@@ -24,6 +24,9 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("readable")
 }
 
+/// The mark of what a script prints.
+const PRINTS: &str = "<!-- prints -->";
+
 /// The marked blocks of a page, in order.
 #[derive(Debug, PartialEq)]
 enum Block {
@@ -31,6 +34,8 @@ enum Block {
     Script(String),
     /// `<!-- file: NAME -->`: its contents.
     File(String, String),
+    /// `<!-- prints -->`: what the script before it prints.
+    Output(String),
 }
 
 fn blocks(page: &str) -> Vec<Block> {
@@ -38,7 +43,7 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         let name = line.strip_prefix("<!-- file: ").and_then(|rest| rest.strip_suffix(" -->"));
-        if line != "<!-- tested -->" && name.is_none() {
+        if line != "<!-- tested -->" && line != PRINTS && name.is_none() {
             continue;
         }
         let fence = lines.next().unwrap_or_default();
@@ -47,6 +52,7 @@ fn blocks(page: &str) -> Vec<Block> {
             lines.by_ref().take_while(|line| !line.starts_with("```")).map(|line| format!("{line}\n")).collect();
         found.push(match name {
             Some(name) => Block::File(name.to_owned(), text),
+            None if line == PRINTS => Block::Output(text),
             None => Block::Script(text),
         });
     }
@@ -57,6 +63,7 @@ fn blocks(page: &str) -> Vec<Block> {
 fn blocks_are_found_with_their_marks() {
     let page = "a\n<!-- tested -->\n```sh\nls\ncd\n```\n```sh\nrm\n```\n<!-- file: x.toml -->\n```toml\ny = 1\n```\n";
     assert_eq!(blocks(page), [Block::Script("ls\ncd\n".into()), Block::File("x.toml".into(), "y = 1\n".into())]);
+    assert_eq!(blocks("<!-- prints -->\n```text\na\n```"), [Block::Output("a\n".into())]);
 }
 
 #[test]
@@ -71,20 +78,72 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// Runs each page in its own folder, script after script, as a reader would.
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
 #[test]
-fn the_commands_of_every_page_run() {
+fn an_anchor_is_a_heading_in_small_letters() {
+    assert_eq!(anchor("## `work`, or the clock?"), "work-or-the-clock");
+}
+
+/// The targets of the links of a page, outside its blocks of code.
+fn links(page: &str) -> Vec<String> {
+    let text: String = page.split("\n```").step_by(2).collect();
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Of the pages at the top and in `docs/`.
+#[test]
+fn links_lead_to_files_and_headings() {
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "DESIGN.md"];
+    let mut wrong = Vec::new();
+    for page in pages().into_iter().chain(top.map(|name| root().join(name))) {
+        for link in links(&read(&page)) {
+            let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
+            let is_heading = |line: &str| line.starts_with('#') && anchor(line) == place;
+            if !target.exists() || !place.is_empty() && target.is_file() && !read(&target).lines().any(is_heading) {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_citation_is_of_this_version() {
+    assert!(read(&root().join("CITATION.cff")).contains(&format!("\nversion: {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// Runs each page in its own folder, script after script, as a reader would, and compares what it prints with the page.
+#[test]
+fn the_commands_of_every_page_run_and_print_what_it_says() {
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
-    let mut scripts = 0;
+    let (mut scripts, mut others) = (0, Vec::new());
     for page in pages() {
+        let text = read(&page);
+        let (mut today, mut printed) = (text.clone(), String::new());
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink(root().join("experiments"), folder.path().join("experiments")).expect("a link");
-        for block in blocks(&read(&page)) {
+        for block in blocks(&text) {
             let script = match block {
                 Block::File(name, text) => {
                     std::fs::write(folder.path().join(name), text).expect("writable");
+                    continue;
+                }
+                Block::Output(said) => {
+                    let fenced = |output: &str| format!("{PRINTS}\n```text\n{output}```");
+                    today = today.replacen(&fenced(&said), &fenced(&printed), 1);
                     continue;
                 }
                 Block::Script(script) => script,
@@ -97,13 +156,21 @@ fn the_commands_of_every_page_run() {
                 .args(["-euo", "pipefail", "-c", &script])
                 .current_dir(folder.path())
                 .env("PATH", &path)
+                .env("COLUMNS", "100")
                 .output()
                 .expect("bash");
             let said = String::from_utf8_lossy(&done.stderr);
             assert!(done.status.success(), "{}:\n{script}\n{said}", page.display());
+            printed = String::from_utf8_lossy(&done.stdout).into_owned();
             scripts += 1;
         }
+        if today != text {
+            let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(page.file_name().expect("a name"));
+            std::fs::write(&copy, today).expect("writable");
+            others.push(format!("{}: today it prints {}", page.display(), copy.display()));
+        }
     }
+    assert!(others.is_empty(), "{}", others.join("\n"));
     assert!(scripts >= 10, "only {scripts} scripts were found");
 }
 

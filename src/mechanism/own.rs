@@ -74,7 +74,7 @@ mod tests {
         assert_ne!(at(511), at(512));
     }
 
-    // DESIGN.md: in NCHW, maps of 14 x 14 and 7 x 7 change after 83, those of 28 x 28 after 20 and those of 56 x 56 after 5: 1024 threads
+    // docs/gpu-engine.md: in NCHW, maps of 14 x 14 and 7 x 7 change after 83, those of 28 x 28 after 20 and those of 56 x 56 after 5: 1024 threads
     // keep 4 bundles of 4 numbers each, 16384 of a channel's: 83 * 196 = 16268, 84 * 196 = 16464; 20 * 784 = 15680, 21 * 784 = 16464.
     #[test]
     fn the_gpu_engines_batch_norm_changes_where_a_channel_no_longer_fits_in_registers() {

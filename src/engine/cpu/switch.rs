@@ -22,7 +22,7 @@ use crate::settings::Winograd;
 pub struct Switch(pub [f64; 2]);
 
 impl Default for Switch {
-    /// Measured for ten convolutions on one and on two threads of an EPYC (DESIGN.md).
+    /// Measured for ten convolutions on one and on two threads of an EPYC (docs/cpu-engine.md).
     fn default() -> Self {
         Self([28.0, 40.0])
     }

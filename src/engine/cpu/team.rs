@@ -1,7 +1,7 @@
 //! The threads of a step; they share one piece of work after another.
 //!
 //! A step hands out work some hundred times. Waking a thread that waits in the kernel's queue takes ten to fifty
-//! microseconds: on images of 32 x 32 that was most of what two threads could save (DESIGN.md). Like OpenMP's threads,
+//! microseconds: on images of 32 x 32 that was most of what two threads could save (docs/cpu-engine.md). Like OpenMP's threads,
 //! these poll for a while before they sleep. Unlike in OpenMP, no thread waits for another that has not arrived: each
 //! thread that joins takes pieces until none is left, and if none joins, the thread that handed out the work takes all
 //! pieces.

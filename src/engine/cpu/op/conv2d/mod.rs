@@ -142,7 +142,7 @@ impl Convolution {
     /// What its products round their factors to.
     pub fn factors(&self) -> Factors {
         match self.algorithm {
-            // Rounding the transformed tiles would cause four times the error of rounding the images (DESIGN.md).
+            // Rounding the transformed tiles would cause four times the error of rounding the images (docs/cpu-engine.md).
             Algorithm::Depthwise | Algorithm::FewChannels | Algorithm::Winograd => Factors::Exact,
             Algorithm::Pointwise | Algorithm::Implicit | Algorithm::Unfolded => self.geometry.factors(),
         }

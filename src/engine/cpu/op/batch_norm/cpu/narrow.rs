@@ -12,7 +12,7 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// The most values of such a plane: the constants and sums of 64 channels take eight times 16 KiB.
 const VALUES: usize = 64;
-/// With fewer images, spreading the constants takes longer than the work itself (measured on whole steps: DESIGN.md).
+/// With fewer images, spreading the constants takes longer than the work itself (measured on whole steps: docs/cpu-engine.md).
 const FEWEST: usize = 4;
 /// Images whose values are added up in the type of the values, before the sums go to float64.
 const IMAGES: usize = 32;

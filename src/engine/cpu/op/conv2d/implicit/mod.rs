@@ -30,7 +30,7 @@ const BLOCK: usize = 16;
 /// The fewest channels on either side: in the weights' gradient they lie along vectors.
 const FEWEST: usize = 16;
 /// The most channels: with more, unfolding costs little compared with the product, and its right side then lies closer
-/// together (measured: DESIGN.md).
+/// together (measured: docs/cpu-engine.md).
 const MOST: usize = 64;
 /// The fewest positions of an image: each image is a product by itself.
 const POSITIONS: usize = 128;
