@@ -40,6 +40,7 @@ const TEXT: &str = concat!(
     include_str!("worker/file.py"),
     include_str!("worker/frameworks.py"),
     include_str!("worker/layers.py"),
+    include_str!("worker/kernels.py"),
     include_str!("worker/worker.py"),
 );
 /// Reads the parameters of `step` without running anything.

@@ -45,10 +45,8 @@ def kernels_of(trace):
 
 
 def profiled(run, wait):
-    """The trace of one step; `None` where PyTorch is not there. The step before it starts the profiler's own libraries."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
+    """The trace of one step in PyTorch. The step before it starts the profiler's own libraries."""
+    torch = sys.modules["torch"]
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
