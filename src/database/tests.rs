@@ -67,7 +67,9 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     assert!(before == contents(folder.path()));
 
     let database = Database::open(folder.path()).expect("a database");
-    let epyc = database.device("epyc").expect("one");
+    let several = database.device("epyc").expect_err("of one core and of two").to_string();
+    assert!(several.contains("AMD EPYC (1 core), AMD EPYC (2 cores)"), "{several}");
+    let epyc = database.device("AMD EPYC (2").expect("one");
     assert_eq!(epyc, "AMD EPYC (2 cores)");
     let network = "three_dense at 3x8x8 to 512";
     assert!(database.networks(epyc).expect("listed").iter().any(|name| name == network));

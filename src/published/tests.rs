@@ -153,7 +153,8 @@ fn the_table_is_read_and_what_it_lacks_is_named() {
     let error = |text: &str| read(text).unwrap_err().to_string();
     assert!(error(&format!("{header}\n{}\n", row.replace(",17,", ",0,"))).contains("`batch_size` of row 1 is 0"));
     assert!(error(&format!("{header}\n{}\n", row.replace("1e-4", "0"))).contains("row 1 has no time"));
-    assert!(error(&header.replace("grid_z,", "")).contains("`grid_z` is missing"));
+    let lacking = format!("{}\n{}\n", header.replace("grid_z,", ""), row.replace(",36,", ","));
+    assert!(error(&lacking).contains("`grid_z` is missing"), "{}", error(&lacking));
     assert!(error(&format!("{header}\n{strided}\n")).contains("no row is a 3x3 convolution"));
     let missing = Published::read(&folder.path().join("absent")).unwrap_err().to_string();
     assert!(missing.contains("scripts/fetch-published"), "{missing}");

@@ -9,7 +9,7 @@ pub fn switches(series: &[(String, Vec<Switch>)]) -> Document {
     for (label, switches) in series {
         let of = if series.len() > 1 { format!("{label}: ") } else { String::new() };
         for Switch { after, sign, is_seen, env } in switches {
-            let place = after.map_or_else(String::new, |after| format!("after {}, ", human::digits(after)));
+            let place = after.map_or_else(String::new, |after| format!("after {}, ", human::batch_size(after)));
             let (subject, grade) = if *is_seen { ("Likely", "consistent") } else { ("Try", "hypothesis") };
             document.remark(subject, format!("{of}{place}{sign} ({grade}; `--env '{env}'` in another run shows it)"));
         }

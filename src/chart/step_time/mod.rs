@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(names(&[&format!("T={long}"), "T="]), ["T=glibc.malloc.mmap_threshold=3355\u{2026}", "T="]);
         let head = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(40)));
         assert_eq!(names(&[&head[0], &head[1]])[1], format!("{}\u{2026}{}b", "x".repeat(17), "x".repeat(16)));
-        let ends = [format!("{}a{}", "x".repeat(20), "y".repeat(20)), format!("{}b{}", "x".repeat(20), "y".repeat(20))];
-        assert_eq!(names(&[&ends[0], &ends[1]]), ends, "cut, they would be one name");
+        let middle = ["a", "b"].map(|letter| format!("{}{letter}{}", "x".repeat(36), "y".repeat(20)));
+        assert_eq!(names(&[&middle[0], &middle[1]]), middle, "cut, they would be one name");
     }
 }
