@@ -10,6 +10,7 @@ use batchstep::engine::KernelTime;
 use batchstep::engine::open::Engines;
 use batchstep::error::{Error, Result};
 use batchstep::plan::{Cell, Plan};
+use batchstep::settings::EngineName;
 use batchstep::store::files;
 
 /// Jumps of a series that are looked into, the largest first: each costs a dozen steps.
@@ -20,6 +21,11 @@ const MOST: usize = 4;
 /// # Errors
 /// What the engines and the folder answer.
 pub fn keep(path: &Path, plan: &Plan, engines: &mut Engines) -> Result<()> {
+    let mut engines_of_cells: Vec<EngineName> = plan.cells.iter().map(|cell| cell.engine).collect();
+    engines_of_cells.dedup();
+    if !engines_of_cells.iter().any(|engine| engines.get(*engine).is_ok_and(|engine| engine.profiles())) {
+        return Ok(());
+    }
     let mut jumps = Vec::new();
     for found in analyse(path, &Query::default(), None)? {
         for jump in largest(&found) {
@@ -48,6 +54,9 @@ fn sides(found: &Analysed, jump: &Jump, plan: &Plan, engines: &mut Engines) -> R
         own.into_iter().find(|cell| cell.batch_size as f64 == size)
     };
     let (Some(first), Some(second)) = (at(jump.after), next.and_then(at)) else { return Ok(None) };
+    if !engines.get(first.engine)?.profiles() {
+        return Ok(None);
+    }
     let (before, behind) = (kernels(first, engines)?, kernels(second, engines)?);
     let (series, after, next) = (found.series.label(), first.batch_size, second.batch_size);
     Ok((!before.is_empty() && !behind.is_empty()).then_some(Sides { series, after, next, before, behind }))

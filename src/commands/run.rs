@@ -265,7 +265,7 @@ impl Session<'_> {
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
-        if outcome.complete && own.own.is_some() {
+        if outcome.complete {
             // What it says stands beside the answer, and is no part of it.
             inside::keep(&self.path, &plan, &mut engines)
                 .unwrap_or_else(|error| notice(format!("the steps beside the jumps were not profiled: {error}")));

@@ -178,6 +178,11 @@ pub trait Engine {
         None
     }
 
+    /// Whether its steps know what they run inside: see [`Step::kernels`].
+    fn profiles(&self) -> bool {
+        false
+    }
+
     /// The files from which its steps came, if they are not part of this program.
     fn files(&self) -> &[own::SourceFile] {
         &[]
