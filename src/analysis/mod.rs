@@ -14,6 +14,7 @@ pub mod feeding;
 pub mod fits;
 mod gathering;
 mod goal;
+pub mod kernels;
 pub mod link;
 pub mod mechanisms;
 pub mod parallel;

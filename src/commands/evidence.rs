@@ -25,7 +25,7 @@ use batchstep::store::files;
 use serde_json::json;
 
 use super::explain::answers;
-use super::jumps::{explain, jump_tables, switches};
+use super::jumps::{explain, inside, jump_tables, switches};
 use super::output::notice;
 use super::pictured::pictures;
 
@@ -108,6 +108,12 @@ impl Evidence {
             let label = found.series.label();
             Reason { name: format!("{label}: layers"), document: report::causes(&label, explained) }
         })
+    }
+
+    /// What changes inside a step of one's own.
+    fn inside(&self) -> Option<Reason> {
+        let document = inside(&self.path);
+        (!document.is_empty()).then(|| Reason { name: "Inside the step".to_owned(), document })
     }
 
     /// What would show the causes in a step of one's own.
@@ -199,7 +205,7 @@ impl Evidence {
             advice: report::size_advices(&self.found, &self.advices, self.found.len(), false),
             warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
-            why: self.layers().chain(self.mechanisms()).chain(self.switches()).collect(),
+            why: self.layers().chain(self.mechanisms()).chain(self.inside()).chain(self.switches()).collect(),
             beside: self.beside(pairs),
             pictures: pictures(&self.drawings)?,
             documents: self.documents(),

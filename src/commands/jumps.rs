@@ -6,7 +6,7 @@ use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::mechanisms::Answers;
-use batchstep::analysis::{Analysed, Series, analyse, switches};
+use batchstep::analysis::{Analysed, Series, analyse, kernels, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::foreign;
@@ -147,9 +147,19 @@ pub fn switches(path: &Path, found: &[Analysed]) -> Document {
     report::switches(&own.map(|(found, switches)| (found.series.label(), switches)).collect::<Vec<_>>())
 }
 
-/// The same as text.
+/// What changes inside the steps at the jumps, where a profiler saw it.
+pub fn inside(path: &Path) -> Document {
+    let sides = kernels::of_run(path).unwrap_or_else(|error| {
+        notice(format!("what changes inside the steps is not known: {error}"));
+        Vec::new()
+    });
+    report::kernels(&sides)
+}
+
+/// The same as text, after what changes inside the steps.
 pub fn switch_lines(path: &Path, found: &[Analysed]) -> String {
-    let text = switches(path, found).render(&report::Style::of_terminal());
+    let style = report::Style::of_terminal();
+    let text = inside(path).render(&style) + &switches(path, found).render(&style);
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 

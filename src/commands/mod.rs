@@ -8,6 +8,7 @@ mod evidence;
 mod explain;
 mod fit;
 mod generate;
+mod inside;
 mod jumps;
 mod left_out;
 mod merge;

@@ -25,6 +25,7 @@ use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
+use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::narrow;
 use super::progress::Display;
@@ -264,6 +265,11 @@ impl Session<'_> {
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
+        if outcome.complete {
+            // What it says stands beside the answer, and is no part of it.
+            inside::keep(&self.path, &plan, &mut engines)
+                .unwrap_or_else(|error| notice(format!("the steps beside the jumps were not profiled: {error}")));
+        }
         part.conclude(Some(&outcome))
     }
 

@@ -8,6 +8,7 @@ pub mod cudnn;
 pub mod data;
 mod dropout;
 pub mod initial;
+mod kernels;
 pub(crate) mod memory;
 pub mod open;
 pub mod own;
@@ -33,6 +34,7 @@ use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
 pub use cudnn::replacement::Replacement;
+pub use kernels::KernelTime;
 
 /// The work of one cell of an experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,6 +176,11 @@ pub trait Engine {
     /// The software that executes the steps, if it is not part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
+    }
+
+    /// Whether its steps know what they run inside: see [`Step::kernels`].
+    fn profiles(&self) -> bool {
+        false
     }
 
     /// The files from which its steps came, if they are not part of this program.
@@ -334,6 +341,14 @@ pub trait Step {
     /// As [`Engine::prepare`].
     fn time_layers(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// What one more step runs inside, as a profiler sees it; nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn kernels(&mut self) -> Result<Vec<KernelTime>> {
+        Ok(Vec::new())
     }
 
     /// The results of the last step; before the first step, the initial parameters. `None`: the engine does not report

@@ -61,6 +61,34 @@ impl Family {
     }
 }
 
+impl Family {
+    /// The family of a kernel by its name and its launch grid, whatever program launched it. `None` where the name says nothing.
+    pub fn of(name: &str, grid: [u32; 3]) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let (_, components) = NON_FUSED;
+        match () {
+            () if has(&["winograd_nonfused", "winogradnonfused"]) => Some(Self::NonFusedWinograd),
+            // Its product has one launch for all components of a transformed tile.
+            () if has(&["sgemm"]) && grid[2] as usize == components => Some(Self::NonFusedWinograd),
+            () if has(&["winograd"]) => Some(Self::FusedWinograd),
+            () if has(&["implicit", "scudnn", "fprop", "dgrad", "wgrad"]) => Some(Self::ImplicitProduct),
+            () if has(&["gemm", "gemv"]) => Some(Self::Dense),
+            () => None,
+        }
+    }
+
+    /// Why its work grows by steps, as a formula of [`Kernel::grid`] has it.
+    pub fn steps(self) -> &'static str {
+        match self {
+            Self::NonFusedWinograd => "non-fused Winograd, which pads the batch to a multiple of 16",
+            Self::FusedWinograd => "fused Winograd, which computes whole groups of images",
+            Self::ImplicitProduct => "a convolution as one product, in whole tiles of pixels",
+            Self::Dense => "a product in whole tiles",
+        }
+    }
+}
+
 impl Kernel {
     /// The family and the tiles of the kernel `main` of an operation, one of `launched`, all kernels that the operation launched, as
     /// their libraries name them. `None` for others: FFT's, direct convolution's, and those that do not name their tile.

@@ -17,6 +17,8 @@ pub mod files {
     pub const JUMPS: &str = "jumps.json";
     pub const CROSSOVER: &str = "crossover.json";
     pub const CONTROL: &str = "aa.json";
+    /// What a profiler saw beside the jumps of a step of one's own.
+    pub const KERNELS: &str = "kernels.json";
     pub const MERGE: &str = "merge.json";
     pub const PARTS: &str = "parts";
     /// Where damaged parts are kept.

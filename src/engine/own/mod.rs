@@ -40,6 +40,7 @@ const TEXT: &str = concat!(
     include_str!("worker/file.py"),
     include_str!("worker/frameworks.py"),
     include_str!("worker/layers.py"),
+    include_str!("../worker/python/kernels.py"),
     include_str!("worker/worker.py"),
 );
 /// Reads the parameters of `step` without running anything.
@@ -341,6 +342,10 @@ impl Engine for OwnEngine {
 
     fn version(&self) -> Option<String> {
         Some(self.version.clone())
+    }
+
+    fn profiles(&self) -> bool {
+        self.workers.values().any(|worker| matches!(worker.borrow().program.place, Place::Python(_)))
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {

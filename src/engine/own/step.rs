@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Cell;
 use crate::engine::worker::{self, Worker};
-use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
+use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 
 /// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
@@ -157,6 +157,13 @@ impl Step for OwnStep {
 
     fn layers(&self) -> Vec<LayerExecution> {
         self.layers.clone()
+    }
+
+    fn kernels(&mut self) -> Result<Vec<KernelTime>> {
+        let mut worker = self.worker.borrow_mut();
+        let patience = worker.patience.prepare;
+        let answer = worker.ask(&worker::about(self.id, "kernels"), patience)?;
+        worker::kernels(answer)
     }
 
     fn time_layers(&mut self) -> Result<()> {

@@ -44,6 +44,7 @@ const TEXT: &str = concat!(
     include_str!("worker/step.py"),
     include_str!("worker/training.py"),
     include_str!("worker/parallel.py"),
+    include_str!("../worker/python/kernels.py"),
     include_str!("../worker/python/serve.py"),
     include_str!("worker/requests.py"),
 );
@@ -162,6 +163,10 @@ impl Engine for TorchEngine {
     }
 
     /// `tf32` becomes `fp32` where the device lacks it: on a CPU, and on GPUs before compute capability 8.0.
+    fn profiles(&self) -> bool {
+        true
+    }
+
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         if asked.algorithms == Algorithms::Fixed {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Connection;
 use crate::engine::worker;
-use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, Workload};
+use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Direction;
 
@@ -91,6 +91,12 @@ impl Step for TorchStep {
 
     fn layers(&self) -> Vec<LayerExecution> {
         self.layers.clone()
+    }
+
+    fn kernels(&mut self) -> Result<Vec<KernelTime>> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.worker.patience.prepare;
+        worker::kernels(connection.ask(&worker::about(self.id, "kernels"), patience)?)
     }
 
     fn time_layers(&mut self) -> Result<()> {

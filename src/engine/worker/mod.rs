@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::KernelTime;
 use crate::error::{Error, Kind, Result};
 pub use process::{Pipes, Place, Process, Program};
 
@@ -47,6 +48,14 @@ pub struct Worker {
 /// A request about step `id`.
 pub fn about(id: u64, what: &str) -> Value {
     json!({"do": what, "id": id})
+}
+
+/// What a process answers to the request `kernels`.
+///
+/// # Errors
+/// [`Kind::Engine`] where it is something else.
+pub fn kernels(answer: Value) -> Result<Vec<KernelTime>> {
+    serde_json::from_value(answer).map_err(|error| Error::engine(format!("no list of kernels was answered: {error}")))
 }
 
 impl Worker {

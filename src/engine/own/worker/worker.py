@@ -148,7 +148,7 @@ class Notes:
 
 
 class Worker:
-    REQUESTED = ("open", "prepare", "step", "layers", "release", "summary")
+    REQUESTED = ("open", "prepare", "step", "layers", "kernels", "release", "summary")
     # A file that ends the program ends one visit.
     ERRORS = BaseException
 
@@ -254,6 +254,9 @@ class Worker:
         if not times:
             self.notes.say("the step calls none of the model's modules, as one that is captured does not: its layers are one piece")
         return times
+
+    def kernels(self, request):
+        return profiled(self.held(request).run, self.frameworks.wait)
 
     def release(self, request):
         self.steps.pop(request["id"], None)

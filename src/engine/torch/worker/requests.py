@@ -6,7 +6,7 @@
 
 
 class Worker:
-    REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "epoch", "evaluate", "restart", "release")
+    REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "kernels", "epoch", "evaluate", "restart", "release")
     ERRORS = Exception
 
     def __init__(self):
@@ -111,6 +111,11 @@ class Worker:
 
     def layers(self, request):
         return self.held(request).layers()
+
+    def kernels(self, request):
+        step = self.held(request)
+        step.arm()
+        return profiled(step.eager if step.graph is None else step.replay, lambda loss: self.synchronize())
 
     def release(self, request):
         step = self.steps.pop(request["id"], None)
