@@ -93,6 +93,7 @@ impl Sweep {
             facts: RunFacts::new(environment.run_id.clone(), &plan, &mut engines)?,
             engines: &mut engines,
             device: device.as_mut(),
+            witness: None,
             ledger: &opened.directory,
             observer: said,
             interrupted: &AtomicBool::new(false),
