@@ -172,7 +172,7 @@ mod tests {
         for seed in 0..24 {
             let series = Prepared::new(&sample(seed, [1, 4][seed as usize % 2]));
             let (undisturbed, settings) = (factor::without(&series), Settings::default());
-            let source = Source { series: &series, undisturbed: &undisturbed, cycles: None, settings: &settings };
+            let source = Source { series: &series, undisturbed: &undisturbed, cycles: None, own: None, settings: &settings };
             let (whole, windows) = (source.explained(0..180, &settings), source.in_windows());
             let afters = |findings: &Findings| findings.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>();
             let xs: Vec<f64> = windows.points.iter().map(|point| point.x).collect();

@@ -410,7 +410,7 @@ fn measure(
         if beside.in_this_process {
             times.witnessed = beside.witness.as_mut().map(|witness| witness.step());
         }
-        seen.push(times.step_s, times.witnessed.map(|witnessed| witnessed.interrupted_s));
+        seen.push(times.step_s, times.witnessed.and_then(|witnessed| witnessed.interrupted_s));
         steps.push(MeasuredStep { times, counts: counted.unwrap_or_default() });
         if let Some(end) = seen.end(k, length.warmup) {
             break (end, false);

@@ -97,7 +97,7 @@ table! {
         voluntary_switches: Option<f64>, "", "Of its process: a thread gave its processor up, as to wait for another.";
         involuntary_switches: Option<f64>, "", "Of its process: a thread's processor was given to another thread, or program.";
         witness: Option<String>, "", "What `disturbed` was read from: schedstat, or switches, where the kernel counts no waits.";
-        disturbed: Option<bool>, "", "Another program held one of its threads up for more than 5 % of its time: not used for results, unless its batch size has fewer than two visits with other steps; null where nothing could tell.";
+        disturbed: Option<bool>, "", "Another program held one of its threads up for more than 2 % of its time: not used for results, unless its batch size has fewer than two visits with other steps; null where nothing could tell.";
         steal_s: Option<f64>, "s", "Of the visit: a hypervisor took the processors that this process may use, all together (/proc/stat).";
         others: Option<String>, "", "Of a visit with a disturbed step: how many processes of each other program were running, as a JSON object; null where nobody looked, as within a second of the last look.";
     }

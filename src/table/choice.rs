@@ -80,6 +80,9 @@ const REPEATS: &[&str] = &[
     "unnamed_0",
     "warmup",
     "outlier",
+    "disturbed",
+    "witness",
+    "others",
     "status",
 ];
 /// What counts the way of a run: the x where nothing else is.

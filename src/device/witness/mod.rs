@@ -12,8 +12,6 @@ mod others;
 mod processors;
 mod threads;
 
-use serde::Deserialize;
-
 use super::counters::{Events, ProcessTimes};
 use super::root::FilesystemRoot;
 pub use others::Others;
@@ -28,8 +26,11 @@ const WAKE_S: f64 = 50e-6;
 /// (kernel/sched/fair.c, `base_slice_ns`: 0.7 ms for one processor, more for several).
 const SLICE_S: f64 = 0.7e-3;
 
+/// A helper that works for a part of the step is a part of a thread; more parts than this beside as many threads as processors are one too many.
+const CROWDED: f64 = 0.5;
+
 /// What happened to one thread between two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Span {
     /// Seconds on a processor.
     pub run_s: f64,
@@ -49,22 +50,24 @@ pub struct Witnessed {
     pub wait_s: Option<f64>,
     pub longest_wait_s: Option<f64>,
     /// How long another program held a thread up: the longest wait beyond what waking takes, or from the involuntary switches where waits are
-    /// not counted.
-    pub interrupted_s: f64,
+    /// not counted. `None`: more threads were ready than there are processors, so that they waited for one another.
+    pub interrupted_s: Option<f64>,
     pub events: Events,
 }
 
 impl Witnessed {
-    /// The sum over a step's threads.
-    pub fn of(threads: &[Span], events: Events) -> Self {
+    /// The sum over a step's threads, which may use so many processors.
+    pub fn of(threads: &[Span], events: Events, processors: usize) -> Self {
         let waits = || threads.iter().map(|thread| thread.wait_s);
+        let ready = || threads.iter().map(|thread| thread.run_s + thread.wait_s.unwrap_or(0.0));
+        let crowded = ready().sum::<f64>() > (processors as f64 + CROWDED) * ready().fold(0.0, f64::max);
         let beyond = |thread: &Span| Some((thread.wait_s? - thread.times * WAKE_S).max(0.0));
         let interrupted: Option<f64> = threads.iter().map(beyond).try_fold(0.0, |most, one| Some(f64::max(most, one?)));
         Self {
             processor_s: threads.iter().map(|thread| thread.run_s).sum(),
             wait_s: waits().sum(),
             longest_wait_s: waits().try_fold(0.0, |most, one| Some(f64::max(most, one?))),
-            interrupted_s: interrupted.unwrap_or(events.involuntary_switches * SLICE_S),
+            interrupted_s: (!crowded).then(|| interrupted.unwrap_or(events.involuntary_switches * SLICE_S)),
             events,
         }
     }
@@ -109,11 +112,15 @@ impl Witness {
     /// What happened since the last call, or since [`Witness::begin`]. Takes a microsecond for each thread that computes.
     pub fn step(&mut self) -> Witnessed {
         let usage = ProcessTimes::now();
+        let processors = self.processors.count();
         let since = usage.since(std::mem::replace(&mut self.usage, usage));
         match self.threads.step() {
             // Without /proc there are only the sums of the process.
-            [] => Witnessed::of(&[Span { run_s: since.user_s + since.system_s, ..Span::default() }], since.events()),
-            threads => Witnessed::of(threads, since.events()),
+            [] => {
+                let run_s = since.user_s + since.system_s;
+                Witnessed::of(&[Span { run_s, ..Span::default() }], since.events(), processors)
+            }
+            threads => Witnessed::of(threads, since.events(), processors),
         }
     }
 

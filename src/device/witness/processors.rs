@@ -20,6 +20,11 @@ impl Processors {
         Self { root: root.clone(), allowed: ResourceLimits::read(root).cpus }
     }
 
+    /// How many they are; where the kernel does not say, more than any step has threads.
+    pub fn count(&self) -> usize {
+        if self.allowed.is_empty() { usize::MAX } else { self.allowed.len() }
+    }
+
     /// Seconds in which they were not idle, since the machine was started.
     pub fn busy_s(&self) -> Option<f64> {
         self.sum(&BUSY)

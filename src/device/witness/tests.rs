@@ -55,10 +55,10 @@ fn a_steps_waits_are_those_of_its_threads() {
     assert_eq!(milliseconds(Some(seen.processor_s)), Some(7.0));
     assert_eq!((milliseconds(seen.wait_s), milliseconds(seen.longest_wait_s)), (Some(7.0), Some(5.0)));
     // Each was given a processor once more, which takes up to 50 us whatever else runs.
-    assert_eq!(milliseconds(Some(seen.interrupted_s)), Some(4.95));
+    assert_eq!(milliseconds(seen.interrupted_s), Some(4.95));
     assert_eq!(seen.source(), "schedstat");
     let seen = witness.step();
-    assert_eq!((seen.processor_s, seen.wait_s, seen.interrupted_s), (0.0, Some(0.0), 0.0));
+    assert_eq!((seen.processor_s, seen.wait_s, seen.interrupted_s), (0.0, Some(0.0), Some(0.0)));
 }
 
 #[test]
@@ -117,8 +117,19 @@ fn threads_may_come_and_go() {
 #[test]
 fn waking_is_no_interruption() {
     let span = |wait_s: f64, times: f64| Span { run_s: 1e-3, wait_s: Some(wait_s), times };
-    let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Events::default());
-    assert_eq!((seen.longest_wait_s, seen.interrupted_s), (Some(0.4e-3), 0.0));
+    let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Events::default(), 2);
+    assert_eq!((seen.longest_wait_s, seen.interrupted_s), (Some(0.4e-3), Some(0.0)));
+}
+
+#[test]
+fn threads_that_wait_for_one_another_say_nothing_about_other_programs() {
+    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
+    let threads = [span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5)];
+    assert_eq!(Witnessed::of(&threads, Events::default(), 2).interrupted_s, None);
+    assert!(Witnessed::of(&threads, Events::default(), 4).interrupted_s.is_some());
+    // The thread that hands work out runs for a moment.
+    let threads = [span(0.9, 0.1), span(1.0, 0.0), span(0.1, 0.0)];
+    assert!(Witnessed::of(&threads, Events::default(), 2).interrupted_s.is_some());
 }
 
 #[test]
@@ -132,8 +143,8 @@ fn where_the_kernel_counts_no_waits_involuntary_switches_stand_for_them() {
         drop(folder);
     }
     let events = Events { involuntary_switches: 2.0, ..Events::default() };
-    let seen = Witnessed::of(&[Span { run_s: 0.5, ..Span::default() }], events);
-    assert_eq!((seen.source(), seen.interrupted_s), ("switches", 2.0 * SLICE_S));
+    let seen = Witnessed::of(&[Span { run_s: 0.5, ..Span::default() }], events, 2);
+    assert_eq!((seen.source(), seen.interrupted_s), ("switches", Some(2.0 * SLICE_S)));
 }
 
 #[test]

@@ -1,9 +1,15 @@
 //! What a process says of the threads that computed a step.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 
 use crate::device::counters::Events;
 use crate::device::witness::{Span, Witnessed};
+use crate::engine::processor;
+
+/// Asking takes longer than a short step.
+static CORES: LazyLock<usize> = LazyLock::new(processor::cores);
 
 /// As `python/witness.py` writes it, or a person's own program, which need not know all of it.
 #[derive(Debug, Default, Deserialize)]
@@ -31,7 +37,8 @@ impl Accounts {
             involuntary_switches: self.involuntary_switches.unwrap_or(0.0),
             page_faults: self.page_faults.unwrap_or(0.0),
         };
-        Some(Witnessed::of(&threads, events))
+        // It may use the processors that this process may.
+        Some(Witnessed::of(&threads, events, *CORES))
     }
 }
 
@@ -50,7 +57,7 @@ mod tests {
         assert_eq!((seen.source(), seen.events.page_faults), ("schedstat", 3.0));
         let seen = witnessed(r#"{"cpu_s": 0.5, "involuntary_switches": 2}"#).expect("a sum");
         assert_eq!((seen.processor_s, seen.wait_s, seen.source()), (0.5, None, "switches"));
-        assert!(seen.interrupted_s > 0.0);
+        assert!(seen.interrupted_s > Some(0.0));
         assert_eq!(witnessed("{}"), None);
     }
 }

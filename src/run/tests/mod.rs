@@ -4,6 +4,7 @@
 mod checked;
 mod covariates;
 mod faults;
+mod interference;
 mod refused;
 mod replaced;
 mod table;
