@@ -96,6 +96,7 @@ fn measure(folder: &Path, spec: &str) -> Result<PathBuf, Box<dyn Error>> {
         facts,
         engines: &mut engines,
         device: device.as_mut(),
+        witness: None,
         ledger: &opened.directory,
         observer: &mut Silent,
         interrupted: &AtomicBool::new(false),

@@ -77,6 +77,7 @@ fn ten_thousand_cells_take_the_same_time_and_little_memory_each() {
         facts: RunFacts::new("scale".into(), &plan, &mut engines).expect("facts"),
         engines: &mut engines,
         device: device.as_mut(),
+        witness: None,
         ledger: &ledger,
         observer: &mut watching,
         interrupted: &AtomicBool::new(false),

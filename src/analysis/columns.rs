@@ -18,6 +18,11 @@ pub(super) const X_NAME: &str = "x_name";
 pub(super) const PEAK: &str = "peak_memory_bytes";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
+/// How long a step's thread waited for a processor, and the times that it is a part of.
+pub(super) const WAIT: &str = "longest_wait_s";
+pub(super) const WAITS_IN: &str = "step_time_s";
+/// The programs that ran beside a visit.
+pub(super) const OTHERS: &str = "others";
 /// Columns of ours that describe a whole series, beside the axes.
 const FACTS: &[&str] = &[
     "run_id",
@@ -51,6 +56,9 @@ const OPTIONAL: &[&str] = &[
     "task_clock_s",
     PEAK,
     STARTED,
+    "disturbed",
+    WAIT,
+    OTHERS,
 ];
 
 /// The columns of a table by their part.

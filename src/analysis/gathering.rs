@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE, PEAK, STARTED, X_NAME};
+use super::columns::{Columns, NODE, OTHERS, PEAK, STARTED, WAIT, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
@@ -41,6 +41,8 @@ pub(super) struct Gathering {
     /// Of a run, what its spec asks for, and the visits to each combination of the keys' values.
     asked: Option<Asked>,
     visits: HashMap<Vec<u32>, Visits>,
+    /// As [`Series::others`].
+    others: BTreeMap<String, usize>,
 }
 
 /// One combination of the keys' values.
@@ -116,6 +118,7 @@ impl Gathering {
             most: MOST_STEPS,
             asked: None,
             visits: HashMap::new(),
+            others: BTreeMap::new(),
         }
     }
 
@@ -141,6 +144,15 @@ impl Gathering {
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
         let nodes = if batch.has(NODE) { self.nodes.codes(NODE, &batch.distinct(NODE)?)? } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
+        if batch.has(OTHERS) {
+            for text in batch.distinct(OTHERS)?.distinct {
+                let seen: BTreeMap<String, usize> = serde_json::from_str(&text).unwrap_or_default();
+                for (name, processes) in seen {
+                    let most = self.others.entry(name).or_default();
+                    *most = processes.max(*most);
+                }
+            }
+        }
         for row in 0..batch.rows() {
             let key: Vec<u32> = keys.iter().map(|codes| codes[row]).collect();
             let node = nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
@@ -319,6 +331,7 @@ impl Gathering {
             peaks: least_peaks(&series.peaks),
             measured: series.measured,
             gaps: self.gaps.clone(),
+            others: self.others.clone(),
             notes: Vec::new(),
             asked: Query::default(),
             goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
@@ -379,6 +392,8 @@ struct Rows {
     y: Vec<f64>,
     numbers: BTreeMap<&'static str, Vec<f64>>,
     flags: BTreeMap<&'static str, Vec<bool>>,
+    /// Whether waits are a part of the values.
+    waits: bool,
 }
 
 impl Rows {
@@ -396,6 +411,7 @@ impl Rows {
             "task_clock_s",
             PEAK,
             STARTED,
+            WAIT,
         ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
@@ -403,14 +419,16 @@ impl Rows {
         }
         let mut flags = BTreeMap::new();
         let ok = Status::Ok.name();
-        for (name, yes) in [("warmup", ["1", "true"]), ("outlier", ["1", "true"]), ("status", [ok, ok])] {
+        let is_true = ["1", "true"];
+        for (name, yes) in [("warmup", is_true), ("outlier", is_true), ("disturbed", is_true), ("status", [ok, ok])] {
             if batch.has(name) {
                 let texts = batch.distinct(name)?;
                 let said: Vec<bool> = texts.distinct.iter().map(|t| yes.contains(&t.to_lowercase().as_str())).collect();
                 flags.insert(name, texts.codes.iter().map(|&code| said[code as usize]).collect());
             }
         }
-        Ok(Self { x: batch.numbers(&columns.x)?, y: batch.numbers(&columns.y)?, numbers, flags })
+        let (x, y, waits) = (batch.numbers(&columns.x)?, batch.numbers(&columns.y)?, columns.y == WAITS_IN);
+        Ok(Self { x, y, numbers, flags, waits })
     }
 
     fn number(&self, name: &str, row: usize) -> Option<f64> {
@@ -456,11 +474,14 @@ impl Rows {
         }
         let clock = self.number("sm_clock_hz", row);
         let block = self.block(row);
-        let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock, node: None };
+        let order = self.number("order", row);
+        let wait = self.number(WAIT, row).filter(|_| self.waits);
+        let observation = Observation { order, block, clock_hz: clock, wait, ..Observation::new(x, y) };
         Some(Measurement {
             observation,
             warmup: self.flag("warmup", row) == Some(true),
             outlier: self.flag("outlier", row) == Some(true),
+            disturbed: self.flag("disturbed", row) == Some(true),
             clock_hz: clock.or(self.counted_clock(row)).or(self.number("cpu_clock_hz", row)),
             temperature_c: self.number("temperature_c", row),
         })

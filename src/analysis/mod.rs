@@ -14,6 +14,7 @@ pub mod feeding;
 pub mod fits;
 mod gathering;
 mod goal;
+mod interference;
 pub mod kernels;
 pub mod link;
 pub mod mechanisms;
@@ -55,6 +56,8 @@ pub struct Measurement {
     pub observation: Observation,
     pub warmup: bool,
     pub outlier: bool,
+    /// Whether another program held it up.
+    pub disturbed: bool,
     /// Nulls are `None`.
     pub clock_hz: Option<f64>,
     pub temperature_c: Option<f64>,
@@ -91,6 +94,8 @@ pub struct Series {
     pub measured: Option<[f64; 2]>,
     /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
     pub gaps: Vec<Gap>,
+    /// The other programs that ran where steps of its run were disturbed, and the most processes of each at a time.
+    pub others: BTreeMap<String, usize>,
     /// How a table of another program was read; empty of other data.
     pub notes: Vec<String>,
     /// What the user said about the columns.
@@ -115,7 +120,7 @@ pub struct Gap {
 impl Series {
     /// The steps that count. A rate over the clock is what a time times the clock is, so a rate has the inverse clock.
     pub fn observations(&self) -> Vec<Observation> {
-        let counted = self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation);
+        let counted = interference::counted(&self.measurements);
         match self.kind {
             Kind::Time => counted.collect(),
             Kind::Rate => counted.map(|o| Observation { clock_hz: o.clock_hz.map(f64::recip), ..o }).collect(),
@@ -199,6 +204,7 @@ impl Series {
             None => search(&observations, settings),
         };
         bound::falls(&mut found);
+        found.notes.extend(interference::note(self));
         Findings { asked: self.goal.as_ref().map(|goal| goal.smallest_jump), ..found }
     }
 
@@ -243,6 +249,7 @@ impl Series {
             peaks: BTreeMap::new(),
             measured: None,
             gaps: Vec::new(),
+            others: BTreeMap::new(),
             notes: Vec::new(),
             asked: Query::default(),
             goal: None,
@@ -254,7 +261,7 @@ impl Series {
 impl From<Observation> for Measurement {
     /// A step that counts, of which nothing else was read.
     fn from(observation: Observation) -> Self {
-        Self { observation, warmup: false, outlier: false, clock_hz: None, temperature_c: None }
+        Self { observation, warmup: false, outlier: false, disturbed: false, clock_hz: None, temperature_c: None }
     }
 }
 

@@ -8,7 +8,9 @@ use batchstep::analysis::control;
 use batchstep::analysis::{Query, analyse};
 use batchstep::atomic;
 use batchstep::device::environment::node;
+use batchstep::device::root::FilesystemRoot;
 use batchstep::device::selector::Selector;
+use batchstep::device::witness::Witness;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::Run;
 use batchstep::error::{Error, Result};
@@ -324,6 +326,7 @@ impl Session<'_> {
             facts: facts.with_node(node).with_x(self.experiment.x()),
             engines,
             device: device.as_mut(),
+            witness: Some(Witness::open(&FilesystemRoot::system())),
             ledger: &directory,
             observer: &mut display,
             interrupted: self.interrupted,

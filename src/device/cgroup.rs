@@ -19,6 +19,9 @@ pub struct ResourceLimits {
     pub quota_cores: Option<f64>,
     /// Bytes; `None`: only the machine's own limit.
     pub memory_limit_bytes: Option<u64>,
+    /// How often the quota has stopped what runs in the control group, and the seconds for which it did; `None` without such counts.
+    #[serde(default)]
+    pub stopped: Option<(u64, f64)>,
 }
 
 impl ResourceLimits {
@@ -29,6 +32,7 @@ impl ResourceLimits {
             cpus: allowed_cpus(root),
             quota_cores: groups.smallest(quota_v2, quota_v1, root),
             memory_limit_bytes: groups.smallest(memory_v2, memory_v1, root),
+            stopped: quota_stops(root).zip(groups.stopped_s(root)),
         }
     }
 }
@@ -83,6 +87,16 @@ impl Groups {
             cpu: folders("sys/fs/cgroup/cpu", path_of("cpu")),
             memory: folders("sys/fs/cgroup/memory", path_of("memory")),
         }
+    }
+
+    /// `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
+    fn stopped_s(&self, root: &FilesystemRoot) -> Option<f64> {
+        let of = |folder: &Path| {
+            let text = root.text(folder.join("cpu.stat"))?;
+            let number = |key: &str, unit: f64| Some(field(&text, key)?.parse::<f64>().ok()? * unit);
+            number("throttled_usec", 1e-6).or_else(|| number("throttled_time", 1e-9))
+        };
+        self.unified.iter().chain(&self.cpu).filter_map(|folder| of(folder)).reduce(|a, b| a + b)
     }
 
     fn smallest<T: PartialOrd>(
@@ -148,12 +162,19 @@ mod tests {
             ("proc/self/cgroup", "0::/system.slice/job.service\n"),
             ("sys/fs/cgroup/system.slice/job.service/cpu.max", "max 100000\n"),
             ("sys/fs/cgroup/system.slice/job.service/memory.max", "max\n"),
-            ("sys/fs/cgroup/system.slice/job.service/cpu.stat", "usage_usec 5\nnr_throttled 3\n"),
+            (
+                "sys/fs/cgroup/system.slice/job.service/cpu.stat",
+                "usage_usec 5\nnr_throttled 3\nthrottled_usec 1500000\n",
+            ),
             ("sys/fs/cgroup/system.slice/cpu.max", "250000 100000\n"),
             ("sys/fs/cgroup/system.slice/memory.max", "8589934592\n"),
         ]);
-        let expected =
-            ResourceLimits { cpus: vec![0, 1, 2, 3], quota_cores: Some(2.5), memory_limit_bytes: Some(8 << 30) };
+        let expected = ResourceLimits {
+            cpus: vec![0, 1, 2, 3],
+            quota_cores: Some(2.5),
+            memory_limit_bytes: Some(8 << 30),
+            stopped: Some((3, 1.5)),
+        };
         assert_eq!(ResourceLimits::read(&root), expected);
         assert_eq!(quota_stops(&root), Some(3));
     }

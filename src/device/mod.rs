@@ -32,6 +32,7 @@ pub mod sysfs;
 pub mod throttle;
 pub mod topology;
 mod warnings;
+pub mod witness;
 
 use serde::{Deserialize, Serialize};
 

@@ -28,6 +28,7 @@ pub mod worker;
 
 use std::sync::Arc;
 
+use crate::device::witness::Witnessed;
 use crate::error::{Error, Result};
 use crate::network::{Network, Shape};
 use crate::settings::Loss;
@@ -72,6 +73,8 @@ pub struct StepTimes {
     pub allreduce_s: Option<f64>,
     /// The loss of this step, read outside the timed region.
     pub loss: Option<f64>,
+    /// What happened to the threads that computed it, where the engine knows and they are another process's.
+    pub witnessed: Option<Witnessed>,
     /// The counts of the process that ran it, if that is another process.
     pub worker: Option<WorkerCounts>,
 }
@@ -79,10 +82,6 @@ pub struct StepTimes {
 /// Counts of a process that ran a step for this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerCounts {
-    /// Processor time of all its threads, in seconds.
-    pub processor_s: Option<f64>,
-    pub page_faults: Option<f64>,
-    pub context_switches: Option<f64>,
     /// The most memory so far in this visit: allocated on a GPU, else resident.
     pub peak_memory_bytes: Option<u64>,
     /// Graphs and functions that its frameworks compiled meanwhile.

@@ -214,9 +214,9 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         // Another program's file.
         _ => Link::NotOurs,
     };
-    let counted = found.iter().flat_map(|found| &found.series.measurements).filter(|m| !m.warmup);
+    let counted: Vec<_> = found.iter().flat_map(|found| found.series.observations()).collect();
     let reported = found.iter().all(|found| found.findings.early.is_none());
-    let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
+    let blocks: std::collections::BTreeSet<u32> = counted.iter().filter_map(|seen| seen.block).collect();
     Provenance {
         device: shared(found, "device_name"),
         engine: shared(found, "engine")
@@ -225,7 +225,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         precision: shared(found, "precision"),
         link,
         forecast: found.first().is_some_and(|found| found.series.is_forecast()),
-        steps: counted.count() as u64,
+        steps: counted.len() as u64,
         blocks: blocks.len() as u64,
         false_positive_rate: reported.then(|| found.first().map_or(0.0, |found| found.findings.false_positive_rate)),
         aa_rate: aa_rate(source, found),
@@ -249,8 +249,8 @@ fn aa_rate(source: &Path, found: &[Analysed]) -> Option<f64> {
 /// The median of each batch size as measured: what all batch sizes share is subtracted from the findings' own centres, and this chart shows it.
 fn medians(series: &Series) -> BTreeMap<u64, f64> {
     let mut all: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for measurement in series.measurements.iter().filter(|measurement| !measurement.warmup) {
-        all.entry(measurement.observation.x.to_bits()).or_default().push(measurement.observation.y);
+    for seen in series.observations() {
+        all.entry(seen.x.to_bits()).or_default().push(seen.y);
     }
     all.into_iter().map(|(x, mut values)| (x, median(&mut values))).collect()
 }

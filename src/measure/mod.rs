@@ -6,10 +6,12 @@
 //! - [`stopwatch`]: the host's clock around one synchronised step.
 //! - [`visit_length`]: how many steps of a visit count, from what the first block shows.
 //! - [`warmup`]: which steps of a visit count: the last `k`, once they show no trend.
+//! - [`interference`]: which of them other programs disturbed: a visit goes on until it has enough that were not.
 //! - [`precision`]: the median of a cell's block medians, its interval, and whether that is narrow enough to leave the cell.
 //! - [`calibration`]: what measuring itself costs on this machine; reported with each run, never subtracted.
 
 pub mod calibration;
+pub mod interference;
 pub mod precision;
 pub mod stopwatch;
 pub mod visit_length;

@@ -52,8 +52,7 @@ impl Cells {
                 ..CellRow::default()
             };
         }
-        let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
-        let mut times: Vec<f64> = counted.filter_map(|row| row.step_time_s).collect();
+        let (mut times, _) = StepRow::counted_times(visit);
         cell.row.steps += times.len() as i64;
         if !times.is_empty() {
             cell.visits.push(Visit { node, median_s: median(&mut times) });

@@ -49,6 +49,7 @@ fn measure(folder: &Path, name: &str, text: &str, visits: Option<usize>) -> Path
             facts,
             engines: &mut engines,
             device: device.as_mut(),
+            witness: None,
             ledger: &opened.directory,
             observer: &mut Silent,
             interrupted: &AtomicBool::new(false),

@@ -129,8 +129,8 @@ fn kink(kink: &Kink, y: &Quantity) -> Value {
 /// How many steps counted at each size, by its bits.
 fn steps_of(series: &Series) -> BTreeMap<u64, u64> {
     let mut steps = BTreeMap::new();
-    for measurement in series.measurements.iter().filter(|measurement| !measurement.warmup) {
-        *steps.entry(measurement.observation.x.to_bits()).or_insert(0) += 1;
+    for seen in series.observations() {
+        *steps.entry(seen.x.to_bits()).or_insert(0) += 1;
     }
     steps
 }

@@ -3,6 +3,7 @@
 use super::{History, RunFacts};
 use crate::engine::LayerExecution;
 use crate::measure::BlockMedian;
+use crate::measure::interference::Undisturbed;
 use crate::plan::Cell;
 use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
@@ -14,8 +15,7 @@ const OUTLIER_Z: f64 = 3.5;
 /// The state of one cell during a run.
 #[derive(Clone, Debug)]
 pub struct CellState {
-    /// The steps that count, visit by visit.
-    blocks: Vec<(i64, Vec<f64>)>,
+    visited: Vec<Visited>,
     left: Option<StopReason>,
     /// Whether it was measured precisely enough after the last judged block.
     resolved: bool,
@@ -27,9 +27,19 @@ pub struct CellState {
     seed: u64,
 }
 
+/// One visit to a cell.
+#[derive(Clone, Debug)]
+struct Visited {
+    block: i64,
+    /// The steps that count, in seconds; all of them were disturbed, or none.
+    times: Vec<f64>,
+    disturbed: bool,
+}
+
 /// The steps of a visit that count; seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisitSummary {
+    pub disturbed: bool,
     pub median_s: f64,
     pub fastest_s: f64,
     pub sum_s: f64,
@@ -38,7 +48,7 @@ pub(super) struct VisitSummary {
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            blocks: Vec::new(),
+            visited: Vec::new(),
             left: None,
             resolved: false,
             half_width: 0.0,
@@ -51,14 +61,14 @@ impl CellState {
     /// Adds the rows of one visit. Sums up its steps that count, if there are any.
     pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
         self.visits += 1;
-        let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
-        let times: Vec<f64> = counted.filter_map(|row| row.step_time_s).collect();
+        let (times, disturbed) = StepRow::counted_times(visit);
         let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
+            disturbed,
             median_s: median(&mut times.clone()),
             fastest_s,
             sum_s: times.iter().sum(),
         });
-        self.blocks.push((visit[0].block, times));
+        self.visited.push(Visited { block: visit[0].block, times, disturbed });
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
             Some(Status::OutOfMemory) => self.left = Some(StopReason::OutOfMemory),
@@ -83,12 +93,27 @@ impl CellState {
 
     /// The block and the steps that count of each visit, in seconds.
     pub fn visits(&self) -> impl Iterator<Item = (i64, &[f64])> {
-        self.blocks.iter().map(|(block, times)| (*block, times.as_slice()))
+        self.visits_until(i64::MAX)
+    }
+
+    /// The same up to a block, as was known at its end.
+    fn visits_until(&self, block: i64) -> impl Iterator<Item = (i64, &[f64])> {
+        let until = move || self.visited.iter().filter(move |visit| visit.block <= block);
+        let quiet = until().filter(|visit| !visit.disturbed && !visit.times.is_empty());
+        let undisturbed = Undisturbed::of(quiet.map(|_| ()));
+        let counted = until().filter(move |visit| undisturbed.counts(&(), visit.disturbed));
+        counted.map(|visit| (visit.block, visit.times.as_slice()))
+    }
+
+    /// The steps that count of the visit in a block, if there are any.
+    pub(super) fn times_in(&self, block: i64) -> Option<&[f64]> {
+        let visit = self.visited.iter().find(|visit| visit.block == block && !visit.times.is_empty())?;
+        Some(&visit.times)
     }
 
     /// The standard deviation of ln of the steps of the visit in a block; `None` below two steps.
     pub(super) fn scatter(&self, block: i64) -> Option<f64> {
-        let (_, times) = self.blocks.iter().find(|(visited, times)| *visited == block && times.len() > 1)?;
+        let times = self.times_in(block).filter(|times| times.len() > 1)?;
         let count = times.len() as f64;
         let mean = times.iter().map(|time| time.ln()).sum::<f64>() / count;
         Some((times.iter().map(|time| (time.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
@@ -112,7 +137,7 @@ impl CellState {
     }
 
     pub(super) fn was_visited(&self, block: usize) -> bool {
-        self.blocks.iter().any(|(visited, _)| *visited == block as i64)
+        self.visited.iter().any(|visit| visit.block == block as i64)
     }
 
     pub(super) fn visit_count(&self) -> usize {
@@ -125,7 +150,7 @@ impl CellState {
 
     /// The median step time of the last visit, in seconds.
     pub fn last_median(&self) -> Option<f64> {
-        let (_, times) = self.blocks.last()?;
+        let Visited { times, .. } = self.visited.last()?;
         (!times.is_empty()).then(|| median(&mut times.clone()))
     }
 
@@ -136,7 +161,7 @@ impl CellState {
 
     /// The step time over the blocks up to `block`.
     pub(super) fn estimate_until(&self, block: usize) -> Option<BlockMedian> {
-        let until = self.visits().filter(|(visited, _)| *visited as usize <= block);
+        let until = self.visits_until(i64::try_from(block).unwrap_or(i64::MAX));
         BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
     }
 
@@ -197,7 +222,7 @@ impl History {
             precision: (!facts.engine_of(cell).is_own()).then(|| facts.settings_of(cell).precision.to_string()),
             batch_size: cell.batch_size as i64,
             blocks: known.map_or(0, |known| known.blocks as i64),
-            steps: state.blocks.iter().map(|(_, times)| times.len() as i64).sum(),
+            steps: state.visits().map(|(_, times)| times.len() as i64).sum(),
             median_s: known.map(|known| known.median),
             low_s: known.and_then(|known| finite(known.low)),
             high_s: known.and_then(|known| finite(known.high)),

@@ -6,6 +6,7 @@ use super::cells::CellState;
 use super::rows::VisitPosition;
 use crate::detect::Observation;
 use crate::device::throttle;
+use crate::measure::interference::Undisturbed;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::measure::visit_length::FirstVisit;
 use crate::plan::{Cell, Plan};
@@ -37,6 +38,8 @@ pub struct History {
 struct VisitRecord {
     block: i64,
     times: VisitTimes,
+    /// Whether all its steps were disturbed.
+    disturbed: bool,
     /// Unix time at its start, where known, and the seconds of its steps that count.
     started_s: Option<f64>,
     counted_s: f64,
@@ -54,6 +57,11 @@ pub struct Tally {
     pub nan_from_start: usize,
     /// Visits of this process in which the step time never became steady.
     pub unsteady_visits: usize,
+    /// Steps after their visit's warm-up of which is known whether another program disturbed them, and those that it did.
+    pub witnessed: usize,
+    pub disturbed: usize,
+    /// Visits all of whose steps were disturbed.
+    pub disturbed_visits: usize,
 }
 
 impl History {
@@ -86,15 +94,19 @@ impl History {
             self.tally.steps += 1;
             self.tally.throttled += usize::from(row.throttle_reasons.as_deref().is_some_and(throttle::slows));
             self.tally.nan_loss += usize::from(row.status == Status::NanLoss);
+            self.tally.witnessed += usize::from(row.is_counted() && row.disturbed.is_some());
+            self.tally.disturbed += usize::from(row.is_counted() && row.disturbed == Some(true));
             self.tally.nan_from_start += usize::from(row.status == Status::NanLoss && row.step == 0);
         }
         // A cell that the plan does not have can only come from a damaged folder.
         let Ok(cell) = usize::try_from(last.cell) else { return };
         let Some(state) = self.cells.get_mut(cell) else { return };
         if let Some(summary) = state.record(visit) {
+            self.tally.disturbed_visits += usize::from(summary.disturbed);
             let times = VisitTimes { cell, median: summary.median_s.ln(), fastest: summary.fastest_s.ln() };
             let (started_s, counted_s) = (visit[0].started_s, summary.sum_s);
-            self.visits.push(VisitRecord { block: visit[0].block, times, started_s, counted_s });
+            let (block, disturbed) = (visit[0].block, summary.disturbed);
+            self.visits.push(VisitRecord { block, times, disturbed, started_s, counted_s });
         }
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
@@ -110,20 +122,29 @@ impl History {
         self.next_visit as usize
     }
 
-    /// The visits up to a block, in the order of the run.
+    /// The visits up to a block that count, in the order of the run.
     pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = VisitTimes> {
-        let until = self.visits.iter().filter(move |visit| visit.block <= block as i64);
-        until.map(|visit| visit.times)
+        self.counted_until(block).map(|visit| visit.times)
+    }
+
+    /// The number of visits up to a block.
+    pub(super) fn made_until(&self, block: usize) -> usize {
+        self.visits.iter().filter(|visit| visit.block <= block as i64).count()
+    }
+
+    fn counted_until(&self, block: usize) -> impl Iterator<Item = &VisitRecord> {
+        let until = move || self.visits.iter().filter(move |visit| visit.block <= block as i64);
+        let undisturbed = Undisturbed::of(until().filter(|visit| !visit.disturbed).map(|visit| visit.times.cell));
+        until().filter(move |visit| undisturbed.counts(&visit.times.cell, visit.disturbed))
     }
 
     /// The steps that count of the visits up to a block to some cells, as the detector takes them; `x` says where a cell stands, if it is one of
     /// them.
     pub(super) fn observations_until(&self, block: usize, x: impl Fn(usize) -> Option<f64>) -> Vec<Observation> {
-        let until = self.visits.iter().filter(|visit| visit.block <= block as i64).enumerate();
+        let until = self.counted_until(block).enumerate();
         let of_visit = |(order, visit): (usize, &VisitRecord)| {
             let (x, own) = (x(visit.times.cell)?, visit.block);
-            let (_, times) =
-                self.cells[visit.times.cell].visits().find(|(block, times)| *block == own && !times.is_empty())?;
+            let times = self.cells[visit.times.cell].times_in(own)?;
             let seen = move |&y: &f64| {
                 let (order, block) = (Some(order as f64), Some(own as u32));
                 Observation { order, block, ..Observation::new(x, y) }

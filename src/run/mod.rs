@@ -25,6 +25,7 @@ mod schedule;
 mod tests;
 mod watchdog;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
@@ -38,15 +39,16 @@ pub use schedule::Knowledge;
 
 use crate::device::Device;
 use crate::device::counters::{Counts, Session};
+use crate::device::witness::Witness;
 use crate::engine::open::Engines;
 use crate::engine::{Settings, SetupTimes, Step, StepTimes};
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
-use crate::measure::warmup::{self, Next};
+use crate::measure::interference::{End, Steps};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
-use crate::store::{CellRow, EndOfRun, LayerRow, RunDirectory, Status, StepRow};
+use crate::store::{CellRow, EndOfRun, LayerRow, RunDirectory, StepRow};
 use crate::units::Seconds;
 use schedule::{Schedule, VisitLength};
 use watchdog::Watchdog;
@@ -62,6 +64,8 @@ pub struct Bench<'a> {
     pub facts: RunFacts,
     pub engines: &'a mut Engines,
     pub device: &'a mut dyn Device,
+    /// Reads what other programs do to this process's steps; `None`: nothing does.
+    pub witness: Option<Witness>,
     pub ledger: &'a dyn Ledger,
     pub observer: &'a mut dyn Observer,
     /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
@@ -131,8 +135,7 @@ pub struct Outcome {
 impl EndOfRun for Outcome {
     /// Flags a step far from its cell's median. It stays where it is; the analysis is robust by itself.
     fn step(&self, row: &mut StepRow) {
-        let counted = !row.warmup && row.status == Status::Ok;
-        let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| counted);
+        let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| row.is_counted());
         let far = |time: f64| ordinary.is_some_and(|(center, limit)| (time - center).abs() > limit);
         row.outlier = row.step_time_s.map(far);
     }
@@ -259,10 +262,15 @@ impl Bench<'_> {
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
         let watch = Stopwatch::start();
         let counts = self.measure.counters;
+        // The synthetic engine's steps take no time of a processor.
+        let witness = &mut self.witness.as_mut().filter(|_| self.facts.engine_of(cell) != EngineName::Synthetic);
+        let in_this_process = self.facts.is_in_this_process(cell);
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
-            let steps = measure(step.as_mut(), ready, length, &is_over, counters.as_ref())?;
+            let counters = counters.as_ref();
+            let beside = Beside { counters, witness: witness.as_deref_mut(), in_this_process };
+            let steps = measure(step.as_mut(), ready, length, &is_over, beside)?;
             if times_layers {
                 step.time_layers()?;
             }
@@ -334,6 +342,14 @@ fn is_about_the_cell(error: &Error) -> bool {
     matches!(error.kind(), Kind::OutOfMemory | Kind::Engine)
 }
 
+/// What is read around each step of a visit.
+struct Beside<'a> {
+    counters: Option<&'a Session>,
+    witness: Option<&'a mut Witness>,
+    /// Whether the step computes in this process; another reads the accounts of its own threads.
+    in_this_process: bool,
+}
+
 /// A step and what was counted from its start to its end.
 pub(crate) struct MeasuredStep {
     times: StepTimes,
@@ -343,6 +359,11 @@ pub(crate) struct MeasuredStep {
 /// The steps of a visit.
 pub(crate) struct Measured {
     steps: Vec<MeasuredStep>,
+    seen: Steps,
+    /// Seconds of processors that a hypervisor took meanwhile.
+    steal_s: Option<f64>,
+    /// How many processes of each other program ran, where it was looked.
+    others: Option<BTreeMap<String, usize>>,
     /// The first of them that counts.
     counts_from: usize,
     steady: bool,
@@ -374,26 +395,32 @@ fn measure(
     ready: Ready,
     length: VisitLength,
     is_over: &dyn Fn(f64) -> bool,
-    counters: Option<&Session>,
+    mut beside: Beside,
 ) -> Result<Measured> {
     let k = length.steps;
     let mut steps = Vec::with_capacity(k);
-    let mut seconds = Vec::with_capacity(k);
+    let mut seen = Steps::default();
     step.expect(length.warmup + k);
     let watch = Stopwatch::start();
-    loop {
-        let before = counters.map(Session::read);
-        let times = step.run()?;
-        let counted = counters.zip(before).map(|(session, before)| session.between(&before, &session.read()));
-        seconds.push(times.step_s);
+    beside.witness.iter_mut().for_each(|witness| witness.begin());
+    let (end, cut_short) = loop {
+        let before = beside.counters.map(Session::read);
+        let mut times = step.run()?;
+        let counted = beside.counters.zip(before).map(|(session, before)| session.between(&before, &session.read()));
+        if beside.in_this_process {
+            times.witnessed = beside.witness.as_mut().map(|witness| witness.step());
+        }
+        seen.push(times.step_s, times.witnessed.and_then(|witnessed| witnessed.interrupted_s));
         steps.push(MeasuredStep { times, counts: counted.unwrap_or_default() });
-        if let Next::Done { steady } = warmup::next(&seconds, k, length.warmup) {
-            let counts_from = steps.len() - k;
-            return Ok(Measured { steps, counts_from, steady, cut_short: false, ready });
+        if let Some(end) = seen.end(k, length.warmup) {
+            break (end, false);
         }
         if is_over(watch.elapsed()) {
-            let counts_from = steps.len();
-            return Ok(Measured { steps, counts_from, steady: true, cut_short: true, ready });
+            break (End { counts_from: steps.len(), steady: true }, true);
         }
-    }
+    };
+    let steal_s = beside.witness.as_ref().and_then(|witness| witness.steal_s());
+    let is_disturbed = seen.disturbed().contains(&Some(true));
+    let others = beside.witness.filter(|_| is_disturbed).and_then(|witness| witness.others.look());
+    Ok(Measured { steps, seen, steal_s, others, counts_from: end.counts_from, steady: end.steady, cut_short, ready })
 }

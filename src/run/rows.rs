@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Measured, MeasuredStep};
 use crate::device::Covariates;
+use crate::device::witness::Witnessed;
 use crate::engine::open::Engines;
 use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
@@ -88,6 +89,12 @@ impl RunFacts {
         self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
     }
 
+    /// Whether its step computes in this process, whose counters are read around it.
+    pub(super) fn is_in_this_process(&self, cell: &Cell) -> bool {
+        let engine = self.engine_of(cell);
+        engine != EngineName::Torch && !engine.is_own()
+    }
+
     /// Where a cell is executed.
     pub fn device_of(&self, cell: &Cell) -> Option<&DeviceName> {
         self.engines.get(&cell.engine).map(|(_, device)| device)
@@ -118,9 +125,10 @@ impl RunFacts {
     ) -> Vec<StepRow> {
         let empty = self.row(cell, place, covariates);
         let engine = self.engine_of(cell);
-        // They run in processes of their own, which this one does not count.
-        let is_counted = engine != EngineName::Torch && !engine.is_own();
-        let rows = steps.steps.iter().enumerate().map(|(i, MeasuredStep { times, counts })| {
+        let is_counted = self.is_in_this_process(cell);
+        let others = steps.others.as_ref().and_then(|others| serde_json::to_string(others).ok());
+        let steps_seen = steps.steps.iter().zip(steps.seen.disturbed()).enumerate();
+        let rows = steps_seen.map(|(i, (MeasuredStep { times, counts }, disturbed))| {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
             row.warmup = i < steps.counts_from;
             // What a person's step computes is theirs: its time counts.
@@ -136,6 +144,12 @@ impl RunFacts {
                 row.counters = CounterValues(counts.values());
             }
             set_times(&mut row, times);
+            row.disturbed = *disturbed;
+            row.steal_s = steps.steal_s;
+            row.others.clone_from(&others);
+            if let Some(witnessed) = &times.witnessed {
+                set_witnessed(&mut row, witnessed);
+            }
             if let Some(counts) = &times.worker {
                 set_counts(&mut row, counts);
             }
@@ -235,7 +249,17 @@ fn set_counts(row: &mut StepRow, counts: &WorkerCounts) {
     row.peak_memory_bytes = integer(counts.peak_memory_bytes);
     row.compilations = integer(counts.compilations);
     row.repeats = integer(counts.repeats);
-    row.counters = CounterValues::of_worker(counts.page_faults, counts.context_switches, counts.processor_s);
+}
+
+/// What happened to the step's threads.
+fn set_witnessed(row: &mut StepRow, seen: &Witnessed) {
+    row.processor_time_s = Some(seen.processor_s);
+    row.runqueue_wait_s = seen.wait_s;
+    row.longest_wait_s = seen.longest_wait_s;
+    row.voluntary_switches = Some(seen.events.voluntary_switches);
+    row.involuntary_switches = Some(seen.events.involuntary_switches);
+    row.witness = Some(seen.source().to_owned());
+    row.counters = row.counters.or_page_faults(seen.events.page_faults);
 }
 
 fn set_covariates(row: &mut StepRow, read: &Covariates) {

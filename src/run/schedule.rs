@@ -127,7 +127,7 @@ impl<'a> Schedule<'a> {
         if block + 1 >= self.measure.complete_blocks() {
             self.look(block, history);
         }
-        let spent = history.visits_until(block).count() >= self.budget();
+        let spent = history.made_until(block) >= self.budget();
         let open = |cell: usize| self.chosen[cell] && !history.cells()[cell].is_left();
         !spent && (0..self.chosen.len()).any(open)
     }

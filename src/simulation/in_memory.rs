@@ -33,12 +33,10 @@ impl SimulatedRun {
 fn observation(row: &StepRow) -> Option<Observation> {
     let y = row.step_time_s.filter(|_| !row.warmup && row.status == Status::Ok)?;
     Some(Observation {
-        x: row.batch_size as f64,
-        y,
         order: Some(row.order as f64),
         block: Some(row.block as u32),
         clock_hz: row.sm_clock_hz,
-        node: None,
+        ..Observation::new(row.batch_size as f64, y)
     })
 }
 
@@ -67,6 +65,7 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
         facts: RunFacts::new(experiment.name.clone(), &plan, &mut engines)?,
         engines: &mut engines,
         device: device.unwrap_or(own.as_mut()),
+        witness: None,
         ledger: &memory,
         observer: &mut listener,
         interrupted: &AtomicBool::new(false),

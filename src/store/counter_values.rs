@@ -30,9 +30,13 @@ impl CounterValues {
         COUNTERS.map(|(name, ..)| name)
     }
 
-    /// What a process that is not ours counts of itself.
-    pub fn of_worker(page_faults: Option<f64>, context_switches: Option<f64>, task_clock_s: Option<f64>) -> Self {
-        Self([None, None, None, None, None, page_faults, context_switches, None, task_clock_s])
+    /// With the page faults that were counted elsewhere, where none were.
+    pub fn or_page_faults(mut self, page_faults: f64) -> Self {
+        let column = COUNTERS.iter().zip(&mut self.0).find(|((name, ..), _)| *name == "page_faults");
+        if let Some((_, value)) = column {
+            value.get_or_insert(page_faults);
+        }
+        self
     }
 
     /// One of them.

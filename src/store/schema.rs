@@ -91,6 +91,38 @@ table! {
         peak_memory_bytes: Option<i64>, "bytes", "Of a person's own step: the most memory of its process so far in the visit, allocated on a GPU, else resident.";
         compilations: Option<i64>, "", "Of a person's own step: what its frameworks compiled meanwhile.";
         repeats: Option<i64>, "", "Of a person's own step: how often it ran between two waits; the times are those of one.";
+        processor_time_s: Option<f64>, "s", "On a processor, of all threads that computed the step together; null where nothing was read, as in runs of earlier versions.";
+        runqueue_wait_s: Option<f64>, "s", "Of these threads together: ready, and without a processor, as other programs had them (schedstat); null where the kernel does not count it.";
+        longest_wait_s: Option<f64>, "s", "Of it, the part of the thread that waited longest.";
+        voluntary_switches: Option<f64>, "", "Of its process: a thread gave its processor up, as to wait for another.";
+        involuntary_switches: Option<f64>, "", "Of its process: a thread's processor was given to another thread, or program.";
+        witness: Option<String>, "", "What `disturbed` was read from: schedstat, or switches, where the kernel counts no waits.";
+        disturbed: Option<bool>, "", "Another program held one of its threads up for more than 2 % of its time: not used for results, unless its batch size has fewer than two visits with other steps; null where nothing could tell.";
+        steal_s: Option<f64>, "s", "Of the visit: a hypervisor took the processors that this process may use, all together (/proc/stat).";
+        others: Option<String>, "", "Of a visit with a disturbed step: how many processes of each other program were running, as a JSON object; null where nobody looked, as within a second of the last look.";
+    }
+}
+
+impl StepRow {
+    /// Whether a step is one of those that a visit was made for: after its warm-up, and it ran.
+    pub fn is_counted(&self) -> bool {
+        !self.warmup && self.status == Status::Ok
+    }
+
+    /// The times of a visit that count: of its undisturbed steps, or of all where it has none; and whether it has none.
+    pub fn counted_times(visit: &[Self]) -> (Vec<f64>, bool) {
+        let times = |disturbed: bool| -> Vec<f64> {
+            let rows = visit.iter().filter(|row| row.is_counted() && (row.disturbed == Some(true)) == disturbed);
+            rows.filter_map(|row| row.step_time_s).collect()
+        };
+        match times(false) {
+            quiet if !quiet.is_empty() => (quiet, false),
+            _ => {
+                let disturbed = times(true);
+                let is_disturbed = !disturbed.is_empty();
+                (disturbed, is_disturbed)
+            }
+        }
     }
 }
 

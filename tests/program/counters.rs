@@ -54,7 +54,10 @@ fn what_is_counted_is_in_the_table_and_what_is_not_is_null_with_doctors_reason()
     }
     for (spec, line) in [(SWEEP, ""), (TRAINING, "counters = false")] {
         let numbers = measured(folder.path(), spec, line);
-        let none = |column: &str| numbers(column).iter().all(|value| value.is_nan());
+        // A sweep has its page faults from its witness of other programs.
+        let none = |column: &str| {
+            numbers(column).iter().all(|value| value.is_nan()) || spec == SWEEP && column == "page_faults"
+        };
         assert!(PROCESSOR.into_iter().chain(KERNEL).all(none), "not asked for, not there");
     }
 }

@@ -20,13 +20,27 @@ impl Counts {
     }
 }
 
+/// Switches and page faults of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Events {
+    pub voluntary_switches: f64,
+    pub involuntary_switches: f64,
+    pub page_faults: f64,
+}
+
+impl Events {
+    /// Context switches of both kinds.
+    fn switches(&self) -> f64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+}
+
 /// Processor time and events of the whole process, by getrusage(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessTimes {
     pub user_s: f64,
     pub system_s: f64,
-    page_faults: f64,
-    context_switches: f64,
+    events: Events,
 }
 
 impl ProcessTimes {
@@ -40,9 +54,17 @@ impl ProcessTimes {
         Self {
             user_s: seconds(usage.ru_utime),
             system_s: seconds(usage.ru_stime),
-            page_faults: (usage.ru_minflt + usage.ru_majflt) as f64,
-            context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as f64,
+            events: Events {
+                voluntary_switches: usage.ru_nvcsw as f64,
+                involuntary_switches: usage.ru_nivcsw as f64,
+                page_faults: (usage.ru_minflt + usage.ru_majflt) as f64,
+            },
         }
+    }
+
+    /// Switches and page faults.
+    pub fn events(&self) -> Events {
+        self.events
     }
 
     /// The difference since `before`.
@@ -50,8 +72,11 @@ impl ProcessTimes {
         Self {
             user_s: self.user_s - before.user_s,
             system_s: self.system_s - before.system_s,
-            page_faults: self.page_faults - before.page_faults,
-            context_switches: self.context_switches - before.context_switches,
+            events: Events {
+                voluntary_switches: self.events.voluntary_switches - before.events.voluntary_switches,
+                involuntary_switches: self.events.involuntary_switches - before.events.involuntary_switches,
+                page_faults: self.events.page_faults - before.events.page_faults,
+            },
         }
     }
 }
@@ -115,8 +140,8 @@ impl Session {
             let mut own = answers.filter(|(event, _)| event.counter == counter).peekable();
             if own.peek().is_none() {
                 return match counter {
-                    Counter::PageFaults => Some(process.page_faults),
-                    Counter::ContextSwitches => Some(process.context_switches),
+                    Counter::PageFaults => Some(process.events.page_faults),
+                    Counter::ContextSwitches => Some(process.events.switches()),
                     Counter::TaskClock => Some(process.user_s + process.system_s),
                     Counter::Migrations => Some(after.migrations? - before.migrations?),
                     _ => None,

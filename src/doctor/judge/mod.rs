@@ -58,6 +58,11 @@ fn cpu(environment: &Environment) -> Finding {
     parts.extend(vectors.iter().find(|vector| vector.0).map(|vector| vector.1.to_string()));
     parts.extend(environment.cpu_clock_hz.map(|hz| format!("{:.2} GHz now", hz / 1e9)));
     parts.extend(cpu.hypervisor.then(|| "virtual machine".to_string()));
+    if let (Some(physical), Some(logical)) = (cpu.physical_cores, cpu.logical_cores)
+        && logical > physical
+    {
+        parts.push("hyper-threads share a core, so that a program on one slows the other".into());
+    }
     let allowed = environment.limits.cpus.len();
     if cpu.logical_cores.is_some_and(|logical| allowed > 0 && allowed < logical) {
         parts.push(format!("this process may use {allowed} of them"));
@@ -65,6 +70,9 @@ fn cpu(environment: &Environment) -> Finding {
     match environment.limits.quota_cores {
         Some(quota) => {
             parts.push(format!("the container may use {quota:.2} cores' time"));
+            if let Some((times, seconds)) = environment.limits.stopped.filter(|(times, _)| *times > 0) {
+                parts.push(format!("its quota has stopped it {times} times, for {seconds:.1} s in all"));
+            }
             let remedy =
                 "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
             warning("CPU", parts.join(", "), Some(remedy))

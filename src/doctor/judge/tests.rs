@@ -161,6 +161,22 @@ fn a_quota_on_processor_time_is_a_warning() {
     let finding = one(&evidence, "CPU");
     assert_eq!(finding.status, Status::Warning);
     assert!(finding.detail.contains("1.50 cores"), "{}", finding.detail);
+    evidence.environment.limits.stopped = Some((0, 0.0));
+    assert!(!one(&evidence, "CPU").detail.contains("stopped"));
+    evidence.environment.limits.stopped = Some((7, 2.5));
+    let detail = one(&evidence, "CPU").detail;
+    assert!(detail.ends_with("its quota has stopped it 7 times, for 2.5 s in all"), "{detail}");
+}
+
+#[test]
+fn hyper_threads_are_named_with_what_they_do() {
+    let mut evidence = Evidence::default();
+    let cpu = &mut evidence.environment.cpu;
+    (cpu.physical_cores, cpu.logical_cores) = (Some(2), Some(4));
+    let shared = "2 cores, 4 threads, hyper-threads share a core, so that a program on one slows the other";
+    assert!(one(&evidence, "CPU").detail.ends_with(shared), "{}", one(&evidence, "CPU").detail);
+    evidence.environment.cpu.physical_cores = Some(4);
+    assert!(!one(&evidence, "CPU").detail.contains("hyper-threads"));
 }
 
 /// A GPU on the bus and no driver: what mends it depends on whose kernel it is.

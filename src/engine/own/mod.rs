@@ -36,6 +36,7 @@ use step::OwnStep;
 const TEXT: &str = concat!(
     include_str!("../worker/python/pipes.py"),
     include_str!("../worker/python/clock.py"),
+    include_str!("../worker/python/witness.py"),
     include_str!("../worker/python/serve.py"),
     include_str!("worker/file.py"),
     include_str!("worker/frameworks.py"),

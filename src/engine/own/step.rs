@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Cell;
-use crate::engine::worker::{self, Worker};
+use crate::engine::worker::{self, Accounts, Worker};
 use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 
@@ -52,10 +52,8 @@ struct Times {
     optimizer_s: Option<f64>,
     /// A text, since JSON has no number for what is not a number.
     loss: Option<String>,
-    cpu_s: Option<f64>,
-    page_faults: Option<f64>,
-    voluntary_switches: Option<f64>,
-    involuntary_switches: Option<f64>,
+    #[serde(flatten)]
+    accounts: Accounts,
     peak_memory_bytes: Option<u64>,
     compilations: Option<u64>,
     repeats: Option<u64>,
@@ -63,7 +61,6 @@ struct Times {
 
 impl Times {
     fn times(self) -> StepTimes {
-        let switches = self.voluntary_switches.zip(self.involuntary_switches);
         StepTimes {
             step_s: self.step_s,
             gpu_s: self.gpu_s,
@@ -72,10 +69,8 @@ impl Times {
             backward_s: self.backward_s,
             optimizer_s: self.optimizer_s,
             loss: self.loss.and_then(|loss| loss.parse().ok()),
+            witnessed: self.accounts.witnessed(),
             worker: Some(WorkerCounts {
-                processor_s: self.cpu_s,
-                page_faults: self.page_faults,
-                context_switches: switches.map(|(voluntary, involuntary)| voluntary + involuntary),
                 peak_memory_bytes: self.peak_memory_bytes,
                 compilations: self.compilations,
                 repeats: self.repeats,

@@ -39,6 +39,7 @@ const TEXT: &str = concat!(
     include_str!("worker/numbers.py"),
     include_str!("worker/network.py"),
     include_str!("../worker/python/clock.py"),
+    include_str!("../worker/python/witness.py"),
     include_str!("worker/layers.py"),
     include_str!("worker/feed.py"),
     include_str!("worker/step.py"),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::Connection;
-use crate::engine::worker;
+use crate::engine::worker::{self, Accounts};
 use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Direction;
@@ -34,6 +34,8 @@ pub(super) struct Times {
     optimizer_s: Option<f64>,
     #[serde(default)]
     allreduce_s: Option<f64>,
+    #[serde(flatten)]
+    accounts: Accounts,
     loss: String,
 }
 
@@ -53,6 +55,7 @@ impl Times {
             optimizer_s: times.optimizer_s,
             allreduce_s: times.allreduce_s,
             loss: times.loss.parse().ok(),
+            witnessed: times.accounts.witnessed(),
             worker: None,
         })
     }

@@ -1,5 +1,6 @@
 //! Processes that run steps for this one, in Python or in whatever a person has: started, asked, started again where they are lost.
 
+mod accounts;
 mod process;
 
 use std::time::Duration;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::KernelTime;
 use crate::error::{Error, Kind, Result};
+pub use accounts::Accounts;
 pub use process::{Pipes, Place, Process, Program};
 
 /// The time after which a process that does not answer counts as hung.

@@ -4,6 +4,7 @@
 mod checked;
 mod covariates;
 mod faults;
+mod interference;
 mod refused;
 mod replaced;
 mod table;
@@ -93,6 +94,7 @@ impl Sweep {
             facts: RunFacts::new(environment.run_id.clone(), &plan, &mut engines)?,
             engines: &mut engines,
             device: device.as_mut(),
+            witness: None,
             ledger: &opened.directory,
             observer: said,
             interrupted: &AtomicBool::new(false),

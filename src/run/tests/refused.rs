@@ -32,6 +32,7 @@ fn rows_of(engine: Refusing) -> (Vec<(f64, bool, bool)>, Vec<String>) {
         facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),
         engines: &mut engines,
         device: &mut Fake::steady(1e9),
+        witness: None,
         ledger: &directory,
         observer: &mut said,
         interrupted: &AtomicBool::new(false),

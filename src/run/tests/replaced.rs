@@ -65,6 +65,7 @@ fn the_rows_of_a_layer_say_which_kernels_a_library_took_the_place_of_and_why() {
         facts: facts.with_qualified(qualified.cells),
         engines: &mut engines,
         device: &mut device,
+        witness: None,
         ledger: &directory,
         observer: &mut said,
         interrupted: &AtomicBool::new(false),

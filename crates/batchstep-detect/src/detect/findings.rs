@@ -207,6 +207,8 @@ pub enum Rejection {
     /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
     /// the curve.
     TooSteep,
+    /// It is there by the clock, and absent in the time without the waits for a processor.
+    Waits,
     /// The lines through its neighbours show a smaller step.
     NotAmongNeighbours {
         local: f64,
@@ -227,6 +229,9 @@ impl fmt::Display for Rejection {
             Self::OfThePeriodAlone { local } => {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
+            Self::Waits => f.write_str(
+                "by the clock alone: without the waits for a processor, which other programs had, it is absent",
+            ),
             Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
             Self::Returns { points } => {
@@ -295,6 +300,9 @@ pub enum Note {
     NoRepetitions,
     /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
+    /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At so many x hardly any
+    /// step was not: there all count.
+    Interrupted { share: f64, sizes: usize, programs: Vec<(String, usize)> },
     /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
     Disturbed(Summary),
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run. A
@@ -334,6 +342,27 @@ impl fmt::Display for Note {
                 "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
                  not count, since that does not slow all batch sizes alike"
             ),
+            Self::Interrupted { share, sizes, programs } => {
+                write!(
+                    f,
+                    "another program runs on these processors: {:.0} % of the steps were interrupted{}",
+                    100.0 * share,
+                    if *sizes == 0 { " and do not count" } else { "" }
+                )?;
+                let named = |(name, processes): &(String, usize)| match processes {
+                    1 => format!("`{name}`"),
+                    _ => format!("`{name}`, {processes} processes"),
+                };
+                let named: Vec<String> = programs.iter().map(named).collect();
+                if !named.is_empty() {
+                    write!(f, " ({})", named.join("; "))?;
+                }
+                match sizes {
+                    0 => Ok(()),
+                    1 => f.write_str("; at 1 batch size hardly any were not, so that all of its steps count"),
+                    _ => write!(f, "; at {sizes} batch sizes hardly any were not, so that all of their steps count"),
+                }
+            }
             Self::Disturbed(Summary { together, scatter, of_medians }) => {
                 let whole = if *together > 1 {
                     format!("the fastest of each {together} visits to a batch size")

@@ -3,8 +3,6 @@
 # Three lifetimes: what stands at the top of the file lives as long as the process; what `step` makes, as long as a visit; what it gives
 # back runs once for each step, and is timed.
 
-import resource
-
 
 def loss_of(result):
     """Where a step gives one number, or a mapping or an object with `loss`, or a tuple that begins with one of these: that number."""
@@ -42,7 +40,7 @@ class OwnStep:
         """The times and counts of one step, and its loss. What is read beside the clocks is read outside them."""
         frameworks, run, repeats = self.frameworks, self.run, self.repeats
         wait, events, compiled = frameworks.wait, frameworks.events, frameworks.compilations()
-        before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        before, start = WITNESS.read(), time.perf_counter()
         if events:
             events[0].record()
         for _ in range(repeats - 1):
@@ -52,9 +50,8 @@ class OwnStep:
             events[1].record()
         queued = time.perf_counter()
         wait(result)
-        end, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+        end, after = time.perf_counter(), WITNESS.read()
         share = lambda count: count / repeats
-        used = lambda name: share(getattr(after, name) - getattr(before, name))
         times = {
             "step_s": share(end - start),
             "gpu_s": share(events[0].elapsed_time(events[1]) / 1e3) if events else None,
@@ -62,15 +59,11 @@ class OwnStep:
             "forward_s": None,
             "backward_s": None,
             "optimizer_s": None,
-            "cpu_s": used("ru_utime") + used("ru_stime"),
-            "page_faults": used("ru_minflt") + used("ru_majflt"),
-            "voluntary_switches": used("ru_nvcsw"),
-            "involuntary_switches": used("ru_nivcsw"),
             "peak_memory_bytes": None,
             "compilations": frameworks.compilations() - compiled,
             "repeats": repeats,
         }
-        return times, result
+        return times | WITNESS.between(before, after, repeats), result
 
 
 class Notes:
@@ -223,6 +216,7 @@ class Worker:
     def step(self, request):
         step, memory, rows = self.held(request), self.frameworks.memory(), []
         memory.begin_memory()
+        WITNESS.look()
         for _ in range(request.get("count", 1)):
             times, result = step.once()
             self.check(result)

@@ -183,15 +183,16 @@ class Step:
         # Waits only for the stream of the step: the copy of the next step's batch is not part of this step.
         finish = torch.cuda.current_stream().synchronize if cuda else lambda: None
         finish()
-        start = time.perf_counter()
+        WITNESS.look()
+        before, start = WITNESS.read(), time.perf_counter()
         loss = run()
         queued = time.perf_counter()
         finish()
-        end = time.perf_counter()
+        end, after = time.perf_counter(), WITNESS.read()
         times = {"step_s": end - start, "gpu_s": None, "enqueue_s": None, "allreduce_s": None}
         if cuda:
             times |= {"gpu_s": self.timer.seconds(0, len(self.timer.names)), "enqueue_s": queued - start}
         if self.graph is None:
             times |= {f"{name}_s": seconds for name, seconds in self.timer.phases().items()}
         # As text, because JSON cannot represent NaN as a number.
-        return times | {"loss": repr(loss.item())}
+        return times | WITNESS.between(before, after) | {"loss": repr(loss.item())}

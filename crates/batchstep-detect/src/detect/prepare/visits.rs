@@ -61,8 +61,14 @@ fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
         counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
         let visit = visits[place];
-        let time = if disturbed.is_some() { fastest(visit) } else { middle(visit) };
-        Observation { y: time, clock_hz: clock(visit), ..visit[0] }
+        let of = if disturbed.is_some() { fastest } else { middle };
+        let time = of(visit);
+        Observation {
+            y: time,
+            clock_hz: clock(visit),
+            wait: on_a_processor(visit).map(|own| time - of(&own)),
+            ..visit[0]
+        }
     };
     Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed, slow }
 }
@@ -73,6 +79,11 @@ fn middle(visit: &[Observation]) -> f64 {
 
 fn fastest(visit: &[Observation]) -> f64 {
     visit.iter().map(|step| step.y).fold(f64::INFINITY, f64::min)
+}
+
+/// The steps less the waits of their threads.
+fn on_a_processor(visit: &[Observation]) -> Option<Vec<Observation>> {
+    visit.iter().map(|step| Some(Observation { y: step.y - step.wait?, ..*step })).collect()
 }
 
 /// The median clock of the steps.

@@ -1,0 +1,166 @@
+//! Which steps of a visit other programs disturbed, and when the visit has enough of the others.
+//!
+//! A step counts as disturbed where one of its threads waited for a processor, because of another program, for more than [`SHARE`] of the
+//! step's time. Such steps are stored and do not count; the visit goes on until it has its steps, or has given up.
+
+use std::collections::BTreeMap;
+
+use super::warmup::{self, EXTRA_STEPS, LIMIT_FACTOR, Next};
+
+/// The share of a step's time that its longest interruption may take. In `examples/interference_share.rs`, beside a program that takes the
+/// processor for a millisecond every 20 ms, steps of 30 ms are 0.4 % too long with it and 1.2 % with 5 %; with 1 % a visit takes a fifth more
+/// steps. Shorter steps are interrupted for more than half of their time or not at all, and any share finds that.
+pub const SHARE: f64 = 0.02;
+
+/// The fewest visits with undisturbed steps from which on a batch size does without its other visits.
+const ENOUGH: usize = 2;
+
+/// Which visits count of those to each batch size. One that had no undisturbed step counts only where its batch size has too few others: the
+/// analysis of times that some program delayed is then all that is left.
+#[derive(Clone, Debug)]
+pub struct Undisturbed<K>(BTreeMap<K, usize>);
+
+impl<K: Ord> Undisturbed<K> {
+    /// From the batch size of each visit that had an undisturbed step.
+    pub fn of(visits: impl Iterator<Item = K>) -> Self {
+        let mut count = BTreeMap::new();
+        visits.for_each(|size| *count.entry(size).or_default() += 1);
+        Self(count)
+    }
+
+    /// Whether a visit, or a step of it, counts.
+    pub fn counts(&self, size: &K, disturbed: bool) -> bool {
+        !disturbed || self.0.get(size).is_none_or(|visits| *visits < ENOUGH)
+    }
+}
+
+/// The steps of a visit so far.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    times_s: Vec<f64>,
+    disturbed: Vec<Option<bool>>,
+}
+
+/// Where the steps that count begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub counts_from: usize,
+    /// False where the limit came before steadiness.
+    pub steady: bool,
+}
+
+impl Steps {
+    /// Adds a step, and how long another program held it up; `None`: not known. A wait that is longer than the step began in the steps before
+    /// it: the kernel counts it when it ends.
+    pub fn push(&mut self, step_s: f64, interrupted_s: Option<f64>) {
+        self.times_s.push(step_s);
+        self.disturbed.push(interrupted_s.map(|_| false));
+        let mut rest = interrupted_s.unwrap_or(0.0);
+        for (time_s, disturbed) in self.times_s.iter().zip(&mut self.disturbed).rev() {
+            if rest <= SHARE * time_s {
+                break;
+            }
+            *disturbed = disturbed.map(|_| true);
+            rest -= time_s;
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.times_s.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.times_s.is_empty()
+    }
+
+    /// For each step whether it was disturbed; `None`: not known.
+    pub fn disturbed(&self) -> &[Option<bool>] {
+        &self.disturbed
+    }
+
+    /// After a step: whether the visit is over. `k >= 1` undisturbed steps shall count, after `at_least` others.
+    pub fn end(&self, k: usize, at_least: usize) -> Option<End> {
+        let quiet: Vec<usize> = (0..self.len()).filter(|&place| self.disturbed[place] != Some(true)).collect();
+        let times: Vec<f64> = quiet.iter().map(|&place| self.times_s[place]).collect();
+        if let Next::Done { steady } = warmup::next(&times, k, at_least) {
+            return Some(End { counts_from: quiet[quiet.len() - k], steady });
+        }
+        let patience = LIMIT_FACTOR * k + EXTRA_STEPS;
+        if self.len() - quiet.len() < patience {
+            return None;
+        }
+        // At least k steps are there, disturbed or not; any that was quiet counts.
+        let last = self.len() - k;
+        let counts_from = quiet.get(at_least).map_or(last, |&first| first.min(last));
+        Some(End { counts_from, steady: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of one second, each with what interrupted it.
+    fn steps(interrupted: &[f64]) -> Steps {
+        let mut steps = Steps::default();
+        interrupted.iter().for_each(|&s| steps.push(1.0 + s, Some(s)));
+        steps
+    }
+
+    #[test]
+    fn a_step_is_disturbed_where_its_wait_is_more_than_the_share() {
+        let seen = steps(&[0.0, 0.01, 0.06, 0.0]);
+        assert_eq!(seen.disturbed(), [Some(false), Some(false), Some(true), Some(false)]);
+        let mut unknown = Steps::default();
+        unknown.push(1.0, None);
+        assert_eq!(unknown.disturbed(), [None]);
+    }
+
+    #[test]
+    fn a_wait_that_is_longer_than_its_step_began_in_the_step_before() {
+        let mut seen = steps(&[0.0, 0.0, 0.0]);
+        // 1.5 s of waiting were counted in a step of 1 s: 0.5 s of them belong to the step before.
+        seen.push(1.0, Some(1.5));
+        assert_eq!(seen.disturbed(), [Some(false), Some(false), Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn a_visit_goes_on_until_it_has_its_steps() {
+        assert_eq!(steps(&[0.0, 0.0, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));
+        assert_eq!(steps(&[0.0, 0.5, 0.0]).end(3, 0), None);
+        assert_eq!(steps(&[0.0, 0.5, 0.0, 0.9, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));
+        assert_eq!(steps(&[0.0, 0.5, 0.0, 0.9, 0.0]).end(2, 1), Some(End { counts_from: 2, steady: true }));
+    }
+
+    /// For k = 2 the patience is nine disturbed steps.
+    #[test]
+    fn a_visit_that_does_not_get_its_steps_gives_up_and_keeps_those_that_it_has() {
+        assert_eq!(steps(&[0.5; 8]).end(2, 0), None);
+        assert_eq!(steps(&[0.5; 9]).end(2, 0), Some(End { counts_from: 7, steady: true }));
+        let mut interrupted = [0.5; 10];
+        interrupted[3] = 0.0;
+        assert_eq!(steps(&interrupted).end(2, 0), Some(End { counts_from: 3, steady: true }));
+        // The one quiet step is the warm-up that was asked for.
+        assert_eq!(steps(&interrupted).end(2, 1), Some(End { counts_from: 8, steady: true }));
+    }
+
+    #[test]
+    fn disturbed_visits_count_where_a_size_has_too_few_others() {
+        let undisturbed = Undisturbed::of([16, 16, 17].into_iter());
+        for (size, counts) in [(16, false), (17, true), (18, true)] {
+            assert!(undisturbed.counts(&size, false));
+            assert_eq!(undisturbed.counts(&size, true), counts, "{size}");
+        }
+    }
+
+    #[test]
+    fn without_accounts_a_visit_ends_as_its_times_say() {
+        let mut seen = Steps::default();
+        for time_s in [3.0, 1.0, 1.01] {
+            seen.push(time_s, None);
+            assert_eq!(seen.end(3, 0), None);
+        }
+        seen.push(0.99, None);
+        assert_eq!(seen.end(3, 0), Some(End { counts_from: 1, steady: true }));
+    }
+}
