@@ -79,7 +79,7 @@ fn each_fit_has_a_row_for_each_update_and_one_before_and_its_surface_belongs_to_
         let last = rows.iter().rfind(|row| row.cell == cell).and_then(|row| row.loss).expect("a loss");
         assert!((error / last - 1.0).abs() < 1e-5, "{error} {last}");
     }
-    // Of 30 points the grid of 6 x 6 lacks its last row.
+    // 30 points fill the grid of 6 x 6 except its last row.
     let last = surface.last().expect("a point");
     assert_eq!((last.row, last.column, last.x), (4, 5, 3.0));
 }

@@ -15,7 +15,7 @@
 use crate::stats::quantile::median;
 use crate::stats::robust::MAD_TO_SIGMA;
 
-/// Fewest and most steps of later visits. One step alone shows neither its scatter nor whether it was still warm-up.
+/// Fewest and most steps of later visits. A single step shows neither its scatter nor whether it was still warm-up.
 const BOUNDS: (f64, f64) = (2.0, 20.0);
 /// Fewest visits, and fewest neighbours, that scales are read from.
 const FEWEST: usize = 8;

@@ -41,7 +41,7 @@ pub fn next(times: &[f64], k: usize, at_least: usize) -> Next {
     if times.len() >= LIMIT_FACTOR * k + EXTRA_STEPS { Next::Done { steady: false } } else { Next::Step }
 }
 
-/// True where neither test objects. One step alone can't be judged; it is taken as it is.
+/// True if neither test objects. A single step can't be judged, so it counts as steady.
 fn is_steady(window: &[f64]) -> bool {
     let [first, rest @ ..] = window else { return true };
     if rest.is_empty() {

@@ -386,7 +386,7 @@ struct Ready {
     started_s: f64,
     /// Seconds until the step was ready.
     prepare_s: f64,
-    /// Of them.
+    /// The parts of `prepare_s`.
     setup: SetupTimes,
 }
 

@@ -19,8 +19,8 @@ const FEWEST: usize = 8;
 /// A new look is taken after this many visits, or this share of those so far, whichever is more.
 const PACE: usize = 35;
 const SHARE: f64 = 0.08;
-/// Where the detector does not agree with what was decided, a run goes on until it has so many times the visits to the series that it had when
-/// all was decided first.
+/// Where the detector disagrees with the decisions, a run continues until the series has this many times the visits that it had when all
+/// boundaries were first decided.
 const AGAIN: usize = 2;
 /// The probability that any jump of a series is declared where there is none.
 const FALSE_POSITIVE_RATE: f64 = 0.01;
@@ -208,7 +208,7 @@ fn agrees(sequence: &Sequence, block: usize, history: &History, smallest_jump: f
     Disagreement::between(&decisions, &x, &jumps, smallest_jump).is_none()
 }
 
-/// Whether two cells, neighbours in the plan, differ in the batch size alone.
+/// Whether two cells, neighbours in the plan, differ only in the batch size.
 fn same_series(a: &Cell, b: &Cell) -> bool {
     a.model == b.model && a.engine == b.engine && a.workload.settings == b.workload.settings
 }

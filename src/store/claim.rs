@@ -51,8 +51,8 @@ impl Claim {
         }
     }
 
-    /// Notes the first visit that is this claim's own: the first that no earlier claim has stored. Where the last of those turns out to be
-    /// damaged it becomes an earlier one, and never a later one.
+    /// Notes the first visit that this claim owns: the first that no earlier claim has stored. If the last stored visits turn out to be
+    /// damaged, this number falls; it never rises.
     ///
     /// # Errors
     /// [`Kind::Io`].
@@ -194,8 +194,8 @@ pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Those of them that count: of each visit the one of the claim that the visit belongs to. Parts of cells are the same whoever wrote
-/// them, and the last one counts.
+/// The parts that count: for each visit, the part written under the claim that owns the visit. Parts of cells do not depend on the claim,
+/// so for each cell the last part counts.
 ///
 /// # Errors
 /// [`Kind::Io`].

@@ -570,7 +570,7 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether two specs differ in their time limit alone.
+/// Whether two specs differ only in their time limit.
 ///
 /// # Errors
 /// [`Kind::Conflict`] where they differ in anything else.

@@ -21,7 +21,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Of the sweep in `path`; nothing where none has begun.
+    /// The extent of the sweep in `path`; empty if none has begun.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where the sealed table is damaged; [`crate::error::Kind::Io`].
@@ -41,7 +41,7 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Of the run in `path`.
+    /// Reads how the run in `path` began.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where there is no run; [`crate::error::Kind::Io`].

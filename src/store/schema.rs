@@ -234,7 +234,7 @@ table! {
 }
 
 table! {
-    /// The state of a fit after so many updates: a row of `fit.parquet`.
+    /// The state of a fit after a number of updates: a row of `fit.parquet`.
     FitRow {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the training, by its name in the spec.";

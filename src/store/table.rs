@@ -1,5 +1,5 @@
-//! Reading anyone's data: a run directory of ours, a Parquet file or a table of another program; batch by batch, so that
-//! memory does not grow with the file.
+//! Reads the data of a run directory, a Parquet file or a table of another program, batch by batch, so that memory does not
+//! grow with the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -37,11 +37,11 @@ pub enum Values {
     Numbers(Vec<f64>),
     /// Missing values are empty.
     Texts(Texts),
-    /// Of a text, where each reader says what it takes them for.
+    /// The cells of a text file; each reader decides whether they are numbers or texts.
     Cells(Cells),
 }
 
-/// Texts of which most are alike: each distinct one is kept once.
+/// Texts that are mostly alike: each distinct text is kept once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Texts {
     /// In the order of first appearance.

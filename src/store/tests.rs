@@ -178,7 +178,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     (0..3).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
     let part = std::fs::read(path.join("parts/visit-00000002.parquet")).expect("a part");
 
-    // The first one releases its lock only once it has seen that it is not alone.
+    // The first process releases its lock only once it has seen the second one.
     let stops = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
         let error = first.directory.append(&[row(3, 0)]).expect_err("refused");
@@ -281,7 +281,7 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
     assert!(path.join("damaged/visit-00000003.2.2.damaged").is_file());
 }
 
-/// With the last part damaged, or with one that came too late, the visits that are done again count.
+/// If the last part is damaged, or a part came too late, the repeated visits count.
 #[test]
 fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -295,7 +295,7 @@ fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
     (3..5).for_each(|visit| second.directory.append(&[row(visit, 0)]).expect("stored"));
     assert_eq!(stored(&second).len(), 5);
     drop(second);
-    // Of the first claim, on its way when the second one began.
+    // A late part of the first claim, which was being written when the second claim began.
     std::fs::copy(path.join("parts/visit-00000000.parquet"), path.join("parts/visit-00000007.parquet"))
         .expect("copied");
     let third = open(&path, Begin::Resume);
@@ -304,7 +304,7 @@ fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
     assert_eq!(stored(&third).iter().map(|row| row.visit).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 
-/// Named after one visit, with the rows of another: a copy by hand.
+/// A part named after one visit, with the rows of another: a copy by hand.
 #[test]
 fn a_part_of_another_visit_is_damaged() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -390,7 +390,7 @@ fn a_path_that_is_not_utf_8_is_a_path() {
     assert_eq!(names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), [&b"r\xffn"[..], b"r\xffn.1"]);
 }
 
-/// Of two processes that found the folder empty, the one that is later to lock it finds a run there.
+/// Two processes find the folder empty; the one that locks it later finds a run there.
 #[test]
 fn a_run_that_began_meanwhile_is_not_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -20,7 +20,7 @@ pub struct Patience {
     /// Compiling a deep network takes minutes.
     pub prepare: Duration,
     pub step: Duration,
-    /// Of a large network on a slow machine.
+    /// An epoch of a large network on a slow machine.
     pub epoch: Duration,
 }
 
@@ -43,7 +43,7 @@ pub struct Worker {
     pub process: Option<Process>,
     /// The number of the last step prepared, over all processes.
     pub prepared: u64,
-    /// Answers that nobody has waited for yet.
+    /// The number of answers that are still to be read.
     owed: usize,
 }
 

@@ -17,7 +17,7 @@ const THREAD: &str = "proc/self/task/9000001/schedstat";
 /// Milliseconds of a step's own work.
 const WORK_MS: u64 = 10;
 
-/// A step whose thread waits for so many milliseconds, step after step, and then for none.
+/// A step whose thread waits for the next of `waits_ms` in each step, and for nothing once they are used up.
 struct Interrupted {
     account: PathBuf,
     waits_ms: std::vec::IntoIter<u64>,

@@ -164,7 +164,7 @@ fn bends_again(own: &[Vec<&Difference>]) -> bool {
 
 /// The variance of levels about the line through their two neighbours, beyond their own; 0 where it is not clear.
 fn roughness(levels: &[Level]) -> f64 {
-    /// From so many times the expected size second differences count as rough: the ratio's own standard deviation is a quarter.
+    /// Second differences count as rough above this multiple of their expected size: the ratio has a standard deviation of a quarter.
     const CLEAR: f64 = 1.75;
     /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
     const MIDDLE: f64 = 0.454_936;

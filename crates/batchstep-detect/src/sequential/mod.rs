@@ -35,9 +35,9 @@ const SUSPECT: f64 = 3.0;
 const BESIDE: usize = 2;
 /// Cells that are visited at least: with fewer, the common factor is lost.
 const COMPANY: usize = 8;
-/// Where cells share a factor, one more cell for each so many is drawn from the others. Without such anchors the cells that are still
-/// visited have an error in common, against all others, that only their early visits keep small: a block of disturbed cells, to
-/// the detector. (Without them, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
+/// Where cells share a factor, one further cell (an anchor) is drawn for each group of this many wanted cells. Without anchors the cells
+/// that are still visited share an error relative to all others, which only their early visits keep small, and the detector takes them
+/// for a block of disturbed cells. (Without anchors, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
 const ANCHORS: usize = 3;
 /// The probability that a jump of the smallest size is ruled out.
 const MISS: f64 = 0.05;
@@ -85,7 +85,7 @@ pub struct Sequence {
     seen: Vec<Seen>,
     /// Whether the last look found a factor common to all cells.
     shares_a_factor: bool,
-    /// Positions of the cells that the last look knew from times in which the machine was slow alone.
+    /// Positions of the cells that, at the last look, had too few visits outside slow times.
     lacking: Vec<usize>,
     /// Whether the next look decides anew, and all cells are visited until then.
     reopened: bool,

@@ -33,7 +33,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what was claimed on one series, in so many seconds.
+    /// Counts the claims on one series, whose detection took `seconds`.
     pub fn take(&mut self, series: &Labelled, claims: &[Claim], seconds: f64) {
         let at: Vec<f64> = claims.iter().map(|claim| index(&series.x, claim.after)).collect();
         self.series += 1;

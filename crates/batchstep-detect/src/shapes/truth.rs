@@ -29,7 +29,7 @@ const CLEAR: f64 = 8.0;
 const SMALLEST: f64 = 0.005;
 /// Fewest points on each side.
 const SIDE: usize = 3;
-/// Two changes that cancel, at most so many points apart, are a disturbance as well as a block.
+/// Two changes that cancel and are at most this many points apart may be a disturbance as well as a block.
 const BLOCK: usize = 4;
 /// A change that no local look confirms to this share is not required.
 const CONFIRMED: f64 = 0.6;

@@ -1,4 +1,4 @@
-# The frameworks that a file may use: where each computes, how it is waited for, what it has compiled, how much memory it took.
+# The frameworks that a file may use. Each class knows its device, how to wait for the device, its compilations and its peak memory.
 
 import ctypes
 

@@ -94,7 +94,7 @@ const SMALLEST: f64 = 1e-4;
 const NOTHING: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
 
-/// The unit of which the values in `log` are whole multiples, as those of a clock that ticks; `None` if there is none that matters.
+/// The unit of which the values in `log` are whole multiples, such as the tick of a clock; `None` if no unit matters.
 ///
 /// Sorted values that are rounded repeat, and the others are whole units apart: the smallest distance is a first estimate, which the
 /// larger ones refine in turn, each a larger number of units. A unit counts if the values are as near its multiples as few others could be.
