@@ -25,7 +25,7 @@ pub enum Command {
     Advise(AdviseArgs),
     /// Put the shards of an experiment, or the same one from several machines, into one run
     Merge(MergeArgs),
-    /// Show how far runs have come, from their files alone
+    /// Show how far runs have come, from their files
     Status(StatusArgs),
     /// Run an experiment on several machines by a scheduler: a job array with a shard for each
     Submit(SubmitArgs),
@@ -434,7 +434,7 @@ pub struct TurnArgs {
     /// Folder for the runs: those of A lie in DIR/a, those of B in DIR/b
     #[arg(long, value_name = "DIR", default_value = "results/in-turns", requires = "in_turns")]
     pub out: PathBuf,
-    /// Of the order of the turns, and of each run
+    /// The seed of the order of the turns and of each run
     #[arg(long, value_name = "N", default_value_t = 1, requires = "in_turns")]
     pub seed: u64,
     /// A further argument for each `batchstep run`, such as `--run-arg=--device=cpu`; may be repeated

@@ -84,7 +84,7 @@ impl Columns {
         Ok(Self { x, y, kind, group: query.group.clone(), may_split: Vec::new(), present: present.to_vec() })
     }
 
-    /// Of a table of another program, with one of its columns of values.
+    /// The columns of a table of another program, with `y` as its column of values.
     pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
         let (group, may_split) = match &query.group {
             Some(_) => (Some(choice.keys.clone()), Vec::new()),

@@ -38,18 +38,18 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of the run that `path` is, or was written by; `None` for data of other programs.
+    /// The goal of the run at `path`, or of the run that wrote the file `path`; `None` for data of other programs.
     ///
     /// # Errors
     /// As [`Table::spec`].
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let spec = Table::spec(path)?;
-        // What another version wrote may be no spec of this one; its rows can be read all the same.
+        // A spec of another version may not be valid in this one; its rows can be read all the same.
         let experiment = spec.and_then(|text| Experiment::parse(&text, files::SPEC).ok());
         Ok(experiment.map(|experiment| Self { path: path.to_path_buf(), experiment }))
     }
 
-    /// Complete blocks before anything is reported. Of a shard as many as of the whole: it is a part of one answer.
+    /// Complete blocks before anything is reported. A shard needs as many as the whole, since it is a part of one answer.
     pub fn blocks(&self) -> usize {
         self.experiment.measure.complete_blocks()
     }

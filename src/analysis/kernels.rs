@@ -33,7 +33,7 @@ pub struct Profiles {
     pub jumps: Vec<Sides>,
 }
 
-/// Of the file.
+/// The version of the file.
 pub const VERSION: u32 = 1;
 
 /// What became of one kernel behind a jump.
@@ -87,7 +87,7 @@ impl Sides {
     }
 }
 
-/// By what is the same on both sides: the name, and shapes in which the size stands as `N`.
+/// Kernels by what is the same on both sides: the name, and the shapes with `N` in place of the size.
 type Kernels = BTreeMap<String, Kernel>;
 
 fn by_key(kernels: &[KernelTime], size: usize) -> Kernels {

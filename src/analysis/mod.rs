@@ -230,7 +230,7 @@ pub struct Analysed {
 
 #[cfg(test)]
 impl Series {
-    /// Of a run, in seconds; what a test does not ask about.
+    /// A series of a run, in seconds, with defaults for everything that a test does not care about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
         let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), Kind::Time);

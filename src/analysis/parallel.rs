@@ -36,7 +36,7 @@ pub struct Parallel {
 /// What more processes bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParallelCell {
-    /// Of each process with weak scaling, of all with strong.
+    /// The batch size of each process in weak scaling, of all processes together in strong scaling.
     pub batch_size: f64,
     /// Time with the fewest processes.
     pub alone: f64,

@@ -2,7 +2,7 @@
 //!
 //! The cells of all numbers of threads are visited in the same randomised blocks. The speed-up is the time with the fewest
 //! threads over the time with more, with the interval of [`crate::analysis::compare`]; the efficiency is the speed-up over the ratio of the
-//! numbers of threads, 1 where each thread does as much as it would alone.
+//! numbers of threads: 1 if each thread does as much as it would do by itself.
 
 use crate::analysis::Series;
 use crate::analysis::compare::{self, Rules};
@@ -74,7 +74,7 @@ pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
     against_fewest(series, "threads").into_iter().map(one).collect()
 }
 
-/// Two series that differ in a number alone, such as that of threads.
+/// Two series that differ only in one number, such as the number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Against {
     pub column: &'static str,

@@ -21,7 +21,7 @@ pub struct SlowSizes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowSize {
     pub x: f64,
-    /// Of the value, not of the speed: negative for a rate.
+    /// The relative difference of the value, not of the speed: negative for a rate.
     pub relative: f64,
 }
 
@@ -31,11 +31,11 @@ pub struct Class {
     pub common: Common,
     /// The median over the slow ones.
     pub relative: f64,
-    /// So many of the class are slow.
+    /// The number of slow sizes in the class.
     pub slow: usize,
-    /// So many sizes of the class were measured where they can be judged.
+    /// The number of sizes in the class that were measured where they can be judged.
     pub of: usize,
-    /// The chance that so many of the slow sizes are of the class, corrected for the classes that were tried.
+    /// The probability that at least `slow` of the slow sizes fall into the class by chance, corrected for the classes that were tried.
     pub p_value: f64,
 }
 
@@ -137,7 +137,7 @@ fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
             continue;
         }
         let p_value = at_least(members.len(), of, slow.len(), all.len());
-        // Of equal classes the last has the largest divisor, which says the most.
+        // Among equal classes the last has the largest divisor, which says the most.
         if best.as_ref().is_none_or(|best| p_value <= best.p_value) {
             best = Some(Class { common, relative: median(&mut members.clone()), slow: members.len(), of, p_value });
         }

@@ -182,10 +182,10 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
-/// Series of too few points that are told one by one; more of them are told in one sentence.
+/// Up to this many series with too few points are named one by one; more of them are counted in one sentence.
 const ONE_BY_ONE: usize = 3;
 
-/// Series whose jump table is printed where no details are asked for; of more, the sentence of each.
+/// Up to this many series show their jump table without `--details`; with more, each shows one sentence.
 const TABLES: usize = 2;
 /// Sentences, beyond which the rest is counted.
 const SENTENCES: usize = 10;

@@ -49,7 +49,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Of two commands in one.
+    /// The worse exit of two commands.
     fn worse(self, other: Self) -> Self {
         if other as u8 > self as u8 { other } else { self }
     }

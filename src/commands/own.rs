@@ -120,12 +120,12 @@ pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run
     Engines::of_steps(device, || own::open(steps, &experiment.model.names, sets, run))
 }
 
-/// Of one file.
+/// The number of processes that one file needs.
 fn experiment_processes(steps: &OwnSteps) -> usize {
     steps.env.iter().map(|(_, values)| values.len()).product()
 }
 
-/// Keeps a copy of each file beside what it gave. Nothing ever runs it.
+/// Keeps a copy of each file beside its results. The copies are never run.
 ///
 /// # Errors
 /// [`batchstep::error::Kind::Io`] where it can't be read or written.

@@ -155,7 +155,7 @@ impl Session<'_> {
         Ok(warnings)
     }
 
-    /// The tables, the advice, the chart: from the stored data alone.
+    /// Prints the tables and the advice, and draws the chart, from the stored data.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let study = FeedingStudy::read(&self.path)?;

@@ -1,4 +1,4 @@
-//! `batchstep plot`: the charts, from the stored data alone; of several runs also one picture of all.
+//! `batchstep plot`: draws the charts from the stored data, and for several runs also one picture of all.
 
 use std::path::{Path, PathBuf};
 

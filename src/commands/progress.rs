@@ -24,7 +24,7 @@ fn bar(name: &str, terminal: bool) -> ProgressBar {
     bar
 }
 
-/// Of a study whose number of visits is known: without a terminal twenty lines.
+/// The progress of a study whose number of visits is known: a bar, or twenty lines without a terminal.
 pub struct StudyDisplay {
     bar: ProgressBar,
     terminal: bool,

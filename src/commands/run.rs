@@ -227,7 +227,7 @@ struct Session<'a> {
 const ENGINES: usize = 4;
 
 impl Session<'_> {
-    /// Opens the engines; the experiment that runs is that of the engines that are there.
+    /// Opens the engines and runs the experiment with those that are available.
     fn run(&self) -> Result<Exit> {
         let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
@@ -350,7 +350,7 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// The jumps, the charts, the tables: from the stored data alone.
+    /// Prints the jumps and the tables, and draws the charts, from the stored data.
     fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let mut ended = match outcome {
@@ -363,7 +363,7 @@ impl Session<'_> {
         };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
-            // Where no cell ran there is nothing to analyse, and the warnings say why.
+            // If no cell ran, there is nothing to analyse, and the warnings say why.
             Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
                 print_aside(&texts(&report::warnings(&self.path, &[], ended)?));

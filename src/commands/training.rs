@@ -157,7 +157,7 @@ impl Session<'_> {
         Ok(warnings)
     }
 
-    /// The table, the advice, the chart: from the stored data alone.
+    /// Prints the table and the advice, and draws the chart, from the stored data.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let study = EpochStudy::read(&self.path)?;

@@ -18,9 +18,9 @@ use crate::report::human;
 /// Version of the data in the page.
 const VERSION: u32 = 1;
 
-/// Steps that all honesty charts of a page show one by one; of more, stretches are shown by their extremes and their median.
+/// The most steps that all honesty charts of a page show one by one; with more, each stretch is shown by its extremes and its median.
 const MOST_STEPS: usize = 30_000;
-/// Points that all charts of step times show together; of more, every so many.
+/// The most points that all charts of step times show together; with more, only every n-th point is shown.
 const MOST_POINTS: usize = 10_000;
 
 /// Everything that the script reads.
@@ -37,7 +37,7 @@ pub(super) fn of(runs: &[Run]) -> Value {
     })
 }
 
-/// Of all runs, the series whose sizes and values are of a kind stand in one chart.
+/// The charts of step times: series of any run whose sizes and values are of the same kind share one chart.
 fn step_charts(runs: &[Run]) -> Vec<Value> {
     let mut charts: Vec<(&StepTime, Vec<Value>)> = Vec::new();
     let points: usize = runs.iter().flat_map(Run::step_series).map(|series| series.findings.points.len()).sum();
@@ -184,7 +184,7 @@ fn steps_in_order(chart: &Honesty, run: usize, most: usize) -> Value {
     })
 }
 
-/// Of each stretch of steps the lowest, the median and the highest, so that no outlier is lost.
+/// The lowest, the median and the highest of each stretch of steps, so that no outlier is lost.
 fn extremes(chart: &Honesty, stretch: usize) -> Vec<usize> {
     let mut shown = Vec::new();
     for start in (0..chart.steps.len()).step_by(stretch) {

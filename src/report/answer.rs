@@ -13,7 +13,7 @@ pub struct Question<'a> {
     /// What was measured and against what, as the axes are called: `Step time`, `Batch size`.
     pub y: &'a str,
     pub x: &'a str,
-    /// Of the y values.
+    /// The unit of the y values.
     pub unit: &'a str,
     /// The grade of what they show, as [`crate::analysis::Series::origin`] says it.
     pub origin: &'a str,

@@ -22,7 +22,7 @@ pub(super) fn sentences(copying: &Copying, interventions: &[Intervention]) -> Ve
         None => of_the_study(copying),
     };
     if copying.jumps.is_empty() {
-        // By arithmetic alone, where there is anything to copy.
+        // Without jumps only the arithmetic is left, if there is anything to copy.
         return of_an_example.filter(|_| copying.data != DataPath::Resident).into_iter().collect();
     }
     match copying.data {
@@ -104,7 +104,7 @@ pub(super) fn of_an_example(bytes: u64, link: Link) -> Option<String> {
     ))
 }
 
-/// Where no link was read, as on a processor: what that of the 2022 study could have to do with steps like these.
+/// The answer if no link was read, as on a CPU: how the link of the 2022 study would affect steps like these.
 fn of_the_study(copying: &Copying) -> Option<String> {
     let link = Link::SIXTEEN_OF_GENERATION_3;
     let example = of_an_example(copying.example_bytes, link)?;

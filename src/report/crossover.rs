@@ -123,7 +123,7 @@ fn pairs(found: &[Crossover]) -> Table {
             Some(place) => (size(place.size), interval(&place)),
             None => ("all sizes".to_owned(), String::new()),
         };
-        // Above 1: so many times faster than the other.
+        // How many times faster this one is than the other.
         let ratio = |ratio: f64| if faster == pair.second { ratio } else { 1.0 / ratio };
         let ratios = [pair.ratio_at_smallest, pair.ratio_at_largest].map(|value| format!("{:.2}", ratio(value)));
         table.row([faster.to_owned(), other.clone(), from, interval, ratios[0].clone(), ratios[1].clone()]);

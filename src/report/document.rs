@@ -6,7 +6,7 @@ use super::{Style, Table};
 /// A part of a document.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Of what follows.
+    /// The heading of what follows.
     Heading(String),
     Table(Table),
     /// Below a table: its subject in a word, and what is said of it.
@@ -29,7 +29,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Of lines that are laid out already, each with its end.
+    /// A document of lines that are laid out already, each with its line end.
     pub fn of_lines(text: String) -> Self {
         let blocks = if text.is_empty() { Vec::new() } else { vec![Block::Lines(text)] };
         Self { blocks }

@@ -137,7 +137,7 @@ fn gap(Gap { column, rows, first_line, sizes, said }: &Gap) -> Value {
     json!({"column": column, "rows": rows, "first_line": first_line, "sizes": sizes, "said": said})
 }
 
-/// Of a run with fewer complete blocks than it asks for.
+/// The note on a run with fewer complete blocks than its spec asks for.
 pub(super) fn early(Early { blocks, of }: Early) -> Value {
     json!({"blocks": blocks, "of": of})
 }

@@ -41,7 +41,7 @@ pub fn nodes(found: &[Analysed]) -> Document {
 
 /// How many machines measured the series together, by how much they differ, and which stand out, in a sentence; `None` where one did.
 ///
-/// Of several series, what a machine adds is the middle of what it adds to each.
+/// With several series, the value of a machine is the median of what it adds to each series.
 pub fn machines(found: &[Analysed]) -> Option<String> {
     let all = pooled(found);
     let relative = || all.iter().map(|machine| machine.relative.ln_1p());

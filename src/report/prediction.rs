@@ -172,7 +172,7 @@ fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'
 
 /// The same for programs: seconds, joules, US dollars. `low_s` and `high_s` hold a further measurement with probability `coverage`, null
 /// where nothing is known of the error. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words;
-/// `reported_s` is what others measured of the step, null where nobody has published it.
+/// `reported_s` is the published time of the step, null if none is known.
 pub fn predictions_json(found: &Predictions) -> Value {
     let finite = |value: f64| value.is_finite().then_some(value);
     let row = |priced: &Priced| {

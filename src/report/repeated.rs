@@ -11,10 +11,10 @@ pub struct Repeated<'a> {
     members: Vec<&'a Jump>,
 }
 
-/// So many members are listed one by one.
+/// Up to this many members are listed one by one.
 const FEW: usize = 8;
-/// A jump that is so many times larger or smaller than the median member, or of the other sign, has a line of its own: another jump stands at
-/// the same place.
+/// A jump that is at least this many times larger or smaller than the median member, or has the other sign, has a line of its own: it is
+/// another jump at the same place.
 const ALIKE: f64 = 3.0;
 
 impl<'a> Repeated<'a> {

@@ -62,7 +62,7 @@ pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
 /// Less than what a library takes to start one operation on a device, in seconds.
 const NEXT_TO_NOTHING_S: f64 = 20e-6;
 
-/// Of a step of one's own whose largest size, four times the smallest or more, takes no longer than others.
+/// The warning that the step of a user's file takes next to no time at any size, although the largest size is at least four times the smallest.
 fn next_to_nothing(found: &Analysed) -> Option<Warning> {
     let Analysed { series, findings } = found;
     if series.facts.get("engine").map(String::as_str) != Some(EngineName::Python.name()) {
@@ -77,7 +77,7 @@ fn next_to_nothing(found: &Analysed) -> Option<Warning> {
         .then(|| Warning::NextToNothing { what: series.label(), median_s: median(&mut times) })
 }
 
-/// Of a run with fewer complete blocks than it asks for, as its least visited series has.
+/// The warning that a run has fewer complete blocks than its spec asks for, from its least visited series.
 fn too_early(found: &[Analysed]) -> Option<Warning> {
     let goals = found.iter().filter_map(|found| found.series.goal.as_ref());
     let early = goals.filter_map(|goal| Some((goal.early()?, goal))).min_by_key(|(early, _)| early.blocks);

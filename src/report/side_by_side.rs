@@ -3,8 +3,8 @@
 use super::{Answer, Column, Document, Ground, Table, human};
 use crate::analysis::side_by_side::{Against, Pair, Task};
 
-/// The cells against the fastest way of the other engine, where it has several; else those of the pairs that differ in the engine alone (of all
-/// pairs, where no such one is). Then the geometric means of every pair. Empty for no pairs.
+/// The cells against the fastest variant of the other engine, if it has several; else the cells of the pairs that differ only in the engine, or of
+/// all pairs if there are no such pairs. Then the geometric means of every pair. Empty for no pairs.
 pub fn side_by_side(pairs: &[Pair]) -> Document {
     let mut document = Document::default();
     if pairs.is_empty() {

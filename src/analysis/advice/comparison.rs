@@ -28,18 +28,18 @@ pub(super) struct Comparison {
     pub level: Vec<f64>,
     variance: Vec<f64>,
     draws: Vec<Draw>,
-    /// Of each size, once it was asked for.
+    /// The critical value of each size, once it was asked for.
     critical: Vec<OnceCell<f64>>,
 }
 
-/// Of each size, the departure of its level in one draw, and its variance there.
+/// One draw: for each size, the departure of its level and its variance.
 struct Draw {
     departure: Vec<f64>,
     variance: Vec<f64>,
 }
 
 impl Comparison {
-    /// Of the sizes at the places `among`, ascending.
+    /// The comparison of the sizes at the places `among`, which ascend.
     pub fn new(rates: &Rates, among: &[usize]) -> Self {
         let pick = |values: &[f64]| -> Vec<f64> { among.iter().map(|at| values[*at]).collect() };
         let mut rng = Rng::new(SEED);
@@ -76,7 +76,7 @@ impl Comparison {
         (0..self.x.len()).filter(|at| self.level[*at] >= near).find(is_enough)
     }
 
-    /// Whether a size has a lower rate than another one, at the critical value of one of both.
+    /// Whether a size has a lower rate than another, at the critical value of either.
     pub fn is_lower(&self, at: usize, than: usize, critical: f64) -> bool {
         at != than && self.level[than] - self.level[at] > critical * self.error(at, than)
     }
@@ -101,7 +101,7 @@ impl Comparison {
         let largest = |draw: &Draw| {
             let (own, variance) = (draw.departure[at], draw.variance[at]);
             let pairs = draw.departure.iter().zip(&draw.variance);
-            // A size less itself is 0, which is no maximum of either sign where there are others.
+            // The difference of a size from itself is 0, so it changes neither maximum.
             pairs.fold([0f64, 0.0], |[up, down], (departure, other)| {
                 let ratio = (departure - own) / (variance + other).sqrt();
                 [up.max(ratio), down.max(-ratio)]

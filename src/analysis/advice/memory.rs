@@ -11,7 +11,7 @@ use crate::store::files;
 pub const MARGIN: f64 = 0.05;
 /// A line holds where no peak is further from it than this share of the largest one.
 const STRAIGHT: f64 = 0.05;
-/// Nothing is extrapolated beyond so many times the largest size.
+/// The line is not extrapolated beyond this multiple of the largest size.
 const FURTHEST: f64 = 10.0;
 /// Sizes that a line takes.
 const FEWEST: usize = 3;
@@ -22,7 +22,7 @@ pub struct Memory {
     pub x: f64,
     /// Measured, in bytes.
     pub peak: f64,
-    /// Of the device, in bytes.
+    /// The memory of the device, in bytes.
     pub total: Option<u64>,
     /// The largest size that would leave [`MARGIN`] free, by the line; `None` without a total, or where the peaks are on no rising line.
     pub fits: Option<Fits>,
@@ -41,7 +41,7 @@ pub enum Fits {
 type Peaks = BTreeMap<u64, f64>;
 
 impl Memory {
-    /// Of the size `x`; `None` where no peak of it was read.
+    /// The memory of the size `x`; `None` where its peak was not read.
     pub fn of(peaks: &Peaks, x: f64, total: Option<u64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
         let points: Vec<(f64, f64)> = peaks.iter().map(|(x, peak)| (f64::from_bits(*x), *peak)).collect();

@@ -63,7 +63,7 @@ pub struct Avoided {
 pub struct Advice {
     /// What a size counts: `examples`, `tokens`, `MB`, or the formula that was asked for.
     pub counted: String,
-    /// Of the rates: `examples/s`.
+    /// The unit of the rates: `examples/s`.
     pub unit: String,
     pub options: Options,
     /// All sizes that were judged, ascending.

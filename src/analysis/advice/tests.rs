@@ -271,7 +271,7 @@ struct Wrong {
     not_worse: usize,
 }
 
-/// A curve with the places of its jumps. Where rates are equal, jumps are planted in what the advice is told, as a wrong `avoid` is likeliest there.
+/// A curve with the places of its jumps. Where rates are equal, jumps are planted in the findings, since a wrong `avoid` is likeliest there.
 struct Curve {
     name: &'static str,
     time: fn(f64) -> f64,
@@ -288,7 +288,7 @@ const CURVES: [Curve; 4] = [
 /// Advice on `count` series.
 fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curve) -> Wrong {
     let rate = |x: f64| x / time(x);
-    // Of equal ones, which only noise tells apart, one that no rule prefers.
+    // Only noise distinguishes equal rates; the search starts at 37, which no rule prefers.
     let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
     let rises = (1..=32).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
     let jumps: Vec<Jump> = jumps.iter().map(|after| Jump::planted(*after, 0.004, 0.2)).collect();

@@ -16,13 +16,13 @@ use crate::look;
 use crate::stats::distribution::t_upper;
 use crate::store::{LayerRow, RunDirectory, files};
 
-/// Batch sizes on either side of a jump that a layer's step is taken from.
+/// Batch sizes on either side of a jump from which a layer's step is computed.
 pub const REACH: usize = 4;
 
 /// A layer whose step is a smaller part of the jump explains nothing.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Of more rounds than that, one more is less than a tenth of the layer's time.
+/// With more rounds than this, a further round adds less than a tenth to the layer's time.
 const FEW_ROUNDS: f64 = 10.0;
 
 /// Significance level of the test for a step in a layer, over all layers of a series together.
@@ -34,7 +34,7 @@ pub struct Explanation {
     /// The batch size before the jump, and the next one that was measured.
     pub after: f64,
     pub next: f64,
-    /// Of the jump, in seconds.
+    /// The size of the jump, in seconds.
     pub size_s: f64,
     /// The layers that step or change there; the largest step first.
     pub layers: Vec<Cause>,
@@ -68,7 +68,7 @@ pub struct Side {
 pub struct LayerStep {
     pub size_s: f64,
     pub standard_error_s: f64,
-    /// Of the whole jump.
+    /// The share of the whole jump.
     pub share: f64,
 }
 

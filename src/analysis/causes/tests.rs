@@ -124,7 +124,7 @@ fn the_layers_of_another_series_are_not_asked() {
     assert_eq!(first[0][0].layers[0].behind.algorithm.as_deref(), Some("graph:eng30"));
     let second = explain(&found(vec![jump(16.0, 0.5)], 8..16), &rows);
     assert!(second[0][0].layers.is_empty(), "{second:?}");
-    // Of an engine that reports nothing, and of data without cells, nothing is said.
+    // An engine that reports no algorithms, and data without cells, give no explanation.
     rows.iter_mut().for_each(|row| (row.algorithm, row.device_time_s) = (None, None));
     assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows), [vec![]]);
 }

@@ -17,10 +17,10 @@
 //! geometric mean be proven the same, or not.
 //!
 //! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
-//! one run share its hour: of two runs one after the other, a machine that was slower by then looks the same as slower code.
+//! one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code.
 //! A comparison says which it is ([`When`]). Runs that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round:
 //! with d_r the difference of both in round r, d is the mean of the d_r, and Student's test of their scatter (1908) takes the place of
-//! Welch's. What lasts longer than a round falls on both and leaves the d_r alone.
+//! Welch's. A disturbance that lasts longer than a round affects both runs and does not change d_r.
 //!
 //! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
 //! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
@@ -78,9 +78,9 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Of logarithms that lie `apart`, with a corrected p-value and half of the interval that holds for all comparisons at once.
+    /// The decision on logarithms that lie `apart`, with a corrected p-value and half the width of the simultaneous interval.
     fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
-        // Whoever names a margin does not mind what lies within, however well it is known.
+        // With a margin, differences within it do not count, even if they are proven.
         match (p_value <= rules.alpha, apart > 0.0) {
             _ if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
             (true, true) => Self::Slower,
@@ -108,7 +108,7 @@ pub struct Cell {
     /// Step times in the unit of the runs.
     pub first: f64,
     pub second: f64,
-    /// `second / first`, and its interval for this cell alone at 95 %.
+    /// `second / first`, and its 95 % interval for this cell, not corrected for the others.
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
@@ -126,7 +126,7 @@ pub struct Comparison {
     /// Cells that only one of the runs has.
     pub unmatched: usize,
     pub when: When,
-    /// Of tables with one value for each size: the scatter of the ratios of sizes that do not differ, relative.
+    /// For tables with one value for each size: the relative scatter of the ratios among sizes that do not differ.
     pub yardstick: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ impl Cell {
 type Blocks = BTreeMap<i64, Vec<f64>>;
 type Cells = BTreeMap<Key, Blocks>;
 
-/// What a cell is recognised by in both runs.
+/// What identifies a cell in both runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     group: String,
@@ -211,7 +211,7 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     Ok(found)
 }
 
-/// Of tables with one value for each size.
+/// The comparison of tables with one value for each size.
 fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     let (mut differences, unmatched) = differences(a, b, 0, rules);
     if differences.is_empty() {
@@ -285,7 +285,7 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-/// How far each cell of `first` lies from that of the run of that place, and how many cells only one of them has.
+/// The difference of each cell of `first` from the same cell of `other`, and the number of cells that only one of them has. `run` is the place of `other` among the runs.
 fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, usize) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
         let apart = Apart::of(blocks, other.get(key)?, rules)?;

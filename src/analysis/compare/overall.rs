@@ -72,7 +72,7 @@ fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
     whole.map(|(block, medians)| (block, mean(&medians))).collect()
 }
 
-/// The `pair`, one of so many.
+/// The decision on `pair`, corrected for the number of `pairs`.
 fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     let Pair { group, cells, first, second } = pair;
     let separate = || Welch::of(precision(first), precision(second));
@@ -89,7 +89,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Of a mean.
+/// The precision of the mean of `values`.
 pub(super) fn precision(values: &[f64]) -> Precision {
     let (n, mean) = (values.len() as f64, mean(values));
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);

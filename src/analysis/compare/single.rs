@@ -8,7 +8,7 @@
 use super::{Apart, Welch};
 use crate::error::{Error, Result};
 
-/// Of fewer sizes half says nothing of scatter.
+/// With fewer sizes, half of them show nothing about the scatter.
 const FEWEST: usize = 6;
 
 /// Gives every difference the error that the scatter of all shows; returns it, relative.

@@ -60,7 +60,7 @@ pub struct CellEpochs {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     pub block: i64,
-    /// Of the visit, from 0.
+    /// The number of the epoch within its visit, from 0.
     pub epoch: i64,
     pub seconds: f64,
     pub user_s: Option<f64>,

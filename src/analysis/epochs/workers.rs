@@ -44,7 +44,7 @@ pub struct Advice {
 pub struct Step {
     pub workers: usize,
     pub gain: f64,
-    /// Of the ratio of the two times, shorter over longer number of workers; `None` of a single block.
+    /// The interval of the ratio of the two times, fewer over more workers; `None` for a single block.
     pub interval: Option<Interval>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let study = EpochStudy::of(&rows);
         let advice = worker_curves(&study)[0].advice;
         assert_eq!((advice.workers, advice.next.map(|next| (next.workers, next.is_proven()))), (0, Some((2, false))));
-        // Of 1.5 and 1.49: it does not.
+        // Ratios of 1.5 and 1.49: the interval excludes 1.
         let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 14.9), row(64, 2, 1, 10.0)];
         assert_eq!(worker_curves(&EpochStudy::of(&rows))[0].advice.workers, 2);
     }

@@ -9,7 +9,7 @@ use crate::settings::{AXES, Value};
 use crate::stats::quantile::median;
 use crate::store::PipelineRow;
 
-/// The training is held up by its step where it waits for less than this share of the time.
+/// If the training waits for less than this share of the time, its step is what limits it.
 const WAITS: f64 = 0.05;
 /// All cores are busy where this share of what the threads can get is used.
 const BUSY: f64 = 0.9;
@@ -45,7 +45,7 @@ impl VisitSaid<'_> {
     }
 }
 
-/// The cell of these rows, which are of its visits alone; `None` where no visit says enough.
+/// The cell whose visits these rows belong to; `None` where no visit measured enough.
 pub fn of(rows: &[&PipelineRow], named: &Named) -> Option<FedCell> {
     let mut visits: BTreeMap<i64, Vec<&PipelineRow>> = BTreeMap::new();
     rows.iter().for_each(|row| visits.entry(row.visit).or_default().push(row));

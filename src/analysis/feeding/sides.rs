@@ -1,9 +1,9 @@
-//! What rate loader and training reach together, from what each gives alone and beside the other one.
+//! The rate that loader and training reach together, from the rate of each by itself and beside the other.
 //!
 //! Both sides share cores, caches, memory and the scheduler, so each takes longer for an image while the other works. How much longer is
 //! measured: both at once, each on data of its own, so that neither waits for the other. In the pipeline one side is the bottleneck and works all
 //! the time; the other one works for a share of the time, and in that share the bottleneck is slower (hypothesis: as slow as it was measured to be).
-//! With seconds for an image of the bottleneck alone (a) and beside the other (a'), of the other side beside the bottleneck (b'):
+//! The bottleneck takes a seconds for an image by itself and a' beside the other side; the other side takes b' beside the bottleneck:
 //!
 //! ```text
 //! share of the time in which the other side works    u = X b'
@@ -58,7 +58,7 @@ pub struct Shared {
     pub rate: f64,
     /// Whether the training works all the time, or the loader.
     pub training_is_busy: bool,
-    /// Seconds for an image of the side that works all the time, over what it takes alone.
+    /// Seconds for an image of the side that works all the time, over the seconds that it takes by itself.
     pub slowed: f64,
 }
 
@@ -87,13 +87,13 @@ pub fn rate(sides: &Sides) -> Option<Shared> {
     Some(Shared { rate, training_is_busy, slowed: 1.0 / (rate * busy.alone_s) })
 }
 
-/// The training with so many workers at work.
+/// The training while a number of workers are at work.
 #[derive(Clone, Copy, Debug)]
 struct Knot {
     workers: f64,
     /// Images of the training in a second.
     rate: f64,
-    /// Of one worker, for an image.
+    /// Seconds that one worker takes for an image.
     worker_s: f64,
 }
 
@@ -117,7 +117,7 @@ fn training_rate(sides: &Sides) -> f64 {
         let between = |low: f64, high: f64| low + share * (high - low);
         Knot { workers, rate: between(low.rate, high.rate), worker_s: between(low.worker_s, high.worker_s) }
     };
-    // The mean over how many work, where each of them does for a share of the time.
+    // The mean over the number of workers at work, if each of them works for a share of the time.
     let mean = |share: f64| {
         let mut sum = Knot { workers: share * all.workers, rate: 0.0, worker_s: 0.0 };
         for working in 0..=sides.workers {
@@ -127,7 +127,7 @@ fn training_rate(sides: &Sides) -> f64 {
         }
         sum
     };
-    // None at work is too few, and all are enough.
+    // No worker is too few, and all of them are enough.
     let (mut few, mut enough) = (0.0, 1.0);
     for _ in 0..60 {
         let share = 0.5 * (few + enough);

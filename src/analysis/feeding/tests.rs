@@ -65,7 +65,7 @@ fn a_cell_is_compared_with_what_its_stages_allow() {
 #[test]
 fn what_the_sides_take_from_each_other_is_in_the_prediction() {
     let mut rows = visit_rows(2, 2.4e-3);
-    // The loader gives an image in 2 ms with two threads, and in 2.5 ms beside the training, which takes 1 ms alone and 1.2 ms beside it.
+    // With two threads the loader takes 2 ms for an image by itself and 2.5 ms beside the training, which takes 1 ms by itself and 1.2 ms beside the loader.
     rows.extend([("loader", 2.0e-3), ("loader_beside", 2.5e-3), ("step_beside", 1.2e-3)].map(|(stage, seconds)| {
         let mut row = row(stage, 2, 1, seconds);
         row.stage_threads = 2;

@@ -15,7 +15,7 @@ use crate::stats::quantile::median;
 /// What x and y are.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes<'a> {
-    /// Of the y values: `s`, `ms`, `GB/s`, or empty where it is not known.
+    /// The unit of the y values: `s`, `ms`, `GB/s`, or empty if it is not known.
     pub unit: &'a str,
     pub kind: Kind,
     /// One more of x: `example`, `token`, `unit of M`.
@@ -172,7 +172,7 @@ impl JumpTable<'_> {
         self.rendered(Columns { interval: wide, p: wide && p.len() > 1 }, |subject| FINDINGS.contains(&subject), style)
     }
 
-    /// The heading alone.
+    /// Only the heading.
     pub fn sentence(&self, style: &Style) -> String {
         format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold))
     }

@@ -122,7 +122,7 @@ fn a_run_that_is_too_early_says_only_that() {
     assert_eq!(jump_table("mlp", &found, "s", &Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
 }
 
-/// Of a table of another program no verdict is shown: nothing in it could tell.
+/// A table of another program contains nothing from which a verdict could follow, so none is shown.
 #[test]
 fn without_a_clock_nothing_is_said_of_more_work() {
     let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]), SECONDS);
@@ -269,7 +269,7 @@ fn the_largest_changes_are_those_beyond_what_is_beside_them() {
     ];
     let text = changed(&triplets);
     assert!(text.contains("are +9.8 % after 80, +30 % after 16 and +9.9 % after 40; none is proven"), "{text}");
-    // Of a steep curve first the place at which it turns.
+    // For a steep curve, the place at which it turns comes first.
     let steep = [1.0, 2.0, 4.0, 8.0, 16.0, 8.0, 8.1, 8.0, 8.1];
     let steep: Vec<(f64, f64)> = steep.iter().enumerate().map(|(at, y)| (f64::from(1 << at), *y)).collect();
     let text = changed(&steep);
