@@ -25,10 +25,10 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts the process. It does not get what a terminal sends to this process, as on Ctrl-C.
+    /// Starts the process. It does not receive the signals that a terminal sends to this process, such as Ctrl-C.
     ///
     /// # Errors
-    /// Of the system, where it cannot be started.
+    /// The system's error if the process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Ok(Self { leader: command.process_group(0).spawn()?, status: None, ended: None })
     }
@@ -38,7 +38,7 @@ impl Group {
         &mut self.leader
     }
 
-    /// The leader's number in the system, and the group's.
+    /// The process ID of the leader, which is also the ID of the group.
     pub fn id(&self) -> u32 {
         self.leader.id()
     }
@@ -51,11 +51,11 @@ impl Group {
         // SAFETY: `info` is plain data that zeros are valid for, and lives as long as the call.
         let (answer, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            // It is left to be waited for, so that its number, which is its group's, stays taken until the group was killed.
+            // The process is not reaped here, so that its ID, which is its group's, stays taken until the group was killed.
             let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
             (libc::waitid(libc::P_PID, self.id(), &raw mut info, how), info)
         };
-        // Of a process that still runs the signal is left at 0; an error means that it is not ours to wait for any more.
+        // While the process runs, the signal stays 0; an error means that we can no longer wait for the process.
         answer != 0 || info.si_signo != 0
     }
 

@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// The remedy alone.
+    /// The remedy, without the rest of the message.
     pub fn remedy(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }

@@ -42,7 +42,7 @@ impl std::fmt::Display for Link {
     }
 }
 
-/// Where the numbers come from; printed on the figure itself, so that it can be judged when it is passed on alone.
+/// Where the numbers come from; printed on the figure, so that a figure without its page can be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provenance {
     /// `NVIDIA H200`; unknown for a file that another program measured.
@@ -114,7 +114,7 @@ pub struct StepTime {
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
     pub series: Vec<ChartSeries>,
-    /// Of the intervals; 0.95.
+    /// The confidence of the intervals: 0.95.
     pub confidence: f64,
     pub provenance: Provenance,
 }
@@ -130,7 +130,7 @@ pub struct Runs {
     /// The legend: a run or a device each, at most as many as [`super::palette::RUNS`] has colours.
     pub names: Vec<String>,
     pub panels: Vec<RunsPanel>,
-    /// Of the intervals; 0.95.
+    /// The confidence of the intervals: 0.95.
     pub confidence: f64,
     /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,

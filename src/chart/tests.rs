@@ -419,7 +419,7 @@ fn devices(slopes: [f64; 4]) -> Runs {
     }
 }
 
-/// Several networks, of which one was measured by two of the devices alone.
+/// Several networks; one of them was measured on only two of the devices.
 fn devices_and_networks() -> Runs {
     let all = devices([0.004, 0.003, 0.002, 0.001]);
     let panel = |name: &str, runs: &[usize]| {

@@ -18,7 +18,7 @@ const PANEL_HEIGHT: f64 = 230.0;
 const ROW_GAP: f64 = 92.0;
 const BAR: f64 = 13.0;
 const BAR_STEP: f64 = 21.0;
-/// Beyond so many, bars are left out.
+/// The most bars of a panel; further bars are left out.
 const MOST_BARS: usize = 40;
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
 /// Computing, waiting for the loader, the rest.

@@ -31,7 +31,7 @@ pub struct Row {
     /// The settings that differ between the rows of the same spec: `threads 2`.
     pub settings: String,
     pub batch_size: usize,
-    /// Of the fastest steps of a visit.
+    /// The time of the fastest step of a visit.
     pub step: Estimate,
     /// By how much a typical step of that device took longer than the fastest of its visit; 1 where it is not known.
     pub slowdown: f64,
@@ -57,9 +57,10 @@ pub struct Reported {
 pub enum Basis {
     /// The curve of the same network on the same device.
     Curve { place: Place, runs: usize, repeated: bool },
-    /// Layers of so many other networks on the same device.
+    /// Layers of other networks (`networks` of them) on the same device.
     Layers { networks: usize, covered: bool },
-    /// Rates of devices, and kernels that others measured on so many; scaled from a device where the step was measured, if one is named.
+    /// Rates of devices, and published kernels that were measured on `devices` devices; scaled from a device on which the step was measured, if
+    /// one is named.
     Rates { devices: usize, kernels_on_it: bool, scaled_from: Option<String> },
 }
 
@@ -138,7 +139,7 @@ pub enum Devices {
     All,
 }
 
-/// The cells of one network with one engine and one set of settings: they differ in the batch size alone.
+/// The cells of one network with one engine and one set of settings: they differ only in the batch size.
 pub(crate) struct Series<'a> {
     cells: Vec<&'a Cell>,
     engine: EngineName,

@@ -11,10 +11,10 @@ pub struct Priced {
     pub row: Row,
     pub epoch: Option<Estimate>,
     pub total: Option<Estimate>,
-    /// Of the whole training, where the device's power was measured.
+    /// The energy of the whole training, where the device's power was measured.
     pub energy_j: Option<f64>,
     pub offer: Option<Offer>,
-    /// Of the whole training.
+    /// The price of the whole training.
     pub usd: Option<f64>,
 }
 

@@ -45,7 +45,7 @@ impl Kinds {
         Kind { own, wider }
     }
 
-    /// Of a kind that nobody measured, one of its own.
+    /// The kind with that name; a kind that was not measured gets a number that no other has.
     fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
         let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
         let wider = number(format!("{operation} {direction}"));
@@ -54,7 +54,7 @@ impl Kinds {
     }
 }
 
-/// Whether it follows from the sizes of a layer by which algorithm an engine computes it.
+/// Whether the sizes of a layer determine the algorithm by which an engine computes it.
 fn is_foretold(engine: EngineName, operation: &str) -> bool {
     engine == EngineName::Cpu && ["conv2d", "depthwise_conv2d"].contains(&operation)
 }
@@ -89,7 +89,7 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
         }
         let mut layers = known.database.layers(known.device, name)?;
         layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
-        // Of other engines, and of other layers, nobody knows what computes them in a network that was not measured.
+        // For other engines and layers, the algorithm in a network that was not measured is unknown.
         for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
             layer.algorithm = None;
         }
@@ -100,8 +100,8 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
     Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
 }
 
-/// The measured steps of a device that a prediction of other networks learns from, each with its number among `names`: for whoever wants to
-/// leave some of them out and see.
+/// The measured steps of a device from which a prediction for other networks learns, each with its number among `names`, for an evaluation
+/// that leaves some of them out.
 #[derive(Clone, Debug)]
 pub struct Learnable {
     pub steps: Vec<StepWork>,
@@ -155,7 +155,7 @@ impl Others {
         Ok(series.cells.iter().map(row).collect())
     }
 
-    /// The work of a step of a network that is known as a description alone.
+    /// The work of a step of a network that was not measured, from its description.
     fn work(&self, network: &Network, batch: usize, settings: &Settings) -> StepWork {
         let layers = layers_of(network, batch, settings.precision);
         let layers = layers.into_iter().map(|layer| {

@@ -61,7 +61,7 @@ impl Folder {
         self.shape
     }
 
-    /// Keeps every so many-th image, `count` of them, so that all classes stay.
+    /// Keeps `count` images at even distances, so that all classes stay.
     pub fn thin(&mut self, count: usize) {
         let all = self.files.len();
         if count < all {
@@ -85,7 +85,7 @@ impl Source for Folder {
         self.files[index].path.display().to_string()
     }
 
-    /// Of the names and sizes of the files.
+    /// The fingerprint of the names and sizes of the files.
     fn fingerprint(&self) -> u64 {
         let names = self.files.iter().map(|file| {
             let name = file.path.file_name().unwrap_or_default();

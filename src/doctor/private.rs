@@ -39,7 +39,7 @@ pub struct Private {
 }
 
 impl Private {
-    /// Of this machine and process: `account` is the caller's, and `read` reads a variable of the environment.
+    /// What is private on this machine and in this process: `account` is the user's, and `read` reads an environment variable.
     pub fn of_system(host: Option<&str>, account: Option<&Account>, read: &dyn Fn(&str) -> Option<String>) -> Self {
         let user = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(read);
         let short = host.and_then(|host| host.split('.').next()).map(str::to_owned);

@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(narrow, ["NVMe 0000:01:00.0: it has 4 lanes, and the port that it is in 1"]);
         let text = render_of(machine("drive_of_one_lane.txt"));
         assert!(text.contains("0000:01:00.0  NVMe"), "{text}");
-        // Of the test's own: a GPU on node 0, a drive on node 1.
+        // A made-up machine: a GPU on node 0, a drive on node 1.
         let device = |path: &str, class: &str, node: &str| {
             let at = |file: &str| format!("sys/devices/{path}/{file}");
             [(at("class"), format!("{class}\n")), (at("numa_node"), format!("{node}\n"))]

@@ -85,7 +85,7 @@ fn trainings(crossovers: &Crossovers, names: &Names) -> String {
     }
 }
 
-/// The names of series without what all of them begin with, which says nothing in a chart of them alone.
+/// The names of series without their common beginning, which distinguishes nothing within one chart.
 #[derive(Clone, Debug, Default)]
 struct Names {
     /// Parts that all names begin with.
@@ -155,7 +155,7 @@ mod tests {
             assert!((panel.marks[0].size / expected - 1.0).abs() < 0.1, "{:?}, by hand {expected}", panel.marks);
             assert!(panel.marks[0].label.starts_with("cuda over cpu from"), "{:?}", panel.marks);
         }
-        // Of one way there is one panel, whose title says nothing.
+        // With only one kind of series there is one panel, with an empty title.
         let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
         assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));
     }

@@ -46,11 +46,11 @@ impl Destination {
 
 /// A chart of a run, before it is drawn.
 pub struct Drawing {
-    /// Of its file.
+    /// The name of its file.
     pub name: &'static str,
-    /// What it is about, above it on a page.
+    /// The subject, printed above the chart on a page.
     pub title: &'static str,
-    /// What it says, for who does not see it.
+    /// What the chart shows, for readers who cannot see it.
     pub summary: String,
     pub chart: Chart,
 }

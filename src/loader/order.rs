@@ -50,7 +50,7 @@ impl Batches {
     /// The examples of batch `number`.
     ///
     /// # Panics
-    /// Where there is no such batch.
+    /// If there is no such batch.
     pub fn get(&self, number: usize) -> &[u32] {
         &self.order[self.range(number)]
     }

@@ -49,7 +49,7 @@ impl Builder {
     /// The shape that layer `index` gives.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn output(&self, index: usize) -> Shape {
         self.network.layers[index].output
     }

@@ -92,7 +92,7 @@ impl Network {
     /// input with no parameter before it, such as that of the first convolution.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn cost(&self, index: usize, batch: usize, direction: Direction, bytes_per_element: usize) -> Option<Cost> {
         if direction == Direction::BackwardData && !self.passes_gradient(index) {
             return None;
@@ -125,7 +125,7 @@ impl Network {
     /// The same of layer `index`; 0 for one that has no weights.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn multiply_adds_of(&self, index: usize) -> f64 {
         self.sizes(index, 1).multiply_adds
     }
@@ -133,7 +133,7 @@ impl Network {
     /// The sides of layer `index`.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn sides(&self, index: usize) -> Sides {
         let Sizes { output, channels, weight, .. } = self.sizes(index, 1);
         Sides { terms: (weight / channels).max(1.0), channels, places: output / channels }
@@ -142,7 +142,7 @@ impl Network {
     /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn passes_gradient(&self, index: usize) -> bool {
         let mut trained = vec![false; index];
         for before in 0..index {

@@ -1,5 +1,5 @@
 //! Networks drawn at random from a family. A name says which: `cnn_1_7` is the seventh convolutional network of seed 1, so that
-//! it can be built again from its name alone, and a longer draw of one seed begins with a shorter one.
+//! it can be built again from its name, and a longer draw of one seed begins with the networks of a shorter one.
 //!
 //! They are small: made to be measured in large numbers, as the training set of a predictor of step times.
 

@@ -94,7 +94,7 @@ impl MaxPool2d {
     }
 }
 
-/// Batch normalisation over (batch, height, width), or over the batch alone for flat features.
+/// Batch normalisation over (batch, height, width), or only over the batch for flat features.
 /// The default is PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNorm {

@@ -30,7 +30,7 @@ pub struct MadeSet {
     pub format: Format,
     pub size: usize,
     pub files: Vec<PathBuf>,
-    /// Of all files together.
+    /// The bytes of all files together.
     pub bytes: u64,
 }
 

@@ -50,7 +50,7 @@ impl<'a> Drain<'a> {
     }
 }
 
-/// The loader alone, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
+/// Runs the loader by itself, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
 ///
 /// # Errors
 /// Those of the loader.
@@ -108,7 +108,7 @@ pub fn beside(
         ended.store(true, Ordering::Relaxed);
         let drained = drained.join().map_err(|_| Error::data("the thread that takes the batches died"))?;
         let (mut drained, training) = (drained?, training?.whole());
-        // Of the same time as the batches, not of the first step, which does not count for the training either.
+        // Scaled to the time of the counted batches: the first step does not count for the training either.
         let loader_s = (spent.own_s - spent.training_s).max(0.0);
         drained.cpu_s = loader_s * drained.elapsed_s / training.elapsed_s.max(f64::MIN_POSITIVE);
         Ok(Beside { loader: drained, training })

@@ -1,4 +1,4 @@
-//! Each stage alone: so many threads do nothing else for a while, and what they got done is counted.
+//! Each stage by itself: a number of threads do nothing else for a while, and the work that they complete is counted.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ const IN_TURN: usize = 4;
 const VARIED: usize = 64;
 /// Contents of files that are held for decoding, at most, beyond the first few.
 const HELD_BYTES: usize = 8 << 20;
-/// Examples of an epoch of the loader alone.
+/// Examples of an epoch of the loader by itself.
 const MANY: usize = 100_000;
 
 /// What was done in a while.
@@ -134,7 +134,7 @@ fn died() -> Error {
 #[derive(Debug)]
 pub struct Loaded {
     contents: Vec<Content>,
-    /// Of the first contents.
+    /// The images of the first contents.
     images: Vec<Image>,
 }
 
@@ -275,7 +275,7 @@ impl Ready {
     }
 }
 
-/// Copy and step: batches that lie ready, in turn, by an engine of so many threads. The first step does not count.
+/// Copy and step: the trainer takes the ready batches in turn. The first step does not count.
 pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Consumed> {
     let mut in_turn = batches.iter().cycle();
     let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));

@@ -9,7 +9,7 @@ use crate::engine::train::{Batch, Trainer};
 use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 
-/// A window has at least so many batches of each worker.
+/// A window has at least this many batches of each worker.
 const ROUNDS: usize = 4;
 
 /// What came out of it.

@@ -59,7 +59,7 @@ pub struct AtTheCache {
     /// Launches that move 0.8 to 1 times the cache's size, and 1 to 1.25 times.
     pub below: usize,
     pub above: usize,
-    /// Of the times over the model's, which knows of no cache: the median above over that below. 1 where nothing happens there.
+    /// The ratio of the medians above and below the boundary, of times divided by those of the model, which has no cache; 1 means no step.
     pub ratio: f64,
 }
 

@@ -20,7 +20,7 @@ use crate::look;
 use crate::mechanism::{Kernel, LayerSizes, Product};
 use crate::store::Table;
 
-/// Where `scripts/fetch-published` writes, unless it is told otherwise.
+/// Where `scripts/fetch-published` writes by default.
 pub const PATH: &str = "results/published/kernels.parquet";
 
 /// What is known of a GPU: the manufacturer's figures.

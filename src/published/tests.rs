@@ -91,7 +91,7 @@ fn the_forecast_steps_where_the_batch_is_padded_and_names_what_it_leaves_out() {
     largest.sort_unstable();
     assert_eq!(largest, [16, 32, 48, 64]);
     assert!(steps[0].layers.iter().all(|layer| layer.reason == Reason::Padding), "{steps:?}");
-    // Where no layer is of that kind, there is no forecast.
+    // Without a layer of that kind there is no forecast.
     let mlp = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
     let refused = forecast(&published, 0, &mlp, 70, Assumptions::BOTH).unwrap_err().to_string();
     assert!(refused.contains("no layer of `mlp`") && refused.contains("batchstep run"), "{refused}");

@@ -21,7 +21,7 @@ const HELD: u64 = 6;
 /// What has been checked of a network's step in some settings.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Of each layer, by its place.
+    /// The algorithms of each layer, by its place.
     algorithms: BTreeSet<(usize, String)>,
     /// FLOP that may still be asked for.
     left: f64,
@@ -121,14 +121,14 @@ impl Checking<'_> {
     }
 }
 
-/// Of the layers, forward and backward.
+/// The FLOP of the layers, forward and backward.
 fn flops(workload: &Workload, layers: &BTreeSet<usize>) -> f64 {
     let Workload { network, batch_size, .. } = workload;
     let parts = layers.iter().flat_map(|&layer| Direction::ALL.map(|direction| (layer, direction)));
     parts.filter_map(|(layer, direction)| Some(network.cost(layer, *batch_size, direction, 4)?.flops)).sum()
 }
 
-/// Of host memory, for the check of the largest of these layers.
+/// The bytes of host memory that the check of the largest of these layers needs.
 fn bytes(workload: &Workload, layers: &BTreeSet<usize>) -> u64 {
     let network: &Network = &workload.network;
     let of = |&layer: &usize| {

@@ -55,7 +55,7 @@ const STEPS: f64 = 3.0 + 4.0 / 3.0;
 /// What is known of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Qualified {
-    /// Of each cell, in the plan's order: whether it was checked; `None` where the engine is not one that is asked.
+    /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
     pub cells: Vec<Option<bool>>,
     /// The operators of our own that a library computes, in every cell of the GPU's engine.
     pub replaced: Vec<Replacement>,
@@ -358,7 +358,7 @@ fn sizes(plan: &Plan, cell: &Cell, affordable: f64) -> [usize; 2] {
     [largest - 1, largest]
 }
 
-/// Of a training step with one example.
+/// The FLOP of a training step with one example.
 fn flops(network: &Network) -> f64 {
     let layers = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
     layers.filter_map(|(index, direction)| Some(network.cost(index, 1, direction, 4)?.flops)).sum()

@@ -26,7 +26,7 @@ pub struct Forecasts<'a> {
     pub full: &'a Forecast,
     pub without_padding: &'a Forecast,
     pub without_rounds: &'a Forecast,
-    /// The time of one image.
+    /// The bytes of one image.
     pub image_bytes: u64,
     /// By cross-validation on the same GPU, over layers left out.
     pub errors: Errors,

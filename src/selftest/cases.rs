@@ -41,8 +41,8 @@ pub fn supported(engine: &dyn Engine) -> Vec<Settings> {
     all_settings().into_iter().filter(as_asked).collect()
 }
 
-/// The comparisons of one set of settings: every operator at odd batch sizes, every network, every optimizer. An operator alone has
-/// next to nothing that runs beside it.
+/// The comparisons of one set of settings: every operator at odd batch sizes, every network, every optimizer. For a single
+/// operator almost nothing else runs in the step.
 ///
 /// # Errors
 /// None that a correct build of batchstep meets.

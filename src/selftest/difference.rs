@@ -11,7 +11,7 @@ impl Apart {
     /// What cannot be compared.
     pub const INFINITELY: Self = Self { distance: f64::INFINITY, scale: 0.0 };
 
-    /// Of numbers, each as it was found and as it is expected. Nothing is stored of them: a tensor may have a hundred million.
+    /// The difference over pairs of numbers (found, expected). The numbers are not stored: a tensor may have a hundred million.
     pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
         let squares = |(distance, scale), (found, expected): (f64, f64)| {
             (distance + (found - expected) * (found - expected), scale + expected * expected)

@@ -33,7 +33,7 @@ use trace::{Detail, Expected, Trace, taken};
 const STEPS: usize = 3;
 const CLASSES: usize = 5;
 
-/// Of an update: every engine computes it in float32, whatever the precision of the step.
+/// The limit of an update: every engine computes it in float32, whatever the precision of the step.
 const UPDATE_LIMIT: f64 = 2e-4;
 
 /// One comparison.
@@ -53,15 +53,15 @@ pub struct Check {
 /// parameters, the largest of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// Of the network's output.
+    /// The error of the network's output.
     pub output: f64,
-    /// Of the gradients.
+    /// The error of the gradients.
     pub gradients: f64,
-    /// Of what one update changed the parameters by, given the engine's own gradients.
+    /// The error of one update of the parameters, given the engine's own gradients.
     pub updates: f64,
-    /// Of the loss of the first step, which comes before any update.
+    /// The error of the loss of the first step, which comes before any update.
     pub first_loss: f64,
-    /// Of the losses after it, each relative to itself or to the first.
+    /// The error of the later losses, each relative to itself or to the first.
     pub losses: f64,
 }
 
@@ -80,7 +80,7 @@ impl Check {
     }
 }
 
-/// The engine of that name, if it reports what it computes: PyTorch's process reports times alone, and the synthetic engine
+/// The engine of that name, if it reports what it computes: PyTorch's process reports only times, and the synthetic engine
 /// computes nothing.
 ///
 /// # Errors
@@ -278,7 +278,7 @@ pub fn way(workload: &Workload) -> String {
 /// error moves a number across the corner of a rectifier, or makes another value the maximum of a window, the gradient flows
 /// elsewhere: gradients of whole networks differ by much more than outputs do. Behind tens of batch norms the gradients have no
 /// limit at low precision, and the losses after the first update have none at any precision. Where RMSprop or Adam make signs of
-/// the gradients, a loss after an update has a limit in float32 alone: in bf16, gradients that are 0.21 apart made losses 1.1
+/// the gradients, a loss after an update has a limit only in float32: in bf16, gradients that are 0.21 apart made losses 1.1
 /// apart. The first loss comes before any update and always has a limit; behind tens of batch norms it is that of the output. The operators are
 /// checked one by one.
 pub(crate) fn limits(settings: &Settings, depth: Depth) -> Errors {

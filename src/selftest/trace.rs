@@ -14,7 +14,7 @@ const MOST_SKIPPED: usize = 17;
 /// What an engine should make of a workload.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
-    /// Of the first step.
+    /// The output of the first step.
     pub output: Vec<f64>,
     pub gradients: Vec<Vec<f64>>,
     losses: Vec<f64>,

@@ -13,7 +13,7 @@ pub struct Axis {
     pub table: &'static str,
     /// In `steps.parquet`. Null where the engine does not have the axis.
     pub column: &'static str,
-    /// Of the column; SI, or empty.
+    /// The unit of the column: SI, or empty.
     pub unit: &'static str,
     pub meaning: &'static str,
     pub domain: Domain,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AXES, Axis, EngineName, Settings, Value};
 
-/// The values that an experiment gives to its axes; one that it does not name has its default alone.
+/// The values that an experiment gives to its axes; an axis that it does not name has only its default.
 #[derive(Clone, Debug)]
 pub struct Grid {
     values: BTreeMap<&'static str, Vec<Value>>,
@@ -57,7 +57,7 @@ impl Grid {
         self.lacking.push(Lacking { engine, axis: axis.key, value });
     }
 
-    /// The values of an axis for one engine: the default alone where it does not have the axis.
+    /// The values of an axis for one engine; only the default if the engine does not have the axis.
     fn values_of(&self, engine: EngineName, axis: &Axis) -> Vec<Value> {
         if !axis.is_of(engine) {
             return vec![axis.default_value()];

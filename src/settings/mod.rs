@@ -142,7 +142,7 @@ named! {
         /// Where the engine finds it faster.
         Any = "any",
         Never = "never",
-        /// In its non-fused form alone: transforms and products are kernels of their own.
+        /// Only in its non-fused form: transforms and products are separate kernels.
         NonFused = "nonfused",
     }
 }

@@ -42,8 +42,8 @@ impl OwnSteps {
     }
 }
 
-/// The path of a file that holds a step. Two are the same where their names are: a run and its copy on another machine have them in other folders,
-/// and what is in them is told apart by hashes.
+/// The path of a file that holds a step. Two paths are equal if the file names are: a run and its copy on another machine have the file in other
+/// folders, and hashes distinguish its contents.
 #[derive(Clone, Debug, Eq)]
 pub struct StepFile(pub PathBuf);
 

@@ -75,9 +75,9 @@ const TRUE_S: f64 = 0.020;
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// After so many blocks.
+    /// After this many blocks.
     Fixed(usize),
-    /// When a jump of so many percent is resolved, after 100 blocks at the latest.
+    /// When a jump of this many percent is resolved, after 100 blocks at the latest.
     Resolved(u32),
 }
 

@@ -253,7 +253,7 @@ mod tests {
         let middle = |machine: Machine| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
         let found = [Machine::Normal, Machine::CommonFactor].map(middle);
         assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
-        // Of more visits the fastest of several can stand for them, which the forecast does not know: it takes less than half.
+        // With more visits, the fastest of several can represent them. The forecast does not know this, and the run takes less than half of it.
         let found = middle(Machine::TwoState);
         assert!((1.0..3.0).contains(&found), "{found}");
     }

@@ -10,9 +10,9 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub source: DataSource,
-    /// Only so many of the training examples. Default: all; of drawn digits 60,000.
+    /// The number of training examples that are used. Default: all; 60,000 drawn digits.
     pub examples: Option<usize>,
-    /// The same of those that test. Default: all; of drawn digits 10,000.
+    /// The number of test examples that are used. Default: all; 10,000 drawn digits.
     pub test_examples: Option<usize>,
     /// For each channel, where a byte of 255 is 1. Default: measured on the training examples; for folders and Parquet 0.5.
     pub mean: Option<Vec<f64>>,

@@ -186,7 +186,7 @@ pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model>
 /// The most networks that one `generate` may ask for.
 const MOST_GENERATED: usize = 10_000;
 
-/// `names`, and those of the networks that `generate` asks for: one table, or a list of them.
+/// `names`, and the names of the networks that `generate` asks for: one table, or a list of tables.
 fn with_generated(mut names: Vec<String>, field: &Field) -> Result<Vec<String>> {
     for element in field.elements()? {
         let what = "expected generate = { family = \"cnn\", count = 50, seed = 1 }";
@@ -555,7 +555,7 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 }
 
 impl Experiment {
-    /// The number of cells: the product of all axes, of which some belong to one engine alone.
+    /// The number of cells: the product of all axes, some of which belong to only one engine.
     pub fn cell_count(&self) -> usize {
         let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
         ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())

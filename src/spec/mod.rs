@@ -215,7 +215,7 @@ pub enum StepsPerVisit {
 }
 
 impl StepsPerVisit {
-    /// Of the first block, where nothing else is given.
+    /// The default for the first block.
     pub const FIRST: usize = 5;
 }
 

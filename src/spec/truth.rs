@@ -14,8 +14,8 @@
 //! drift = { amplitude = "3%", steps = 2000 }   # gets slower as it gets warm; steps until 63 % of it are there
 //! clock_step = { at_step = 900, size = "3%" }  # slower from that step of the run on
 //! neighbour = { from_step = 300, steps = 200, size = "20%" }
-//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, so many steps at a time
-//! common = { sd = "10%", steps = 150 }         # what all steps share; its correlation falls to 37 % within so many steps
+//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, `steps` at a time
+//! common = { sd = "10%", steps = 150 }         # a factor that all steps share; its correlation falls to 37 % within `steps`
 //! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
 //! first_visit = "15%"                          # each batch size is that much slower the first time
 //! machines = { sd = "10%", cells = "0.5%" }     # each shard runs on a machine that differs by that much, and by that at each batch size
@@ -226,7 +226,7 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     );
     line(out, "noise", noise);
     write_disturbance(out, &truth.disturbance);
-    // Of one machine nothing differs.
+    // A single machine has no differences.
     if truth.machines != Machines::default() {
         let Machines { relative_sd, cell_sd } = truth.machines;
         line(out, "machines", format!("{{ sd = \"{}\", cells = \"{}\" }}", Share(relative_sd), Share(cell_sd)));

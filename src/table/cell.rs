@@ -21,7 +21,7 @@ struct Parts<'a> {
 }
 
 impl Notation {
-    /// Of the column of that `name`.
+    /// The notation of the column of that `name`.
     pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
         let parts = cells.clone().filter_map(Parts::of);
         let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
@@ -143,7 +143,7 @@ fn multiple(rest: &str) -> Option<f64> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of a cell that begins with a number: `**5.19 ms** ± 0.02`.
+    /// The parts of a cell that begins with a number: `**5.19 ms** ± 0.02`.
     fn of(cell: &'a str) -> Option<Self> {
         let cell = cell.trim_matches(|letter: char| letter.is_whitespace() || "*`~≈\"'".contains(letter));
         let cell = cell.strip_prefix('(').unwrap_or(cell);
@@ -189,7 +189,7 @@ fn behind(rest: &str) -> &str {
         None => rest,
     };
     let unit = unit.trim();
-    // `5.1 (1.3x)`; a unit in brackets stands alone.
+    // `5.1 (1.3x)`; what stands in brackets is the unit only if nothing stands before them.
     let unit = match unit.split_once('(') {
         Some((before, _)) => before,
         None => unit,

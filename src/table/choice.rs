@@ -62,7 +62,7 @@ const REMARKS: &[&str] = &[
     "outliers",
     "test_time",
 ];
-/// So many columns are named in a message, with so many letters each.
+/// The most columns that a message names, and the most letters of each.
 const SHOWN: usize = 12;
 const LONGEST: usize = 60;
 /// A text column of more different values distinguishes no series.
@@ -143,7 +143,7 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen>
     if seen.is_numeric() {
         return Ok(seen);
     }
-    // Of a column of texts with numbers in them, the number.
+    // For a column of texts with numbers in them, take the number.
     let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| seen.is_numeric());
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));

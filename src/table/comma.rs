@@ -15,7 +15,8 @@ pub(super) enum Comma {
 }
 
 impl Comma {
-    /// Of the texts that may be numbers. `fields` says that fields are separated by semicolons, as spreadsheets do where the comma is decimal.
+    /// The meaning of commas in `texts`, which may be numbers. `semicolons` says that semicolons separate the fields, as in spreadsheets with
+    /// decimal commas.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>, semicolons: bool) -> Self {
         let mut found = Self::None;
         for text in texts.filter(|text| text.contains(',')) {

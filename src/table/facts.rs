@@ -20,7 +20,7 @@ const PREPOSITIONS: &[&str] = &["for ", "at ", "with ", "in ", "of ", "by "];
 /// The table of the blocks that repeat in a text; `None` where none does.
 pub(super) fn grid(text: &str) -> Option<Grid> {
     let facts: Row = of_lines(text);
-    // Of each name its place among the names, and how often it comes.
+    // For each name, its place among the names and how often it occurs.
     let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
     for (name, _) in &facts {
         let place = names.len();
@@ -187,7 +187,7 @@ fn is_unit(word: &str) -> bool {
     unit_of(word).is_some() || word.contains('/') && word.len() <= 16 && word.starts_with(char::is_alphabetic)
 }
 
-/// Of a log's lines: `10:00:04`, `2025-01-31`.
+/// Whether a word is a time or a date, as in the lines of a log: `10:00:04`, `2025-01-31`.
 fn is_time_of_day(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let marks = word.bytes().filter(|byte| matches!(byte, b':' | b'-' | b'T')).count();

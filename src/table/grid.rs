@@ -20,7 +20,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of named values in rows that need not have the same names.
+    /// The grid of named values in rows that need not have the same names.
     pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut places = std::collections::HashMap::new();

@@ -179,7 +179,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the whole name, without what W&B puts before it, `run - name`; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
+    /// Reads the whole name, without the prefix of W&B (`run - name`). If that says nothing, reads the text in its brackets, then the text before
+    /// them, then its first word: `TFLOPS (cuBLAS)`.
     pub fn of(name: &str) -> Self {
         if let Some((_, name)) = name.rsplit_once(" - ") {
             let named = Self::of(name);
@@ -590,7 +591,7 @@ fn bare(column: &str) -> String {
 }
 
 impl Size {
-    /// Of a column that is used as x.
+    /// The size that a column counts, if it is used as x.
     pub fn of(column: &str) -> Self {
         let (title, item) = match &bare(column)[..] {
             name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),

@@ -26,7 +26,7 @@ pub(super) struct Records {
     pub comments: Vec<Record>,
 }
 
-/// How the fields of a text are told apart: the way that finds the most rows, of equal ways the most usual one.
+/// How the fields of a text are separated: the way that finds the most rows, and among equal ways the most common one.
 pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
     let ways = [
         Fields::Bars,
@@ -247,7 +247,7 @@ fn ends(line: &str) -> Vec<usize> {
 /// A text that fails where a line does not end.
 pub(super) struct Lines<R> {
     pub text: R,
-    /// Of the line so far.
+    /// The length of the line so far.
     length: usize,
 }
 

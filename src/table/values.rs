@@ -73,7 +73,7 @@ fn numbered(stem: &str, other: &str) -> bool {
     other.strip_prefix(stem).is_some_and(|rest| rest.trim_start_matches('_').bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Of columns that may all be the values those that stand for the others: means rather than extremes, and of one unit.
+/// Chooses the columns of values among several candidates: means rather than extremes, and with the same unit.
 fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>> {
     let holds =
         |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));

@@ -118,10 +118,9 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
     Ok(())
 }
 
-/// The study without those of its optional engines that cannot run it, and for each of these the reason.
+/// The study without the optional engines that cannot run it, and the reason for each.
 ///
-/// A GPU's engine takes whole batches alone, and PyTorch reads data in memory alone: where such an engine is optional, the others are not refused
-/// with it.
+/// The GPU engine accepts only full batches, and PyTorch reads only data in memory. If such an engine is optional, the other engines still run.
 pub fn without_unfit(spec: &Training, data: &DataSet, engines: &mut Engines) -> (Training, Vec<String>) {
     let mut kept = spec.clone();
     let mut left_out = Vec::new();

@@ -18,15 +18,15 @@ use crate::chart::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Jump};
 use crate::report::{self, human};
 
-/// Of the strip: the height of a row, and its text.
+/// The strip: the height of a row, and the size of its text.
 const ROW: f64 = 18.0;
 const LABEL_SIZE: f64 = 11.5;
 /// From a mark to its label, and between a label and the next mark.
 const GAP: f64 = 5.0;
-/// Wider names stand in the legend alone.
+/// Wider names appear only in the legend.
 const WIDEST_NAME: f64 = 210.0;
 
-/// Of so many panels the sentence says what the runs have in common.
+/// The most panels for which the sentence says what the runs have in common.
 const MOST_SAID: usize = 6;
 
 /// The figure.

@@ -99,7 +99,7 @@ fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
 /// How many rows of a part are kept.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// Of the spec.
+    /// The key in the spec.
     key: &'static str,
     limit: Option<usize>,
 }
@@ -163,7 +163,7 @@ impl Part {
     }
 }
 
-/// Keeps so many of all rows, evenly over them, so that all classes stay.
+/// Keeps `count` of all rows at even distances, so that all classes stay.
 struct Thinning {
     all: usize,
     count: usize,
@@ -249,7 +249,7 @@ fn classes(train: &mut Part, test: Option<&mut Part>) -> Result<usize> {
 
 /// The memory that images take.
 struct Room {
-    /// Of all of them.
+    /// The bytes of all images.
     bytes: u64,
     rows: usize,
     wanted: usize,
@@ -328,7 +328,7 @@ impl Source for Encoded {
         self.rows[index].place(&self.files).to_string()
     }
 
-    /// Of the labels, the lengths, and some bytes of each image: all of a large set would take longer than the run's first visit.
+    /// The fingerprint of the labels, the lengths, and some bytes of each image: all bytes of a large set would take longer than the run's first visit.
     fn fingerprint(&self) -> u64 {
         let rows = self.rows.iter().map(|row| {
             let bytes = row.bytes.as_deref().unwrap_or_default();

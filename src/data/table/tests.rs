@@ -73,7 +73,7 @@ fn the_rows_of_all_files_are_the_examples_in_their_order() {
         assert_eq!(bytes, [index as u8; 6]);
     }
     assert!(train.name(13).ends_with("data/train-00001-of-00002.parquet, row 3 (13.png)"), "{}", train.name(13));
-    // Every so many-th row, from both files; an example that is not kept still counts as a class.
+    // Rows at even distances, from both files; a class counts even if none of its examples is kept.
     let few = open(&tables, Limits { train: Some(4), test: Some(0) }).expect("a data set");
     let kept: Vec<u32> = (0..4).map(|index| few.train.read(index, &mut bytes).expect("decoded")).collect();
     assert_eq!((kept, few.classes, few.test.is_none()), (vec![0, 5, 0, 5], 10, true));
@@ -246,7 +246,7 @@ fn hub() -> PathBuf {
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
     let Opened { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
-    // Of three declared classes two occur.
+    // Three classes are declared, and two of them occur.
     assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));
     assert_eq!(shape, Shape::Maps { channels: 3, height: 6, width: 8 });
     let mut bytes = vec![0; 3 * 48];

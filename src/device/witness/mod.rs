@@ -56,7 +56,7 @@ pub struct Witnessed {
 }
 
 impl Witnessed {
-    /// The sum over a step's threads, which may use so many processors.
+    /// The sum over a step's threads, which may use `processors` processors.
     pub fn of(threads: &[Span], events: Events, processors: usize) -> Self {
         let waits = || threads.iter().map(|thread| thread.wait_s);
         let ready = || threads.iter().map(|thread| thread.run_s + thread.wait_s.unwrap_or(0.0));
@@ -90,7 +90,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Of this process, whose `/proc` lies in `root`.
+    /// The witness of this process, whose `/proc` lies in `root`.
     pub fn open(root: &FilesystemRoot) -> Self {
         let processors = Processors::open(root);
         Self {

@@ -20,12 +20,12 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of the thread whose folder in `/proc` this is; `None` where the kernel does not keep it.
+    /// The account of the thread whose folder in `/proc` is `thread`; `None` if the kernel keeps no accounts.
     pub fn of(thread: &Path) -> Option<Self> {
         Self::parse(&fs::read(thread.join("schedstat")).ok()?)
     }
 
-    /// A kernel that is told not to keep accounts writes three zeros.
+    /// A kernel whose accounting is switched off writes three zeros.
     fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(|number| number.parse().ok());
         let account = Self { run_ns: numbers.next()??, wait_ns: numbers.next()??, times: numbers.next()?? };
