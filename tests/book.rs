@@ -100,7 +100,7 @@ fn links(page: &str) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 
-/// Of the pages at the top and in `docs/`.
+/// Checks the pages at the top and in `docs/`.
 #[test]
 fn links_lead_to_files_and_headings() {
     let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "DESIGN.md"];

@@ -108,7 +108,7 @@ fn predicted(known: &[StepWork], unknown: Vec<StepWork>) -> Vec<Case> {
     unknown.into_iter().map(case).collect()
 }
 
-/// The measured rates of a device with so many threads.
+/// The measured rates of a device with `threads` threads.
 fn rates(run: &Path, threads: usize) -> Result<Rates, Failure> {
     let text = std::fs::read_to_string(run.join("environment.json"))?;
     let environment: serde_json::Value = serde_json::from_str(&text)?;

@@ -213,7 +213,7 @@ fn the_side_of_a_matrix_that_varies_is_the_size() {
     let found = json(folder.path(), &["square.csv"]);
     assert_eq!((found["series"].as_array().map(Vec::len), &found["series"][0]["x"]), (Some(1), &"M".into()));
     write(folder.path(), "grid.csv", &table(&|i| [64 * (1 + i % 20), 64 * (1 + i / 20), 64]));
-    // Where none has many more values than the other, nothing decides.
+    // Neither column has many more values than the other, so nothing decides.
     write(folder.path(), "open.csv", &table(&|i| [64 * (1 + i % 7), 64 * (1 + i / 7), 64]));
     let output = run(folder.path(), &["jumps", "open.csv"]);
     assert_eq!(output.status.code(), Some(2));

@@ -220,7 +220,7 @@ fn a_try_shows_one_visit_and_stores_nothing() {
     assert!(!folder.path().join("results").exists());
 }
 
-/// Its work is done after it returns, as that of a library that computes beside the program would be.
+/// The step does its work after it returns, like a library that computes asynchronously.
 #[test]
 fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {
     let Some(folder) = with("def step(batch_size):\n    return lambda: None\n") else { return };

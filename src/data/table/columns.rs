@@ -19,12 +19,12 @@ pub struct Columns {
 
 /// The key of the file's metadata under which Hugging Face's `datasets` writes what the columns mean.
 const FEATURES: &str = "huggingface";
-/// Of several columns of images the one with such a name is meant, in this order.
+/// If several columns contain images, the first of these names chooses one.
 const IMAGES: &[&str] = &["image", "img", "images", "picture", "jpg", "png"];
 const LABELS: &[&str] = &["label", "labels", "class", "target"];
 
 impl Columns {
-    /// The columns that the spec names, or those that the file's description or their names say.
+    /// The columns that the spec names, or else those that the file's description or the column names indicate.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`], with the columns that are there.
