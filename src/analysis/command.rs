@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::{Analysed, Query};
 
-/// `batchstep plot mine.csv --x batch`: as a shell reads it, with what was asked when `found` was found; empty for a study without columns.
+/// The command that repeats an analysis, quoted for a shell: `batchstep plot mine.csv --x batch`, with the options that gave `found`; empty for a
+/// study without columns.
 pub fn again(command: &str, sources: &[&Path], found: &[Analysed]) -> String {
     let query = found.first().map(|found| found.series.asked.clone()).unwrap_or_default();
     let Query { x, y, kind, group } = query;

@@ -1,10 +1,9 @@
-//! A/A controls: how often this machine and this method see a jump where there is none.
+//! A/A controls: how often this method reports a jump on this machine when there is none.
 //!
 //! An A/A run (`[sweep] executes = 8`) executes one batch size under the name of every batch size, so each jump found in it
-//! is a false alarm. One run is one series, and either it has a jump or not; but its visits can be dealt anew: within each
-//! block every visit gets the name of another one, at random, which is again an A/A run of the same machine at the same
-//! time. The rate is the share of such relabelled runs, the original among them, in which a jump is found (a permutation
-//! test; Pesarin & Salmaso 2010).
+//! is a false alarm. One run is one series, which either has a jump or not. But its visits can be relabelled: if the visits of
+//! each block exchange their names at random, the result is another A/A run of the same machine at the same time. The rate is
+//! the share of relabelled runs, including the original, in which a jump is found (a permutation test; Pesarin & Salmaso 2010).
 //!
 //! The answer is stored as `aa.json` in the run directory. Another run on the same device with the same engine takes the
 //! newest control that lies in its own folder or in a folder beside it (`results/aa` for `results/vgg16`), keeps a copy, and
@@ -31,7 +30,7 @@ pub const LABELLINGS: u32 = 200;
 /// 2: the engine `cpu` was called `candle` in version 1.
 const VERSION: u32 = 2;
 
-/// What an A/A run says of one engine on one device.
+/// The result of an A/A run for one engine on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     pub run_id: String,
@@ -144,7 +143,7 @@ pub fn applicable(path: &Path, found: &[Analysed], is_control: bool) -> Vec<Cont
     controls
 }
 
-/// Stores the controls with the run in `folder`; nothing where there is none.
+/// Stores the controls with the run in `folder`; writes nothing if there are none.
 ///
 /// # Errors
 /// As [`atomic::write_text`].

@@ -1,12 +1,11 @@
-//! From which size on one series is faster than another: where their step times cross.
+//! The size from which one series is faster than another: where their step times cross.
 //!
-//! The logarithm of the ratio of two medians is interpolated over the logarithm of the size by the cubic through the four sizes around a change of
-//! its sign; the last such change is the crossover, from which on the second series is the faster one as far as was measured. Its interval is
-//! that of a bootstrap of the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as one
-//! beyond the sizes measured.
+//! The logarithm of the ratio of two medians is interpolated over the logarithm of the size, by the cubic through the four sizes around a change of
+//! its sign. The last such change is the crossover: at all larger measured sizes the second series is faster. Its interval comes from a bootstrap of
+//! the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as a crossover beyond the measured sizes.
 //!
-//! Which device pays for a whole training is another question: there the setup counts as well. It is asked for [`TRAINING_STEPS`] steps, with the
-//! setup of every cell as it was measured once; the interval covers only the steps.
+//! The crossover for a whole training is another one, since the setup counts as well. It is computed for [`TRAINING_STEPS`] steps and the setup of
+//! each cell, which is measured once; the interval covers only the steps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,7 +79,7 @@ pub struct SeriesSetup {
 }
 
 impl Crossovers {
-    /// Those of all pairs of `series` that share at least two sizes, with the setup that `path` holds.
+    /// The crossovers of all pairs of `series` that share at least two sizes, with the setup times stored in `path`.
     ///
     /// # Errors
     /// As [`super::series`].
@@ -358,7 +357,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_interval_that_reaches_the_largest_size_is_open_there() {
-        // Equal at 240,000 of 250,000: in many resamples the order at the largest size is the other one.
+        // Equal at 240,000 of 250,000: in many resamples the order at the largest size is reversed.
         let found = crossovers(&[series("cpu", 1e-3, 1e-6, 1), series("cuda", 1e-3 + 240_000.0 * 2e-9, 0.998e-6, 2)]);
         assert!(found[0].at.is_none_or(|place| place.high.is_none()), "{found:?}");
     }

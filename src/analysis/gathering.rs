@@ -80,7 +80,7 @@ impl Names {
         self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
     }
 
-    /// For each row of a batch its text's place in all texts so far, of the column `name`.
+    /// For each row of a batch of the column `name`, the place of its text among all texts so far.
     fn codes(&mut self, name: &str, batch: &Texts) -> Result<Vec<u32>> {
         let mut place = |text: &String| {
             *self.places.entry(text.clone()).or_insert_with(|| {
@@ -127,7 +127,7 @@ impl Gathering {
         Self { most, ..Self::new(columns) }
     }
 
-    /// The same, of a run whose spec asks for that.
+    /// The same, for a run whose spec asks for `asked`.
     pub fn asked(self, asked: Option<Asked>) -> Self {
         Self { asked, ..self }
     }

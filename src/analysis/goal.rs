@@ -1,4 +1,4 @@
-//! What the spec of a run asks for before anything is reported of it, and how far the run has come.
+//! The blocks that a run's spec requires before results are reported, and how many the run has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl Visits {
         }
     }
 
-    /// The blocks in which a machine visited all of `sizes` cells, but for those that failed there, which it visits no more.
+    /// The blocks in which a machine visited all of `sizes` cells, except cells that failed there, which it no longer visits.
     fn complete(&self, sizes: usize) -> usize {
         let of_machine = |blocks: &BTreeMap<u32, Block>| {
             let failed: HashSet<u64> =

@@ -1,4 +1,4 @@
-//! Which steps count where other programs disturbed some, and what is said of it.
+//! Which steps count if other programs disturbed some of them, and what is reported about it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::detect::{Note, Observation};
 use crate::foreign;
 use crate::measure::interference::Undisturbed;
 
-/// The share of disturbed steps from which on it is said.
+/// The least share of disturbed steps that is reported.
 const WORTH_SAYING: f64 = 0.05;
 /// Programs that are named.
 const NAMED: usize = 3;

@@ -36,7 +36,7 @@ pub struct Profiles {
 /// The version of the file.
 pub const VERSION: u32 = 1;
 
-/// What became of one kernel behind a jump.
+/// How one kernel changed at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Before and behind; `None`: it is not there on that side.
@@ -136,7 +136,7 @@ fn with_n(shapes: &str, size: usize) -> String {
     out
 }
 
-/// Those of one side that the other does not have, paired by their times: the longest that went with the longest that came.
+/// Pairs the kernels that occur on only one side of the jump, by their times: the longest that disappeared with the longest that appeared.
 fn replaced(gone: Kernels, come: Kernels) -> Vec<Change> {
     let sorted = |kernels: Kernels| {
         let mut all: Vec<Kernel> = kernels.into_values().collect();

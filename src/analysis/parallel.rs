@@ -1,8 +1,8 @@
-//! Several processes that train together in one run: what share of what they could do is left, batch size by batch size.
+//! Several processes that train together in one run: their parallel efficiency at each batch size.
 //!
-//! Weak scaling keeps the batch of each process, so its efficiency is the step time of the fewest processes over that of more; strong scaling
-//! keeps the batch of all together, and the efficiency is that ratio over the ratio of the numbers of processes. 1 where no process waits.
-//! A jump of the step time along the batch size is a jump of the efficiency where the fewest and the most do not both have it.
+//! Weak scaling keeps the batch of each process, so its efficiency is the step time with the fewest processes over the step time with more. Strong
+//! scaling keeps the batch of all processes together, and the efficiency is that ratio over the ratio of the numbers of processes. It is 1 if no
+//! process waits. A jump of the step time along the batch size is a jump of the efficiency unless the fewest and the most processes both have it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

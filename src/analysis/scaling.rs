@@ -88,7 +88,7 @@ pub(super) struct Against {
     pub together: usize,
 }
 
-/// Each series with more of what `column` counts, and the one that differs from it in nothing but having the fewest.
+/// Pairs each series with the series that has the smallest value of `column` and is otherwise the same.
 pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Against> {
     let number = |series: &Series| series.group.iter().find(|(name, _)| name == column)?.1.parse::<u32>().ok();
     let bare: Vec<Series> = series.iter().map(|series| without(series, column)).collect();

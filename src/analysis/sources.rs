@@ -1,4 +1,4 @@
-//! What is analysed: what several runs are called beside one another, and paths that can hold no measured times.
+//! The sources of an analysis: the names of several runs side by side, and paths that cannot contain measured times.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use crate::foreign;
 use crate::look;
 use crate::table;
 
-/// Refuses a path where nothing is, a spec, and a spreadsheet, each by what it is.
+/// Refuses a path that does not exist, a spec, and a spreadsheet, each with its own message.
 ///
 /// # Errors
 /// [`Kind::Io`] and [`Kind::Data`].

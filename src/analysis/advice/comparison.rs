@@ -4,8 +4,8 @@
 //! `i` the critical value is the 95 % quantile of the largest studentised difference to any other size. If `i` is the truly best size, no true
 //! difference is in favour of another, and it is excluded with a probability of at most 5 %, however many sizes there are.
 //!
-//! The quantiles are those of a bootstrap over whole blocks, so that what visits of a block share stays together. Differences are
-//! studentised, in each draw anew; the variances of sizes are drawn towards their median, without which four visits would prove nothing.
+//! The quantiles come from a bootstrap over whole blocks, which keeps the shared error of a block's visits together. Differences are
+//! studentised anew in each draw. The variances of sizes are drawn towards their median; otherwise four visits would prove nothing.
 
 use std::cell::OnceCell;
 
@@ -64,7 +64,7 @@ impl Comparison {
         (0..self.x.len()).filter(is_in).collect()
     }
 
-    /// The smallest size whose rate is at least 1 - `within` of every other one's, by the lower ends of the intervals of their ratios.
+    /// The smallest size whose rate is at least 1 - `within` times the rate of every other size, by the lower ends of the intervals of their ratios.
     pub fn enough(&self, within: f64) -> Option<usize> {
         let least = (1.0 - within).ln();
         let near = self.level[self.best()] + least;
@@ -148,7 +148,7 @@ fn draw(rates: &Rates, rng: &mut Rng) -> Draw {
         let (drawn, visits) = (f64::max(count[size], 1.0), rates.visits[size] as f64);
         let mean = sum[size] / drawn;
         own.push((squares[size] / drawn - mean * mean).max(0.0) * visits / (visits - 1.0));
-        // What is drawn scatters less than what it stands for, by the degree of freedom of the mean.
+        // Draws scatter less than the estimate that they imitate, by the degree of freedom of the mean.
         departure.push(mean * (visits / (visits - 1.0)).sqrt());
     }
     let least = LEAST * median(&mut rates.variance.clone());

@@ -33,7 +33,7 @@ pub struct Memory {
 pub enum Fits {
     /// About this size.
     About(f64),
-    /// More than this one: the line says nothing so far beyond what was measured.
+    /// More than this one: the line is not reliable so far beyond the measured sizes.
     MoreThan(f64),
 }
 
@@ -65,7 +65,7 @@ fn fits(points: &[(f64, f64)], limit: f64) -> Option<Fits> {
     Some(if reach > FURTHEST * last { Fits::MoreThan(FURTHEST * last) } else { Fits::About(reach.max(last)) })
 }
 
-/// The memory that a process of the run had on a CPU: the machine's, or what its container may take. Not known of a GPU.
+/// The memory that a process of the run could use on a CPU: the machine's, or the limit of its container. `None` for a GPU.
 pub(super) fn total(path: &Path, series: &Series) -> Option<u64> {
     if series.peaks.is_empty() || series.facts.get("device").is_none_or(|device| device != "cpu") {
         return None;

@@ -129,7 +129,7 @@ fn by_size(observations: &[Observation], work: &Work) -> BySize {
     BySize { kept, few, blocks }
 }
 
-/// The steps with positive sizes and values, as times: of a disturbed visit the fastest step counts, which of a rate is the largest value.
+/// The steps with positive sizes and values, as times: in a disturbed visit the fastest step counts, which for a rate is the largest value.
 fn times(series: &Series, work: &Work) -> Vec<Observation> {
     let usable = |seen: &Observation| seen.x > 0.0 && seen.y > 0.0 && seen.x.is_finite() && seen.y.is_finite();
     let as_time = |seen: Observation| if work.inverse { Observation { y: seen.y.recip(), ..seen } } else { seen };
@@ -180,7 +180,7 @@ fn subtract_blocks(visits: &mut [Visit], sizes: usize, blocks: usize) -> Vec<f64
     shared
 }
 
-/// The variance of a level by what the blocks have in common.
+/// The variance of a level that comes from the blocks' shared values.
 fn of_blocks(shared: &[f64]) -> f64 {
     let n = shared.len() as f64;
     let mean = shared.iter().sum::<f64>() / n;

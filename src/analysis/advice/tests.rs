@@ -173,7 +173,7 @@ fn a_latency_leaves_only_the_sizes_that_keep_to_it() {
     );
 }
 
-/// The series with its times as rates in `unit`, of which a step at size x has `work`.
+/// The series with its times as rates in `unit`; a step at size x has `work(x)` of these units.
 fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series {
     let as_rate = |step: &Measurement| {
         let seen = step.observation;
@@ -265,9 +265,9 @@ struct Wrong {
     avoided: usize,
     /// A size is called enough that is not.
     enough: usize,
-    /// The rate is said to rise where it does not.
+    /// Series whose rate is said to rise although it does not.
     rising: usize,
-    /// Sizes not shown to be worse than the best, of all series.
+    /// Sizes not shown to be worse than the best, over all series.
     not_worse: usize,
 }
 
@@ -310,7 +310,7 @@ fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curv
     wrong
 }
 
-/// 60 series each. Of an event with a probability of 5 %, more than 9 of 60 are seen once in 2,000 such tests (binomial).
+/// 60 series each. An event with a probability of 5 % occurs more than 9 times in 60 once in 2,000 such tests (binomial).
 #[test]
 fn what_is_said_is_wrong_in_at_most_five_percent_of_series() {
     for blocks in [4, 8] {

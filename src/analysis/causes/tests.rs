@@ -87,7 +87,7 @@ fn without_times_changes_of_algorithm_and_of_rounds_are_reported() {
 
 #[test]
 fn a_line_ends_where_another_jump_begins() {
-    // A second jump after 18: only 17 and 18 are left behind the first, too few with 13 to 16 to be drowned by what follows.
+    // A second jump after 18 leaves only 17 and 18 behind the first; the sizes after it must not hide the step between 13 to 16 and these two.
     let mut rows = stepping();
     rows.iter_mut().filter(|row| row.layer == "conv" && row.batch_size > 18).for_each(|row| {
         row.device_time_s = row.device_time_s.map(|seconds| seconds + 5e-3);

@@ -3,9 +3,9 @@
 //! For a cell with block medians a and b (on the logarithmic scale, so that a difference is a ratio), the difference of their
 //! medians has the standard error sqrt(s_a^2 + s_b^2), each s from resampled blocks, and Welch's degrees of freedom (Welch
 //! 1947). The p-values of all cells are corrected together by Holm's step-down procedure (1979), so that `alpha` bounds the
-//! chance that a comparison of two equal runs names even one cell. A cell is the *same* where the interval of its ratio, at
-//! the confidence that holds for all cells at once, lies within the margin, even where it does not hold 1; what is neither that nor
-//! faster nor slower is *ambiguous*, the default.
+//! chance that a comparison of two equal runs names even one cell. A cell is the *same* if the simultaneous interval of its
+//! ratio lies within the margin, even if it does not contain 1. A cell that is neither the same nor faster nor slower is
+//! *ambiguous*, the default.
 //!
 //! ```text
 //! d = m_b - m_a,   s = sqrt(s_a^2 + s_b^2),   nu = s^4 / (s_a^4 / (n_a - 1) + s_b^4 / (n_b - 1))
@@ -13,8 +13,8 @@
 //! same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin);   else slower: corrected p <= alpha and d > 0
 //! ```
 //!
-//! A series as a whole has a decision of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
-//! geometric mean be proven the same, or not.
+//! There is a separate decision on a series as a whole ([`Overall`]): hundreds of cells with few blocks may each be ambiguous while their
+//! geometric mean is proven to be the same, or not.
 //!
 //! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
 //! one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code.
@@ -23,7 +23,7 @@
 //! Welch's. A disturbance that lasts longer than a round affects both runs and does not change d_r.
 //!
 //! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
-//! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
+//! Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
 
 mod overall;
 pub mod rounds;
@@ -59,16 +59,16 @@ impl Default for Rules {
     }
 }
 
-/// What the blocks of two runs have to do with one another.
+/// How the blocks of two runs are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// Nothing: each run's scatter among its own blocks is what it may be wrong by.
+    /// Not at all: the error of each run follows from the scatter among its own blocks.
     Separate,
     /// Blocks of the same number are a round, measured one right after the other; the rounds are what is resampled.
     InTurns,
 }
 
-/// What is said of one cell: of the second run against the first.
+/// The decision on one cell of the second run, compared with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
     Same,
@@ -187,7 +187,7 @@ impl Comparison {
     }
 }
 
-/// Compares two runs that must have cells in common, and times in units that are known, or the same. Times of the second are given in the
+/// Compares two runs. They must have cells in common, and their units must be known or equal. Times of the second are converted to the
 /// unit of the first.
 ///
 /// # Errors
@@ -363,7 +363,7 @@ impl Welch {
         Self { error: (va + vb).sqrt(), freedom }
     }
 
-    /// Student 1908: of the mean difference of estimates of which each of one belongs to the same place of the other; `None` without any.
+    /// Student's test (1908) of the mean difference between paired estimates: place i of one belongs to place i of the other. `None` without any.
     fn paired(first: &[f64], second: &[f64]) -> Option<Self> {
         let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
         match differences.len() {

@@ -1,9 +1,9 @@
-//! Tables with one value for each size: what equal sizes differ by is the yardstick for those that differ.
+//! Tables with one value for each size: the scatter among equal sizes is the yardstick for the others.
 //!
 //! With d the logarithms of the ratios, sorted, the shortest interval that holds half of them is taken to be of sizes that do not differ
 //! (Rousseeuw 1984, Least median of squares regression). Half its length over 0.6745 is the standard deviation of a normal distribution with
 //! that half, corrected for few values by 1 + 5 / (n - 1) (Rousseeuw & Leroy 1987). Student's distribution with n / 2 - 1 degrees of freedom
-//! allows for what half of the ratios cannot know. Where more than half of the sizes differ the yardstick is too long, and less is found.
+//! allows for the error of that scatter. If more than half of the sizes differ, the yardstick is too long, and fewer differences are found.
 
 use super::{Apart, Welch};
 use crate::error::{Error, Result};

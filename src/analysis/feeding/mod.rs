@@ -108,7 +108,7 @@ impl FedCell {
     }
 }
 
-/// In how many cells the measured rate is within a tenth of what each model says.
+/// For each model, the number of cells whose measured rate is within a tenth of the predicted one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Within {
     pub model: usize,

@@ -60,7 +60,7 @@ impl Demands {
         self.stages.iter().filter(|stage| stage.is_consumers())
     }
 
-    /// The name of what takes a worker longest.
+    /// The name of the stage that takes a worker longest.
     pub fn longest_of_workers(&self) -> String {
         let stages = self.stages.iter().filter(|stage| !stage.is_consumers());
         stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
@@ -128,8 +128,8 @@ pub fn predict(demands: &Demands) -> Option<Prediction> {
     ];
     let threads = demands.workers as f64 * demands.worker_share;
     bounds.extend(worker.iter().filter(|stage| stage.name != "batch").map(|stage| Prediction {
-        // What a device gives is what was measured. A stage that computes is slowed by others, which is no limit of its own; what its
-        // threads do to one another, such as sharing memory, shows in its processor time.
+        // The limit of a device is its measured rate. A stage that computes is slowed by other stages, which is not a limit of its own; the
+        // effect of its threads on each other, such as sharing memory, shows in its processor time.
         rate: if stage.name == "read" { stage.ceiling } else { threads / stage.cpu_s },
         limit: Limit::Stage { name: stage.name.clone() },
     }));

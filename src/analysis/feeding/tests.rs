@@ -79,7 +79,7 @@ fn what_the_sides_take_from_each_other_is_in_the_prediction() {
     assert!((prediction.rate / expected - 1.0).abs() < 1e-9, "{prediction:?}, by hand {expected}");
     assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
     assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
-    // 1 / 2.4 ms = 417: of the 446 predicted 0.93, and of the bound 0.83.
+    // 1 / 2.4 ms = 417, which is 0.93 of the predicted 446 and 0.83 of the bound.
     assert_eq!(
         study.within(),
         Within { model: 1, overlapping: Share { good: 1, of: 1 }, bounds: 0, slowest_stage: 0, of: 1 }
