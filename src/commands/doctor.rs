@@ -47,7 +47,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Written at once without the checks, and again with what came of them: whatever they do to this machine, there is a file.
+/// Writes the bundle once before the checks and again with their results, so that a file exists even if a check crashes the machine.
 fn bundle(path: &Path) -> Result<Exit> {
     let evidence = Evidence::gather(&Roots::system());
     let findings = doctor::judge(&evidence);

@@ -112,7 +112,7 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     })
 }
 
-/// Which sizes to use, set off from what was printed before, for as many series as fit beside it; empty where none shows it.
+/// The advice on sizes, after a blank line, for as many series as fit; empty if no series allows advice.
 pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], details: bool) -> String {
     let style = report::Style::of_terminal();
     let said = report::size_advices(found, advices, if details { SENTENCES } else { TABLES }, false);
@@ -128,7 +128,7 @@ pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>
     }
 }
 
-/// The likeliest cause of the jumps in a sentence; empty where none is known.
+/// The likeliest cause of the jumps in a sentence; empty if no cause is known.
 pub fn likely(found: &[Analysed], answers: &[Option<Answers>]) -> String {
     let known =
         found.iter().zip(answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
@@ -156,7 +156,7 @@ pub fn inside(path: &Path) -> Document {
     report::kernels(&sides)
 }
 
-/// The same as text, after what changes inside the steps.
+/// The same as text, placed after the changes inside the steps.
 pub fn switch_lines(path: &Path, found: &[Analysed]) -> String {
     let style = report::Style::of_terminal();
     let text = inside(path).render(&style) + &switches(path, found).render(&style);

@@ -91,7 +91,7 @@ fn query(columns: &ColumnArgs) -> Query {
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
-/// Says what is not used of a table, of which this is a series.
+/// Warns about the parts of a table that are not used; `series` is one of its series.
 fn warn_of_table(series: Option<&Series>) {
     let style = Style::of_terminal();
     print_aside(&jumps::read_as(series));

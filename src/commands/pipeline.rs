@@ -64,7 +64,7 @@ impl Session<'_> {
         Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, left_out)
     }
 
-    /// With its engines open; `left_out` is said at the end.
+    /// Runs with open engines; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(engines)?;
         let taken = engines.resolve(EngineName::Auto);

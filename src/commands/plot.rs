@@ -41,7 +41,7 @@ fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result
     Ok(Destination { folder, stem, extension: extension(format) })
 }
 
-/// Draws the charts of one run or file; gives what is known of a sweep or a file of steps.
+/// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
     let mut sweep = None;
     let drawn = if holds::<EpochRow>(path)? {

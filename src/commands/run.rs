@@ -275,13 +275,13 @@ impl Session<'_> {
         part.conclude(Some(&outcome))
     }
 
-    /// What to call this machine: what the user says, else a number that stands for its host, and the device.
+    /// The name of this machine: the user's choice, else a number that identifies its host, and the device.
     fn node(&self, device: Option<&str>) -> String {
         let own = || device.filter(|id| id.starts_with("cuda")).map_or_else(node, |id| format!("{}/{id}", node()));
         self.node.map_or_else(own, str::to_owned)
     }
 
-    /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
+    /// The resolved spec. A run that continues keeps the text of its own spec if that means the same: an earlier version knew fewer keys.
     fn spec_text(&self) -> Result<String> {
         let own = self.experiment.to_toml_in(&self.path);
         let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);

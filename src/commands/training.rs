@@ -72,7 +72,7 @@ impl Session<'_> {
         Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, left_out)
     }
 
-    /// With its engines and data open; `left_out` is said at the end.
+    /// Runs with open engines and data; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(data, engines)?;
         let taken = engines.resolve(EngineName::Auto);

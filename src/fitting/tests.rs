@@ -35,7 +35,7 @@ fn spec(body: &str) -> Fit {
     }
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Fit, stored: &[FitRow]) -> (Memory, Outcome) {
     let engines = Engines::open(&spec.experiment.engine.name, DeviceChoice::Cpu, None).expect("engines");
     let (memory, outcome, _) = run_with(spec, engines, stored);

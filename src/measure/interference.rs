@@ -100,7 +100,7 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Steps of one second, each with what interrupted it.
+    /// Steps of one second, each with the seconds of its interruption.
     fn steps(interrupted: &[f64]) -> Steps {
         let mut steps = Steps::default();
         interrupted.iter().for_each(|&s| steps.push(1.0 + s, Some(s)));

@@ -18,7 +18,7 @@ const CONFIDENCE: f64 = 0.95;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockMedian {
     pub median: f64,
-    /// Standard error of `median`, from resampled blocks; of two blocks, that of a mean; infinite for one.
+    /// Standard error of `median`, from resampled blocks; for two blocks, the standard error of a mean; infinite for one.
     pub error: f64,
     /// The 95 % interval of `median`.
     pub low: f64,
@@ -27,8 +27,8 @@ pub struct BlockMedian {
 }
 
 impl BlockMedian {
-    /// The median over blocks and its interval. `blocks` holds the steps of each visit that count; `None` where there are none
-    /// at all. One block proves nothing: its interval is unbounded.
+    /// The median over blocks and its interval. `blocks` contains the steps of each visit that count; `None` if there are none.
+    /// A single block proves nothing: its interval is unbounded.
     ///
     /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks and
     /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would

@@ -1,8 +1,8 @@
 //! When a visit's warm-up has ended: by test, not by count.
 //!
-//! A visit runs until its last `k` steps show no trend any more; the steps before those are warm-up. Two tests, each for
-//! what the other misses: a first step that stands out above the rest (an algorithm chosen, memory touched for the first
-//! time), and a steady fall over all of them (clocks and caches coming up).
+//! A visit runs until its last `k` steps no longer show a trend; the steps before those are warm-up. Two tests complement
+//! each other: one finds a first step that is much longer than the rest (an algorithm chosen, memory touched for the first
+//! time), the other a steady fall over all of them (clocks and caches coming up).
 
 use crate::stats::quantile::median;
 

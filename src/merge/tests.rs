@@ -157,7 +157,7 @@ fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
         [(24, true), (10, false)]
     );
 
-    // One of its parts is lost.
+    // A part of the run is lost.
     std::fs::remove_file(half.join("parts/visit-00000004.parquet")).expect("removed");
     let merged = merge(&out, &[first.clone(), half.clone()]).expect("merged");
     assert_eq!(merged.statement.runs.iter().map(|run| run.lost).collect::<Vec<_>>(), [0, 1]);

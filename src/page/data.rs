@@ -1,7 +1,7 @@
-//! What the charts of the page are drawn from, as JSON.
+//! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: [`StepTime`], [`Honesty`] and [`Training`] hold them, and nothing is
-//! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are whole.
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Honesty`] and [`Training`], and nothing is
+//! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
 
@@ -265,7 +265,7 @@ fn rounded(value: f64) -> Value {
     format!("{value:.5e}").parse().ok().filter(|value: &f64| value.is_finite()).map_or(Value::Null, number)
 }
 
-/// Two decimals: of a residual in percent, less than its noise.
+/// Rounds to two decimals: for a residual in percent that is less than its noise.
 fn hundredth(value: f64) -> Value {
     if value.is_finite() { number((100.0 * value).round() / 100.0) } else { Value::Null }
 }
@@ -305,7 +305,7 @@ mod tests {
         };
         let shown = steps_in_order(&chart, 0, 100);
         let steps: Vec<u64> = shown["step"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
-        // By hand: 1000 steps in stretches of 30, of each three.
+        // By hand: 1000 steps in stretches of 30, with three shown of each.
         assert_eq!((shown["stretch"].as_u64(), steps.len()), (Some(30), 102));
         let at = steps.iter().position(|step| *step == 777).expect("the outlier is shown");
         assert_eq!((shown["percent"][at].as_f64(), shown["flags"][at].as_u64()), (Some(500.0), Some(2)));

@@ -336,7 +336,7 @@ fn file(html: &mut Html, name: &str, text: &str) {
     html.literal("</pre></details>");
 }
 
-/// What a reader asks first of an environment; the rest stands in the file.
+/// The facts of an environment that readers want first; the rest is in the file.
 fn facts(environment: &Value) -> Vec<(&'static str, String)> {
     let text = |pointer: &str| match environment.pointer(pointer) {
         Some(Value::String(text)) => Some(text.clone()),

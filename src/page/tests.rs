@@ -1,4 +1,4 @@
-//! A page as a whole: what stands in it, and what cannot.
+//! A whole page: what it contains, and what it cannot contain.
 
 use super::*;
 use crate::chart::{ChartSeries, Link, Provenance, Quantity};

@@ -15,9 +15,9 @@ pub struct Question<'a> {
     pub x: &'a str,
     /// The unit of the y values.
     pub unit: &'a str,
-    /// The grade of what they show, as [`crate::analysis::Series::origin`] says it.
+    /// The grade of the evidence, from [`crate::analysis::Series::origin`].
     pub origin: &'a str,
-    /// What is known of the mechanisms.
+    /// What is known about the mechanisms.
     pub answers: Option<&'a Answers>,
 }
 

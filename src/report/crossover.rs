@@ -43,8 +43,8 @@ fn setup(found: &Crossovers) -> Document {
     document
 }
 
-/// From which size on one is the faster one: a sentence for each pair that crosses in single steps. `origin` is the grade of what was
-/// measured.
+/// A sentence for each pair that crosses in single steps: the size from which one series is faster. `origin` is the grade of the
+/// measurement.
 pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
     let answer = |pair: &Crossover| {
         let text = format!("95 % interval {}, without setup", interval(&pair.at?));
@@ -54,10 +54,10 @@ pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
     found.steps.iter().filter_map(answer).collect()
 }
 
-/// Which of a pair is faster from which size on, and which at the smallest, without a full stop; `None` where they do not cross. `name` gives
-/// the name of a series as the reader knows it.
+/// Which of a pair is faster from which size on, and which is faster at the smallest, without a full stop; `None` if they do not cross. `name`
+/// gives the name of a series as the reader knows it.
 ///
-/// Both ends are named: series may cross more than once, and one that wins from some size on may win at the smallest by far more.
+/// Both ends are named: series may cross more than once, and the series that wins at large sizes may win at the smallest by far more.
 pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Option<String> {
     let place = pair.at?;
     let faster = pair.faster_at_largest();

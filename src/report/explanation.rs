@@ -183,7 +183,7 @@ fn predicted(candidate: &Candidate) -> String {
     }
 }
 
-/// What became of the jumps where one setting is changed: whatever made them, they go with it or they do not.
+/// The effect of changing one setting on the jumps: which of them disappear and which stay, whatever their cause.
 fn changed(made: &Intervention) -> String {
     let Intervention { setting, value, gone, smaller, stay, unjudged } = made;
     let part = |what: &str, places: &[f64]| {

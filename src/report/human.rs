@@ -63,7 +63,7 @@ pub fn with_error(value: f64, error: f64, unit: &str) -> String {
         return signed(value, unit);
     }
     let plus = if value > 0.0 { "+" } else { "" };
-    // Two digits of an error are as many as anybody knows.
+    // More than two digits of an error are never significant.
     let decimals = (1 - (error / factor).abs().log10().floor() as i32).clamp(0, 3) as usize;
     format!("{plus}{:.decimals$} ± {:.decimals$} {sign}{unit}", value / factor, error / factor).trim_end().to_string()
 }

@@ -77,7 +77,7 @@ impl<'a> Repeated<'a> {
         self.period.p_value
     }
 
-    /// That of all, where they agree.
+    /// The verdict of all members if they agree, else ambiguous.
     pub fn verdict(&self) -> Option<Verdict> {
         let first = self.members[0].verdict;
         if self.members.iter().all(|jump| jump.verdict == first) { first } else { Some(Verdict::Ambiguous) }

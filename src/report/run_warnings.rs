@@ -15,8 +15,8 @@ use crate::spec::Measure;
 use crate::stats::quantile::median;
 use crate::store::{LayerRow, StopReason, files, visits_of};
 
-/// The one list of the warnings of the run in `path`, for the terminal, its page and its documents: what it `ended` with, and what its
-/// data show.
+/// The list of all warnings of the run in `path`, for the terminal, its page and its documents: the warnings that it `ended` with, and those
+/// that follow from its data.
 ///
 /// # Errors
 /// As [`visits_of`].
@@ -59,7 +59,7 @@ pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
     Ok(kept.filter(|warning| !is_of_data(warning)).collect())
 }
 
-/// Less than what a library takes to start one operation on a device, in seconds.
+/// Less than the time that a library takes to start one operation on a device, in seconds.
 const NEXT_TO_NOTHING_S: f64 = 20e-6;
 
 /// The warning that the step of a user's file takes next to no time at any size, although the largest size is at least four times the smallest.
@@ -166,7 +166,7 @@ mod tests {
     use crate::simulation::simulate;
     use crate::spec::Experiment;
 
-    /// Three cells and `blocks`, of which 2 or 3 were executed.
+    /// Three cells and `blocks`; 2 or 3 of the blocks were executed.
     fn run(blocks: &str) -> (Outcome, Measure) {
         let spec = format!(
             "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=3\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\

@@ -25,9 +25,9 @@ fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
     pairs.iter().filter(move |pair| wanted.is_none_or(|wanted| pair.against == wanted))
 }
 
-/// For each of the same pairs (none, where all differ in more than the engine), how the two compare; then network by network.
+/// A sentence on each of these pairs (none if all differ in more than the engine), then on each network.
 ///
-/// `origin` is the grade of what was measured.
+/// `origin` is the grade of the measurement.
 pub fn side_by_side_answers(pairs: &[Pair], origin: &str) -> Vec<Answer> {
     let answer = |pair: &Pair| {
         let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();

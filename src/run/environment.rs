@@ -156,7 +156,7 @@ impl RunEnvironment {
         Ok(())
     }
 
-    /// The same run, continued; looks once at what the device lets be read now.
+    /// The same run, continued; checks once which values the device allows to be read now.
     pub fn resumed(mut self, device: &mut dyn Device) -> Self {
         self.resumed += 1;
         drop(device.read());

@@ -1,8 +1,9 @@
 //! Which cells each block visits, and when the run is over.
 //!
-//! The first blocks visit all cells. Then, where the spec asks to decide on jumps, a block visits the cells that an undecided boundary
-//! needs ([`crate::sequential`]), and all cells again where the detector does not agree with what was decided; where it asks for cells,
-//! those that are not yet measured precisely enough. Everything follows from the spec and the visits of earlier blocks, so a resumed run makes the same decisions.
+//! The first blocks visit all cells. If the spec asks to decide on jumps, later blocks visit the cells that undecided boundaries need
+//! ([`crate::sequential`]), and all cells again if the detector disagrees with the decisions. If the spec asks for cells, later blocks visit
+//! the cells that are not yet measured precisely enough. Everything follows from the spec and the visits of earlier blocks, so a resumed run
+//! makes the same decisions.
 
 use super::cells::CellState;
 use super::{Disagreement, History};
@@ -62,7 +63,7 @@ struct Place {
 /// What is known at the end of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Knowledge {
-    /// Boundaries that are tested; those of them that are not decided yet; and those that no visit decides, because the levels of neighbouring
+    /// The numbers of boundaries that are tested, that are not decided yet, and that no visit decides, because the levels of neighbouring
     /// batch sizes differ by more than the smallest jump without pattern.
     pub boundaries: usize,
     pub open: usize,
@@ -113,7 +114,7 @@ impl<'a> Schedule<'a> {
         order
     }
 
-    /// After a block: decides what is left to do. False where the run is over.
+    /// Decides after a block what is left to do. False if the run is over.
     pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
         if block == 0 && self.measure.steps_per_visit == StepsPerVisit::Auto {
             let series = self.plan.cells.chunk_by(same_series);

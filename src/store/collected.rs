@@ -1,4 +1,4 @@
-//! The tables of a database of runs: what is kept of each run, cell and layer, and of kernels that others measured.
+//! The tables of a database of runs: a row for each run, cell and layer, and for kernels that others measured.
 
 use super::axis_values::AxisValues;
 use super::record::table;
@@ -68,8 +68,8 @@ table! {
 }
 
 table! {
-    /// One layer of a cell in one direction: a row of `layers/device=.../network=.../layers.parquet`. Of the same cell in several runs one
-    /// is kept, with measured times if any has them.
+    /// One layer of a cell in one direction: a row of `layers/device=.../network=.../layers.parquet`. If several runs have
+    /// the same cell, one of them is kept, with measured times if any has them.
     CollectedLayer {
         run_id: String, "", "The run.";
         engine: String, "", "What executed it.";

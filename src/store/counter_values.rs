@@ -39,7 +39,7 @@ impl CounterValues {
         self
     }
 
-    /// One of them.
+    /// The value of the counter of that name.
     pub fn get(&self, name: &str) -> Option<f64> {
         COUNTERS.iter().zip(self.0).find(|((own, ..), _)| *own == name).and_then(|(_, value)| value)
     }

@@ -49,7 +49,7 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// What only the end of a run says of its rows.
+/// Facts about the rows that are known only at the end of a run.
 pub trait EndOfRun {
     fn step(&self, _: &mut StepRow) {}
 
@@ -57,7 +57,7 @@ pub trait EndOfRun {
     fn layer(&self, _: &mut LayerRow, _place: usize) {}
 }
 
-/// What came of sealing a run.
+/// The result of sealing a run.
 #[derive(Debug)]
 #[must_use]
 pub struct Sealed {
@@ -140,8 +140,8 @@ impl RunDirectory {
         Ok(!look::is_file(&path.join(files::SPEC))? && !look::is_file(path)? && !holds_something_else(path)?)
     }
 
-    /// The lock first, so that a process that is refused does not stop the one that runs; to take a run over, the claim first, so
-    /// that the other one stops and releases the lock.
+    /// Takes the lock first, so that a process that is refused does not stop the one that runs. To take a run over, it makes the claim first, so
+    /// that the other process stops and releases the lock.
     fn claimed(path: &Path, begin: Begin) -> Result<Self> {
         let (claim, lock) = match begin {
             Begin::TakeOver => (Claim::make(path)?, Lock::wait(path)?),
@@ -299,7 +299,7 @@ impl RunDirectory {
         Ok(rows)
     }
 
-    /// Keeps a damaged part where no reader takes it for one; what to tell the user.
+    /// Moves a damaged part to a place where readers ignore it; returns a message for the user.
     fn set_aside<R: Stored>(&self, part: &Path, error: &Error) -> Result<String> {
         let folder = self.path.join(files::DAMAGED);
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder", &folder, &e))?;
@@ -337,7 +337,7 @@ impl RunDirectory {
         })
     }
 
-    /// The same of a training: of the batches those whose epochs are there.
+    /// The same for a training; batches are kept only if their epochs are stored.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].

@@ -73,7 +73,7 @@ impl MergedDirectory {
         parquet::write(&self.path.join(name), &metadata, true, fill)
     }
 
-    /// Writes the statement of what was merged: the last file, so that with it the rest is there.
+    /// Writes the statement of what was merged. It is the last file, so if it exists, the rest does as well.
     ///
     /// # Errors
     /// [`Kind::Io`].

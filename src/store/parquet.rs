@@ -292,7 +292,7 @@ fn unusable(path: &Path) -> Error {
         .hint("write its numbers as int64 or float64, its texts as UTF-8")
 }
 
-/// What polars says, also where it says it by panicking, as it does over some damaged files.
+/// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
 pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
     match guard::guarded(work) {
         Ok(result) => result.map_err(|e| wrap(doing, path, &e)),

@@ -1,4 +1,4 @@
-//! How far a run has come that another process may be writing to.
+//! The progress of a run that another process may be writing to.
 
 use std::path::Path;
 

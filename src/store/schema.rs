@@ -1,4 +1,4 @@
-//! Every column of every table that a run writes: name, type, unit, meaning. Nulls stand for what could not be read.
+//! Every column of every table that a run writes: name, type, unit, meaning. A null is a value that could not be read.
 
 use super::axis_values::AxisValues;
 use super::counter_values::CounterValues;
@@ -11,7 +11,7 @@ use crate::settings::named;
 pub const SCHEMA_VERSION: u32 = 2;
 
 named! {
-    /// What became of one step.
+    /// The outcome of one step.
     #[derive(Default)]
     Status {
         #[default]
@@ -153,7 +153,7 @@ table! {
 }
 
 table! {
-    /// What became of one cell: a row of `cells.parquet`.
+    /// The result of one cell: a row of `cells.parquet`.
     CellRow {
         run_id: String, "", "The run.";
         cell: i64, "", "The cell's number in the plan.";
@@ -270,7 +270,7 @@ table! {
 }
 
 table! {
-    /// One stage of one visit of a study of the input pipeline, alone, or all together: a row of `pipeline.parquet`.
+    /// One stage of one visit of a study of the input pipeline, or all stages together: a row of `pipeline.parquet`.
     PipelineRow {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the training step, by its name in the spec.";

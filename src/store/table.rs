@@ -25,7 +25,7 @@ pub struct Table {
     columns: BTreeMap<String, Values>,
     /// The line of the first row of this batch; the column names are line 1 where nothing stands before them.
     first_line: usize,
-    /// The line of each row, where they do not follow one another.
+    /// The line of each row, if the lines are not consecutive.
     lines: Vec<usize>,
     rows: usize,
 }
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::scan`], of a table that is open.
+    /// As [`Table::scan`], for a table that is already open.
     ///
     /// # Errors
     /// As [`Sheet::scan`].
@@ -215,7 +215,7 @@ impl Table {
         }
     }
 
-    /// What stands in a cell of a text; `None` where it holds nothing, or the table is no text.
+    /// The text of a cell in a text file; `None` if the cell is empty, or the table is not a text file.
     pub fn said(&self, name: &str, row: usize) -> Option<&str> {
         match self.columns.get(name)? {
             Values::Cells(cells) => Some(cells.get(row)).filter(|text| !text.is_empty()),

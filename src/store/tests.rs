@@ -92,7 +92,7 @@ impl EndOfRun for Flagging {
     }
 }
 
-/// Those of a cell that was sealed before and those of a new one.
+/// The layers of a cell that was sealed before, and the layers of a new cell.
 #[test]
 fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -411,7 +411,7 @@ fn a_run_that_began_meanwhile_is_not_overwritten() {
     assert_eq!(spec, format!("{SPEC}# {number}\n"));
 }
 
-/// The limits of what is read of a table that a stranger made.
+/// The limits on reading a table from an unknown source.
 #[test]
 fn a_table_without_line_ends_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

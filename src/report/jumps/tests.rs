@@ -104,7 +104,7 @@ fn no_jump_says_so_and_what_would_have_been_seen() {
     assert!(!text.contains("after"), "an empty table is not shown: {text}");
 }
 
-/// Where the measurement was to show smaller jumps than it can, that is what is known.
+/// If the measurement cannot show jumps as small as those asked for, the result is open.
 #[test]
 fn what_is_open_is_not_called_jump_free() {
     let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
@@ -115,7 +115,7 @@ fn what_is_open_is_not_called_jump_free() {
     assert_eq!(summary(&found, found.detectable), "No jump; one of 4 % or more would have been seen.");
 }
 
-/// Its points are there, and nothing else is said of them, no rate of false alarms either.
+/// Its points are there, but nothing else is reported, not even the rate of false alarms.
 #[test]
 fn a_run_that_is_too_early_says_only_that() {
     let found = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };

@@ -1,11 +1,11 @@
-//! What comes of each fault, as a document.
+//! The result of each fault, as a document.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::engine::cudnn::recorded::{Fault, Library};
 
-/// What comes of one fault.
+/// The result of one fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     library: Library,
