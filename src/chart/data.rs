@@ -27,7 +27,7 @@ pub enum Link {
     None,
     /// There may be one, but it could not be read.
     Unknown,
-    /// Another program measured, and nothing is said of it.
+    /// Another program measured, and the figure does not mention a link.
     NotOurs,
 }
 
@@ -50,7 +50,7 @@ pub struct Provenance {
     pub engine: Option<String>,
     pub precision: Option<String>,
     pub link: Link,
-    /// Whether the values are what a model says, and nobody measured them.
+    /// Whether the values come from a model and were not measured.
     pub forecast: bool,
     pub steps: u64,
     pub blocks: u64,
@@ -99,7 +99,7 @@ pub struct ChartSeries {
     pub findings: Findings,
     /// The smallest jump, relative, that the measurement would have shown.
     pub smallest: Option<f64>,
-    /// What is said of sizes that are slow by themselves.
+    /// The sentence on sizes that are slow by themselves.
     pub slow: Option<String>,
     /// The sizes to avoid, ascending.
     pub avoid: Vec<f64>,
@@ -156,7 +156,7 @@ pub struct RunCurve {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRecord {
     pub block: Option<u32>,
-    /// Relative departure from what was expected of its batch size; 0.01 is 1 % slower.
+    /// Relative departure from the expected time of its batch size; 0.01 is 1 % slower.
     pub residual: f64,
     pub warmup: bool,
     pub outlier: bool,
@@ -278,7 +278,7 @@ pub struct Crossings {
     pub caption: Vec<String>,
 }
 
-/// Series that cross one another.
+/// Series that cross each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossingPanel {
     /// What all of them share; empty where there is one panel.
@@ -311,7 +311,7 @@ pub struct Stacked {
     pub caption: Vec<String>,
 }
 
-/// One of them. Its vertical axis is logarithmic where it does not begin at 0.
+/// One panel. Its vertical axis is logarithmic if it does not begin at 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackedPanel {
     pub lines: LinePanel,

@@ -95,7 +95,7 @@ pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
     }
 }
 
-/// Stacked bars of an epoch's time, with what was counted beside them; gives where they end.
+/// Stacked bars of an epoch's time, with counters beside them; returns their lower end.
 fn bars(scene: &mut Scene, bars: &[Bar], top: f64) -> f64 {
     if bars.is_empty() {
         return top - ROW_GAP + 40.0;

@@ -1,4 +1,4 @@
-//! What the cells of a spec will take: the database asked, and `prediction` with what it knows. For each cell the best of three ways:
+//! Predicts the step times of a spec's cells from the data in the database, with `prediction`. Each cell uses the best of three ways:
 //! from the same network on the device, from other networks there, from the rates of devices.
 
 mod known;
@@ -131,11 +131,11 @@ pub struct Answer {
 /// On which devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// One: measured here, or by others.
+    /// One device: measured here, or by others.
     Named(String),
-    /// All that were measured.
+    /// All devices that were measured here.
     Measured,
-    /// Those that others measured too.
+    /// Also devices that others measured.
     All,
 }
 
@@ -160,8 +160,8 @@ impl Series<'_> {
 /// The step times of the experiment's cells.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] where a device is not known, or nothing is known of any cell: with what is there, and what would be
-/// needed; [`crate::error::Kind::Data`] where the database cannot be read.
+/// [`crate::error::Kind::Spec`] if a device is not known, or nothing is known about any cell, with the available data and what would be
+/// needed; [`crate::error::Kind::Data`] if the database cannot be read.
 pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<Answer> {
     let plan = Plan::new(experiment)?;
     let published = Published::read(database)?;

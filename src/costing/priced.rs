@@ -1,4 +1,4 @@
-//! Rows with what they mean for a training and for its owner's money.
+//! Rows with the time, the energy and the price of a whole training.
 
 use super::Row;
 use crate::prediction::Estimate;

@@ -70,7 +70,7 @@ pub struct PublishedKernels {
     pub devices: Vec<String>,
 }
 
-/// Those of `conv2d` or `dense`.
+/// The published kernels of `conv2d` or `dense`.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
@@ -81,7 +81,7 @@ pub fn published_kernels(database: &Database, operation: &str) -> Result<Publish
 }
 
 impl Published {
-    /// Reads what others measured; without any, nothing can be asked of it.
+    /// Reads the published kernels; without any, it has no estimates.
     pub fn read(database: &Database) -> Result<Self> {
         let All { mut devices, kernels } = all(database)?;
         let steps = database.published_steps()?;

@@ -24,7 +24,7 @@ pub(super) struct Others {
     engine: EngineName,
 }
 
-/// A number for each operation in each direction, and for each algorithm of it where that is known of a network that was not measured.
+/// A number for each operation in each direction, and for each of its algorithms, if the algorithm is also known for networks that were not measured.
 #[derive(Default)]
 struct Kinds(BTreeMap<String, usize>);
 
@@ -63,7 +63,7 @@ fn multiplies(operation: &str) -> bool {
     ["conv2d", "depthwise_conv2d", "dense"].contains(&operation)
 }
 
-/// Whether two cells do the same work in the same way, but for the loss and the optimizer, whose work is counted.
+/// Whether two cells do the same work in the same way, apart from the loss and the optimizer, whose work is counted.
 fn comparable(a: &AxisValues, b: &AxisValues) -> bool {
     AXES.iter()
         .enumerate()
@@ -108,7 +108,7 @@ pub struct Learnable {
     pub names: Vec<String>,
 }
 
-/// Those with this engine and these settings; the loss and the optimizer may differ.
+/// The measured steps with this engine and these settings; the loss and the optimizer may differ.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.

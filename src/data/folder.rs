@@ -24,7 +24,7 @@ struct LabelledFile {
 }
 
 impl Folder {
-    /// Lists the images of `path`; nothing is decoded but the first that can be, which sets the shape where none is given.
+    /// Lists the images of `path`. Only the first image that can be decoded is decoded; it sets the shape if none is given.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where the folder cannot be listed, [`crate::error::Kind::Data`] where it holds no images in
@@ -133,7 +133,7 @@ mod tests {
         let paths = ["0.png", "1.png", "2.png"].map(|name| class.join(name));
         paths.iter().for_each(|path| png(path));
         let listed = Folder::open(folder.path(), None).expect("listed");
-        // Gone, and a folder in its place, which nobody can read as a file, not even root.
+        // The file is replaced by a folder, which not even root can read as a file.
         std::fs::remove_file(&paths[1]).expect("removed");
         std::fs::remove_file(&paths[2]).expect("removed");
         std::fs::create_dir(&paths[2]).expect("a folder");

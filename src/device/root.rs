@@ -48,7 +48,7 @@ impl FilesystemRoot {
         self.path(path).exists()
     }
 
-    /// What lies in a folder, sorted by name; nothing where there is no such folder.
+    /// The entries of a folder, sorted by name; empty if there is no such folder.
     pub fn entries(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
         let Ok(folder) = fs::read_dir(self.path(path)) else { return Vec::new() };
         let mut entries: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();

@@ -63,7 +63,7 @@ pub fn drives(root: &FilesystemRoot) -> Vec<PciDevice> {
     of_class(root, |class, _| class.starts_with(NON_VOLATILE_MEMORY))
 }
 
-/// The link of the device at `address`, as it is now; all unknown where there is no such device.
+/// The present link of the device at `address`; all fields are unknown if there is no such device.
 pub fn link(root: &FilesystemRoot, address: &str) -> Link {
     read_link(root, &Path::new("/sys/bus/pci/devices").join(address))
 }

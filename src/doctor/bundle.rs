@@ -1,5 +1,5 @@
-//! `batchstep doctor --bundle`: one small file with what a maintainer needs to understand a failure on a machine that is not
-//! theirs, and with nothing that names a person or a place.
+//! `batchstep doctor --bundle`: one small file with everything that a maintainer needs to understand a failure on another
+//! machine, and with nothing that names a person or a place.
 
 use serde_json::{Value, json};
 

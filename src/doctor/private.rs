@@ -51,7 +51,7 @@ impl Private {
         Self::new(host.map(str::to_owned).into_iter().chain(short).chain(user).chain(of_homes).chain(of_account))
     }
 
-    /// Names of one letter, and those that stand for everyone, are left.
+    /// Names of one letter and names that mean everyone are not removed.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let is_own =
             |name: &String| name.len() > 1 && !["root", "user", "ubuntu", "localhost"].contains(&name.as_str());
@@ -195,7 +195,7 @@ fn shown(path: &str) -> String {
     if rest.contains(char::is_whitespace) { "<private>".to_owned() } else { format!("<private>/{rest}") }
 }
 
-/// Identifiers of devices and machines, of which four digits stay: enough to tell those of one machine apart. They are UUIDs, as in
+/// Shortens identifiers of devices and machines to four digits, enough to distinguish those of one machine. They are UUIDs, as in
 /// `GPU-8f3c6f2a-...`, and 32 or more hexadecimal digits in a row, as in /etc/machine-id.
 fn without_identifiers(text: &str) -> String {
     let mut out = String::new();

@@ -42,7 +42,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
     }
 }
 
-/// A panel for each way of the data, so that no panel has more lines than can be told apart; one where there is one way.
+/// A panel for each data path, so that no panel has more lines than can be distinguished.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> Vec<CrossingPanel> {
     let data =
         |found: &Analysed| found.series.group.iter().find(|(name, _)| name == "data").map(|(_, way)| way.clone());

@@ -112,7 +112,7 @@ impl Network {
         (0..self.layers.len()).filter_map(|index| self.cost(index, batch, direction, bytes_per_element)).sum()
     }
 
-    /// The work of all layers in all three directions: a step but for its loss and its optimizer.
+    /// The work of all layers in all three directions: a step without its loss and its optimizer.
     pub fn step_cost(&self, batch: usize, bytes_per_element: usize) -> Cost {
         Direction::ALL.into_iter().map(|direction| self.total_cost(batch, direction, bytes_per_element)).sum()
     }
@@ -122,7 +122,7 @@ impl Network {
         (0..self.layers.len()).map(|index| self.multiply_adds_of(index)).sum()
     }
 
-    /// The same of layer `index`; 0 for one that has no weights.
+    /// The same for layer `index`; 0 for a layer without weights.
     ///
     /// # Panics
     /// If there is no such layer.

@@ -179,7 +179,7 @@ impl Network {
     }
 }
 
-/// The indices of the layers called `from`; of the newest layer, where `from` is empty.
+/// The indices of the layers called `from`, or of the newest layer if `from` is empty.
 fn sources(b: &Builder, from: &[String]) -> Result<Vec<usize>> {
     if from.is_empty() {
         return Ok(vec![b.last()]);

@@ -189,6 +189,6 @@ pub struct Layer {
     pub operation: Operation,
     /// Indices of the layers that feed this one; all smaller than its own. Empty for the input, two for `Add`.
     pub sources: Vec<usize>,
-    /// The shape of what it gives.
+    /// The shape of its output.
     pub output: Shape,
 }

@@ -58,7 +58,7 @@ impl Made {
         Ok(made)
     }
 
-    /// The files of a format and size; `None` where the spec has no such.
+    /// The files of a format and size; `None` if the spec does not have them.
     pub fn set(&self, format: Format, size: usize) -> Option<&MadeSet> {
         self.sets.iter().find(|set| (set.format, set.size) == (format, size))
     }
@@ -180,7 +180,7 @@ pub fn draw(seed: u64, size: usize, index: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size * size * CHANNELS);
     for row in 0..size {
         for column in 0..size {
-            // The grain is that of the brightness, as in a photograph.
+            // All channels share the grain, as in a photograph.
             let grain = 12.0 * (random.uniform() - 0.5);
             for waves in table.chunks_exact(WAVES) {
                 let value: f64 = waves.iter().map(|wave| wave.at(row, column)).sum();

@@ -115,7 +115,7 @@ pub fn check(plan: &PipelinePlan, spec: &Pipeline, engines: &mut Engines) -> Res
     Ok(())
 }
 
-/// Runs the study, beginning after what is stored already.
+/// Runs the study, beginning after the visits that are already stored.
 ///
 /// # Errors
 /// [`Kind::Io`] where a visit can't be stored, [`Kind::Device`] where the device is lost; the visits before it are stored.

@@ -76,8 +76,8 @@ where
     let barrier = Barrier::new(threads + 1);
     let limit = Duration::from_secs_f64(seconds);
     let one = |thread: usize| -> Result<Share> {
-        // The first image pays for memory and for what is not in a cache yet. A thread that dies over it must reach the barrier all the same: the
-        // others, and the one that waits for them, would never go on.
+        // The first image pays for memory and for cold caches. A thread that panics on it must still reach the barrier: otherwise the other
+        // threads, and the thread that waits for them, would wait forever.
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut work = make();
             let first = work(thread);
@@ -150,7 +150,7 @@ impl Loaded {
     /// The first sound images of the files.
     ///
     /// # Errors
-    /// What the last file says, where none is sound.
+    /// The error of the last file, if none is sound.
     pub fn new(files: &Files) -> Result<Self> {
         let mut buffer = Buffer::default();
         let mut loaded = Self { contents: Vec::new(), images: Vec::new() };

@@ -46,7 +46,7 @@ struct Ran {
     warnings: Vec<String>,
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran {
     run_with(spec, Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines"), stored)
 }

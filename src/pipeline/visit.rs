@@ -159,8 +159,8 @@ fn together_row(empty: &PipelineRow, cell: &PipelineCell, fed: &Fed, one_thread:
     }
 }
 
-/// The time in which the training did not wait for a batch, and did not compute either: it was kept from its core, or, without workers, read
-/// files. Of one thread; several also wait for one another.
+/// The time in which the training neither waited for a batch nor computed: it was kept from its core, or, without workers, read files. This holds
+/// for one thread; several threads also wait for each other.
 fn training_delay(cell: &PipelineCell, fed: &Fed) -> f64 {
     let waits_s = if cell.workers == 0 { 0.0 } else { fed.wait_s };
     (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0)

@@ -1,4 +1,4 @@
-//! Whether the launch grids that others published are those of the formulas, and whether their times step where a cache overflows.
+//! Checks whether published launch grids equal those of the formulas, and whether the published times step where a cache overflows.
 
 use super::model::{Assumptions, Model};
 use super::{Launch, Published};
@@ -12,7 +12,7 @@ pub struct Share {
     pub gpu: String,
     pub launches: usize,
     pub exact: usize,
-    /// With non-fused Winograd's batch padded to 8, and not at all; of the other families the same as `exact`.
+    /// With non-fused Winograd's batch padded to 8, and not at all; for the other families the same as `exact`.
     pub exact_padded_to_8: usize,
     pub exact_unpadded: usize,
 }

@@ -48,7 +48,7 @@ pub struct Step {
     pub size_s: f64,
     /// The share of the time before it.
     pub relative: f64,
-    /// Those that contribute a hundredth of it or more; the largest first.
+    /// The layers that contribute a hundredth of it or more; the largest first.
     pub layers: Vec<LayerStep>,
 }
 

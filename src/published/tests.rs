@@ -97,7 +97,7 @@ fn the_forecast_steps_where_the_batch_is_padded_and_names_what_it_leaves_out() {
     assert!(refused.contains("no layer of `mlp`") && refused.contains("batchstep run"), "{refused}");
 }
 
-/// Times that follow the model have no step where the cache overflows; with half as much again from there on, they do.
+/// Times that follow the model have no step where the cache overflows; if they are half as long again from there on, they have one.
 #[test]
 fn a_step_where_the_cache_overflows_is_seen_where_there_is_one() {
     let mut published = planted(vec![gpu("Test T4", 40)]);

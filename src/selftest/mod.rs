@@ -49,7 +49,7 @@ pub struct Check {
     pub limits: Errors,
 }
 
-/// How far an engine is from the reference: the norm of the difference over the norm of what the reference has; for
+/// How far an engine is from the reference: the norm of the difference over the norm of the reference's values; for
 /// parameters, the largest of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
@@ -97,9 +97,9 @@ pub fn engine(name: &str) -> Result<EngineName> {
 /// Which checks to run, by the words of their lines: `resnet50`, `fp32 nhwc`, `conv2d 1x1 tf32`, `batch 17`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Those that have any of these; empty for all.
+    /// Only checks whose lines contain any of these; empty for all.
     pub only: Vec<String>,
-    /// But none that has any of these.
+    /// Skips checks whose lines contain any of these.
     pub skip: Vec<String>,
 }
 
@@ -221,11 +221,11 @@ pub fn first_steps(engine: &mut dyn Engine, mut reference: Box<dyn Engine>, work
     Ok(FirstSteps { check, repeats: again.output == output && again.gradients == gradients })
 }
 
-/// Refuses the comparison of [`first_steps`] where this machine has no memory for it: a process that is killed says nothing. `double`: the
-/// reference is that in double precision.
+/// Refuses the comparison of [`first_steps`] if this machine has too little memory for it: a process that is killed prints no message. `double`:
+/// the reference computes in double precision.
 ///
 /// # Errors
-/// [`crate::error::Kind::OutOfMemory`], with what it takes and what is free.
+/// [`crate::error::Kind::OutOfMemory`], with the memory that it takes and the memory that is free.
 pub fn room_for_first_steps(engine: &dyn Engine, double: bool, workload: &Workload) -> Result<()> {
     let of_reference = memory::step_bytes(workload, if double { 8 } else { 4 });
     let is_here = engine.device().id == "cpu";

@@ -9,7 +9,7 @@ pub struct Notation {
     comma: Comma,
     /// The unit that values are given in, where it is known.
     unit: Option<&'static Unit>,
-    /// What all cells end in, which then stands in the name.
+    /// The common ending of all cells, which is added to the name.
     shared: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Notation {
         Self { comma, unit: in_name.or_else(in_cells), shared }
     }
 
-    /// In a table in which other numbers have decimal points, a comma is none.
+    /// If other numbers in the table have decimal points, commas are not decimal.
     pub fn beside_points(mut self, points: bool) -> Self {
         if points && self.comma == Comma::Unknown {
             self.comma = Comma::Thousands;
@@ -43,7 +43,7 @@ impl Notation {
         self
     }
 
-    /// What is added to the name of the column, as the cells say it and the name does not.
+    /// The addition to the column's name: what the cells say and the name does not.
     pub fn addition(&self, name: &str) -> Option<String> {
         if unit(&Reading::of(name).unit).is_some() {
             return None;
@@ -56,7 +56,7 @@ impl Notation {
         self.comma == Comma::Unknown && Parts::of(text).is_some_and(|parts| parts.number.contains(','))
     }
 
-    /// The number, in the unit of the column; `None` where there is none.
+    /// The number, in the unit of the column; `None` if the cell contains none.
     pub fn number(&self, text: &str) -> Option<f64> {
         // The usual case first.
         if let Ok(number) = text.trim().parse::<f64>() {
@@ -168,7 +168,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The unit in what stands behind a number: without its scatter, and without what is added in brackets.
+/// The unit after a number, without the scatter and without additions in brackets.
 fn behind(rest: &str) -> &str {
     if rest.starts_with("**") && rest[2..].starts_with(|letter: char| letter.is_ascii_digit()) {
         return rest;

@@ -6,9 +6,9 @@ pub(super) enum Comma {
     /// No number of the column holds one.
     #[default]
     None,
-    /// That of `1,5`.
+    /// As in `1,5`.
     Decimal,
-    /// That of `1,234.5`.
+    /// As in `1,234.5`.
     Thousands,
     /// All are like `1,234`, which is one and a bit or more than a thousand.
     Unknown,
@@ -31,7 +31,7 @@ impl Comma {
         if found == Self::Unknown && semicolons { Self::Decimal } else { found }
     }
 
-    /// The number in a text with a comma; `None` where it is none, or its comma may mean something else.
+    /// The number in a text with a comma; `None` if the text is not a number, or its comma may mean something else.
     pub fn read(self, text: &str) -> Option<f64> {
         match self {
             Self::Decimal => {

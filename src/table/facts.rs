@@ -17,7 +17,7 @@ const LONGEST: usize = 400;
 /// Words between a value and the name of the next one.
 const PREPOSITIONS: &[&str] = &["for ", "at ", "with ", "in ", "of ", "by "];
 
-/// The table of the blocks that repeat in a text; `None` where none does.
+/// The table of the blocks that repeat in a text; `None` if no block repeats.
 pub(super) fn grid(text: &str) -> Option<Grid> {
     let facts: Row = of_lines(text);
     // For each name, its place among the names and how often it occurs.
@@ -87,7 +87,7 @@ fn below(heading: &str, name: &str) -> String {
     }
 }
 
-/// The named values of a line, or of what stands between bars.
+/// The named values of a line, or of the text between two bars.
 fn of_part(part: &str) -> Row {
     let part = part.trim().trim_start_matches("- ");
     let pair = part.split_once(": ").or(part.split_once('\t')).or(part.split_once(" = "));

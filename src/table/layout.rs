@@ -176,7 +176,7 @@ fn digits(record: &Record) -> usize {
     record.fields.iter().filter(value).count()
 }
 
-/// Names, of which none is a number; or one and then sizes, which ascend.
+/// Whether a record is a header: its names are not numbers, or it is one name followed by ascending sizes.
 fn is_header(record: &Record) -> bool {
     let Some((first, rest)) = record.fields.split_first() else { return false };
     if record.fields.iter().all(String::is_empty) || is_number(first) {

@@ -1,4 +1,4 @@
-//! What is recognised and cannot be read, with what to do about it.
+//! Files that are recognised but cannot be read, each with a remedy.
 
 use crate::error::Error;
 use crate::foreign;

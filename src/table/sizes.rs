@@ -1,4 +1,4 @@
-//! Which column of a table is that of the sizes.
+//! Which column of a table contains the sizes.
 
 use std::collections::BTreeSet;
 

@@ -305,7 +305,7 @@ fn lines_of_text_between_rows_are_left_out_with_a_note() {
     let text = "#bytes  #iterations  min[usec]  avg[usec]\n8   100   1.5   2.5\n1048576 100   3.5   4.5\n2097152   100   OOM\n4194304   100   5.5   6.5\n";
     let (_, x, y, _) = read(text, &Query { y: Some("avg[usec]".into()), ..Query::default() }).expect("a table");
     assert_eq!((x[1], y[1], y[2].is_nan(), y[3]), (1_048_576.0, 4.5, true, 6.5));
-    // Sizes that begin anew are those of another table.
+    // Sizes that begin again belong to another table.
     let (_, x, _, notes) =
         read("n  ms\n8  1.5\n16  2.5\nThe new device:\n8  1.2\n16  2.2\n", &Query::default()).expect("a table");
     assert!(x.len() == 2 && notes[0].contains("line 4"), "{notes:?}");

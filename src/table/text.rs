@@ -8,7 +8,7 @@ use super::layout::{Layout, Record, cleaned, told_apart};
 /// What stands between the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fields {
-    /// Bars, as in Markdown and in what databases print.
+    /// Bars, as in Markdown and in the output of databases.
     Bars,
     Separated(u8),
     /// Two or more blanks.
@@ -17,7 +17,7 @@ pub(super) enum Fields {
     Blanks,
 }
 
-/// A longer line is none: it would be in memory as a whole.
+/// A longer line is refused: the whole line would have to be in memory.
 pub(super) const LONGEST_LINE: usize = 1 << 24;
 
 /// The records of a text, and its comments.

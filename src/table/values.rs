@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// More columns of values are chosen by a person.
 const MOST_VALUES: usize = 8;
 
-/// The columns of times or rates: the usual names of times, then any rates, then what else may be times, then what is left.
+/// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
 pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
     let fits = |reading: &Reading, kind: Kind| {
         asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)

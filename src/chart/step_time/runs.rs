@@ -1,6 +1,6 @@
 //! Several runs in one picture: for each series the curves of all runs, below them a row of jumps for each run, and the time per item.
 //!
-//! The jumps of many runs crowd the same places, so their labels stand in rows of their own, where they are compared by eye. Runs whose
+//! The jumps of many runs crowd the same places, so each run has its own row of labels, and the rows can be compared by eye. Runs whose
 //! times differ by more than a factor share a logarithmic axis, on which equal steps are equal shares.
 
 use super::curve::{Curve, Gap};
@@ -288,7 +288,7 @@ struct Label {
     left: f64,
 }
 
-/// For each jump its label, right of its mark where there is room before the next one, else left of it; `None` where there is none.
+/// For each jump, its label: right of its mark if there is room before the next mark, else left of it; `None` if there is no room.
 fn labels(panel: &Panel, gaps: &[Gap], form: Form) -> Vec<Option<Label>> {
     // A mark, or the whisker of the places that its jump may have.
     let start = |gap: &Gap| panel.at_x(gap.x.min(gap.places.start));

@@ -109,7 +109,7 @@ fn refusal(table: &ImageTable, what: String) -> Error {
     Error::data(format!("{what}; the columns are {}", columns.join(", "))).at(table.path().display().to_string())
 }
 
-/// What `datasets` says of the columns.
+/// The description of the columns by `datasets`.
 struct Features(Option<Value>);
 
 impl Features {

@@ -62,8 +62,8 @@ pub struct Limits {
 /// Reads the images of all files, encoded as they are.
 ///
 /// # Errors
-/// [`Kind::Data`] where a file is damaged or lacks a column, or where a label is no class: with the file, the row, and the path that
-/// the image had. [`Kind::OutOfMemory`] where they do not fit. [`Kind::Io`].
+/// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
+/// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
 pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);

@@ -179,7 +179,7 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     assert!(said(2).contains("row 2 (c.png): the row holds no bytes of an image"));
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
-    // The loader leaves them out or fails, as it does with the files of a folder.
+    // The loader leaves damaged images out or fails, as with the files of a folder.
     let examples = Arc::new(Examples::new(Box::new(opened.train), Normal::symmetric(1), opened.shape));
     for workers in [0, 2] {
         let options =

@@ -14,7 +14,7 @@ impl Counts {
         self.0
     }
 
-    /// One of them.
+    /// The value of one counter.
     pub fn get(&self, counter: Counter) -> Option<f64> {
         Counter::ALL.iter().zip(self.0).find(|(one, _)| **one == counter).and_then(|(_, value)| value)
     }

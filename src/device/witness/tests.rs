@@ -109,7 +109,7 @@ fn threads_may_come_and_go() {
     process.thread("9000003", [2, 1, 1], 'R');
     process.thread("9000004", [4, 0, 1], 'R');
     let seen = witness.step();
-    // Those that began are read from their beginning on.
+    // New threads are read from their beginning on.
     assert_eq!((milliseconds(Some(seen.processor_s)), milliseconds(seen.wait_s)), (Some(6.0), Some(1.0)));
 }
 

@@ -116,7 +116,7 @@ fn run_ns(thread: i32) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct Threads {
     folder: PathBuf,
-    /// The folder, whose number of links is that of the threads.
+    /// The folder, whose number of links equals the number of threads.
     open: Option<File>,
     links: u64,
     threads: Vec<Thread>,
@@ -148,7 +148,7 @@ impl Threads {
         self.read_at = Instant::now();
     }
 
-    /// What came since the last reading, of each thread that computes. The first reading after [`Threads::begin`] finds out which do.
+    /// The times since the last reading, for each thread that computes. The first reading after [`Threads::begin`] finds out which threads do.
     pub fn step(&mut self) -> &[Span] {
         let is_first = std::mem::take(&mut self.spans).is_empty();
         self.refresh(true);
@@ -163,7 +163,7 @@ impl Threads {
                 Err(()) => over = true,
             }
         }
-        // One that began in place of it changes no number of links.
+        // If another thread began in its place, the number of links is unchanged.
         self.links = if over { 0 } else { self.links };
         self.read_at = Instant::now();
         &self.spans

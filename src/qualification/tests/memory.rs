@@ -75,7 +75,7 @@ fn algorithms_that_nobody_checked_are_checked_and_those_that_were_are_not() {
     assert_eq!([checks("eng2"), checks("eng2"), checks("eng1")], [1, 0, 0]);
 }
 
-/// A library refuses the first one when it runs: the check is of what took its place.
+/// A library refuses the first algorithm when it runs, so the check applies to its replacement.
 #[test]
 fn a_pass_belongs_to_the_algorithms_that_were_in_force_after_the_check() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn a_pass_belongs_to_the_algorithms_that_were_in_force_after_the_check() {
     assert_eq!(checks("eng1", None), 1);
 }
 
-/// Where an engine cannot say what it would run, no pass is remembered, nor is an earlier one taken.
+/// If an engine cannot report the algorithms that it would run, no pass is remembered, and no earlier pass is used.
 #[test]
 fn nothing_is_remembered_of_a_step_whose_algorithms_are_not_known() {
     let folder = tempfile::tempdir().unwrap();
