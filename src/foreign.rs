@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters of a name that are shown; of a longer one its beginning and its end.
+/// The most characters of a name that are shown; a longer name is shortened to its beginning and its end.
 const LONGEST_NAME: usize = 120;
 /// Characters of a line that are shown.
 const LONGEST_LINE: usize = 4000;

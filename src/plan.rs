@@ -50,7 +50,7 @@ impl Plan {
     /// 2n, and so on.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives, or a shard by cells is left without any.
+    /// [`crate::error::Kind::Spec`] if a network can't be built from the spec, or a shard by cells has no cells.
     pub fn new(experiment: &Experiment) -> Result<Self> {
         let plays_truth = experiment.synthetic.is_some() && experiment.model.names == ["synthetic"];
         let networks = match plays_truth || experiment.own.is_some() {
@@ -149,7 +149,7 @@ fn has_series(shard: Shard, series: usize) -> bool {
 /// The networks of a spec by name, in its order.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] where one can't be built from what the spec gives.
+/// [`crate::error::Kind::Spec`] if a network can't be built from the spec.
 pub fn networks(model: &Model) -> Result<Vec<(String, Arc<Network>)>> {
     if let Some(layers) = &model.layers {
         let input = model.input.unwrap_or(Shape::Flat(1));

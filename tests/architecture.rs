@@ -1,4 +1,4 @@
-//! The rooms, and which of them may use which: an outside crate is used in one place, and data flow one way.
+//! The rooms, and which rooms each of them may use: an outside crate is used in one place, and data flow one way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store"]),
 ];
 
-/// Where the rooms are: of the program's library, and of the detector's crate, whose rooms the library passes on under the same names.
+/// The folders of the rooms: the program's library, and the detector's crate, whose rooms the library re-exports under the same names.
 const SOURCES: &[&str] = &["src", "crates/batchstep-detect/src"];
 
 /// Part of the program, not of the library.

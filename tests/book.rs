@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("readable")
 }
 
-/// The mark of what a script prints.
+/// The mark before the output of a script.
 const PRINTS: &str = "<!-- prints -->";
 
 /// The marked blocks of a page, in order.

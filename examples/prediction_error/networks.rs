@@ -101,7 +101,7 @@ pub fn named_networks(database: &Database, run: &Path) -> Result<(), Failure> {
 fn predicted(known: &[StepWork], unknown: Vec<StepWork>) -> Vec<Case> {
     let Some(model) = StepModel::fit(known) else { return Vec::new() };
     let case = |mut step: StepWork| {
-        // A network that nobody measured has no measured layers.
+        // A network that was not measured has no measured layers.
         step.layers.iter_mut().for_each(|layer| layer.seconds = None);
         Case { estimate: model.at(&step), truth: step.seconds }
     };

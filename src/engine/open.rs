@@ -33,7 +33,7 @@ impl DeviceChoice {
     /// Reads `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where it is none of them.
+    /// [`crate::error::Kind::Spec`] for any other text.
     pub fn parse(text: &str) -> Result<Self> {
         let index = |text: &str| text.parse().ok().map(Self::Cuda);
         let choice = match text {
@@ -306,7 +306,7 @@ impl Engines {
         }
     }
 
-    /// Why `auto` means the CPU here, where the user did not ask for the CPU; `None` where it does not, or they did.
+    /// Why `auto` means the CPU here although the user did not ask for the CPU; `None` if `auto` does not, or the user did.
     pub fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
     }

@@ -343,7 +343,7 @@ mod tests {
         assert!((0.85..=0.96).contains(&share), "{share}");
     }
 
-    /// Lets a closure that changes its state be called as one that does not.
+    /// Lets a closure that changes its state be called through a shared reference.
     fn noisy_cell(of: &mut dyn FnMut(f64) -> f64) -> impl Fn(f64) -> f64 {
         let cell = std::cell::RefCell::new(of);
         move |x| (*cell.borrow_mut())(x)

@@ -9,7 +9,7 @@ use crate::units::Bytes;
 pub struct Axis {
     /// In the spec.
     pub key: &'static str,
-    /// The table of the spec that it stands in: `train`, `engine`.
+    /// The table of the spec that contains it: `train`, `engine`.
     pub table: &'static str,
     /// In `steps.parquet`. Null where the engine does not have the axis.
     pub column: &'static str,
@@ -153,8 +153,8 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Declares [`Settings`], its default and [`AXES`](super::AXES) at once: each axis with all that is known of it, then the
-/// settings that are no axes.
+/// Declares [`Settings`], its default and [`AXES`](super::AXES) at once: first each axis with all its properties, then the
+/// settings that are not axes.
 macro_rules! settings {
     (
         axes { $(
@@ -171,7 +171,7 @@ macro_rules! settings {
             $($(#[$fdoc])* pub $fixed: $ftype,)+
         }
 
-        /// What a spec that names none of them gets.
+        /// The settings of a spec that names none of them.
         impl Default for Settings {
             fn default() -> Self {
                 Self { $($field: $default,)+ $($fixed: $fdefault,)+ }

@@ -10,7 +10,7 @@ pub struct Grid {
     values: BTreeMap<&'static str, Vec<Value>>,
     /// The axes that the experiment names.
     named: BTreeSet<&'static str>,
-    /// Values that one engine does not have here, while others do.
+    /// Values that one engine lacks on this machine while others have them.
     lacking: Vec<Lacking>,
 }
 

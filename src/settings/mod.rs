@@ -46,7 +46,7 @@ impl EngineName {
         self == Self::Python
     }
 
-    /// Those that run the networks of this program, or of a spec.
+    /// The engines that run the networks of this program or of a spec.
     pub fn of_networks() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|engine| !engine.is_own())
     }

@@ -122,7 +122,7 @@ pub struct Decisions {
     pub planted: usize,
     /// Planted jumps that the detector reports at their place.
     pub found: usize,
-    /// Those of them whose size lies in the interval that it gives.
+    /// Jumps whose true size lies in the reported interval.
     pub covered: usize,
     /// Runs in which it reports another jump.
     pub with_false: usize,

@@ -63,7 +63,7 @@ pub(super) fn trigger<'a, 'i>(engine: &mut Section<'a, 'i>) -> Result<Option<Fie
     }
 }
 
-/// What such a spec says of its engine.
+/// The engine's part of such a spec.
 struct OwnEngine {
     files: Vec<StepFile>,
     command: Option<Command>,
@@ -258,7 +258,7 @@ fn steps(engine: OwnEngine, sweep: OwnSweep, grid: &mut Grid) -> OwnSteps {
     OwnSteps { files, command, fresh, x, arguments, env }
 }
 
-/// The tables [engine] and, but for the sizes, [sweep]. Paths are written relative to `folder`, if one is given.
+/// The table [engine], and the table [sweep] without the sizes. Paths are written relative to `folder`, if one is given.
 pub(super) fn write_engine(out: &mut String, steps: &OwnSteps, folder: Option<&Path>) {
     section(out, "engine");
     let path = |file: &StepFile| Json::from(relative(&file.0, folder).display().to_string()).to_string();
@@ -308,7 +308,7 @@ fn relative(path: &Path, folder: Option<&Path>) -> PathBuf {
     up.map(PathBuf::from).chain(to.components().skip(common).map(|part| PathBuf::from(part.as_os_str()))).collect()
 }
 
-/// With the links of what is there resolved.
+/// The path with all existing links resolved.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     match (path.canonicalize(), path.parent(), path.file_name()) {

@@ -33,7 +33,7 @@ pub struct Pipeline {
     pub notices: Vec<String>,
     /// Axis. Default: cpu; `auto` is the GPU's where there is one.
     pub engines: Vec<EngineName>,
-    /// Those of them that may be missing: one that cannot run here is left out with a notice. Default: none.
+    /// The engines that may be missing: one that cannot run here is left out with a notice. Default: none.
     pub optional: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Experiment;
 use crate::error::{Error, Result};
 
-/// One of several parts that an experiment is measured in, on a machine each.
+/// One of several parts of an experiment, each measured on its own machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// From 1.
@@ -62,7 +62,7 @@ impl Shard {
         self.number - 1
     }
 
-    /// How many of `blocks` numbers 0, 1, 2, ..., dealt to the shards in turn, are its own.
+    /// How many of `blocks` numbers 0, 1, 2, ... belong to this shard, if they are given to the shards in turn.
     fn own(self, blocks: usize) -> usize {
         blocks.saturating_sub(self.place()).div_ceil(self.count)
     }

@@ -84,7 +84,7 @@ table! {
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
         qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before it was timed; null where that is not asked.";
-        node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
+        node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that identifies its host's name.";
         allreduce_time_s: Option<f64>, "s", "Of several processes: an all-reduce of gradients ran, waits for slower processes included; a part of it lies beside the backward pass.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
         x_name: Option<String>, "", "The argument of a person's own step that is swept, whose values batch_size holds; null where that is the batch size.";

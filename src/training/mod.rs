@@ -150,7 +150,7 @@ fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<
     Ok(())
 }
 
-/// Runs the study, beginning after what is stored already.
+/// Runs the study, beginning after the visits that are already stored.
 ///
 /// # Errors
 /// [`Kind::Io`] where a visit can't be stored, [`Kind::Device`] where the device is lost; the visits before it are stored.

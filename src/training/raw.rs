@@ -76,7 +76,7 @@ mod tests {
     use crate::data::{Labelled, Normal};
     use crate::network::Shape;
 
-    /// The kernel's device that is always full stands for the disk.
+    /// `/dev/full` takes the place of the disk.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_leaves_no_part_of_the_examples() {

@@ -52,7 +52,7 @@ impl Observer for Silent {
     }
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Training, stored: &[EpochRow]) -> (Memory, Outcome, Vec<String>) {
     let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
     run_with(spec, engines, stored)

@@ -156,7 +156,7 @@ fn the_memory_of_the_best_size_is_that_of_its_peak() {
     assert!(memory["total_bytes"].is_null() && memory["fits_about"].is_null(), "{memory}");
 }
 
-/// A run of three dense layers with four jumps: the answer fits on a screen, and what is left out is there with `--details`.
+/// A run of three dense layers with four jumps: the answer fits on a screen, and `--details` shows the rest.
 #[test]
 fn the_answer_is_short_and_the_details_are_one_flag_away() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -52,7 +52,7 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
             number(row, "low_s") < number(row, "step_time_s") && number(row, "step_time_s") < number(row, "high_s")
         );
     }
-    // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to that much.
+    // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to a tenth.
     let table = batchstep::store::RunDirectory::cells_of(&root().join(QUICKSTART)).expect("stored");
     for (row, batch) in [(0, 8), (1, 70)] {
         let stored =

@@ -73,7 +73,7 @@ fn what_is_missing_is_said_with_the_way_to_get_it() {
     refused(&data, "mobilenet", "t4", "no layer of `mobilenet`");
 }
 
-/// The synthetic engine's layer changes its algorithm at the planted jumps: that much is consistent, and no size is predicted.
+/// The synthetic engine's layer changes its algorithm at the planted jumps: this is consistent, but no size is predicted.
 #[test]
 fn a_run_is_explained_as_text_and_as_json() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -65,7 +65,7 @@ fn the_jump_of_a_planted_step_is_found_without_a_spec() {
     }
 }
 
-/// What is wrong with a file or with what it is given is said before anything is measured.
+/// Errors in a file or in its arguments are reported before anything is measured.
 #[test]
 fn what_cannot_run_is_refused_with_its_reason() {
     let takes_two = "def step(batch_size, seq_len):\n    return lambda: None\n";

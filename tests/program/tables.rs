@@ -1,4 +1,4 @@
-//! Tables as people have them, through the program: what it says of their columns, standard input, comparisons.
+//! Tables as people have them, through the program: its notes on their columns, standard input, comparisons.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -74,7 +74,7 @@ fn two_columns_are_compared_and_one_value_for_each_size_gives_no_nan() {
     assert!(stderr(&output).contains("one value for each of 3 sizes") && stderr(&output).contains("repetitions"));
 }
 
-/// What `jumps` says of a table.
+/// The output of `jumps` for a table.
 fn said(text: &str, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.csv", text);

@@ -220,7 +220,7 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
     }
 }
 
-/// One of ten test images is cut short.
+/// One of the ten test images is truncated.
 #[test]
 fn a_damaged_test_image_is_counted_and_named() {
     let folder = tempfile::tempdir().expect("a folder");

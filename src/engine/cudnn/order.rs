@@ -1,4 +1,4 @@
-//! Which calls of a step wait for one another.
+//! Which calls of a step wait for each other.
 //!
 //! In a backward pass only the update depends on the gradients of the weights. With two streams they run on a separate
 //! stream, at the same time as the next layer's gradient: multiprocessors that the few blocks of one kernel leave idle

@@ -1,4 +1,4 @@
-//! What a process says of the threads that computed a step.
+//! The report of a process on the threads that computed a step.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// `None` where nothing is said of processor time.
+    /// `None` if the report does not contain processor time.
     pub fn witnessed(&self) -> Option<Witnessed> {
         let span = |&(run_s, wait_s, times): &(f64, f64, f64)| Span { run_s, wait_s: Some(wait_s), times };
         let threads: Vec<Span> = match (&self.threads, self.cpu_s) {

@@ -21,10 +21,10 @@ impl Coverage {
     }
 }
 
-/// The experiments of `seeds`, 40 levels each; with `known` false as if nobody knew which machine measured what.
+/// The experiments of `seeds`, 40 levels each; if `known` is false, the detector does not know which machine measured a visit.
 ///
-/// What the machines add to all batch sizes is no error of a level: the levels of an experiment are compared with the truth less the mean of what
-/// they are all off by.
+/// The amounts that machines add to all batch sizes are not errors of a level: the levels of an experiment are compared with the truth after their
+/// common error is removed.
 ///
 /// # Errors
 /// As [`Fleet::observations`].

@@ -26,7 +26,7 @@ impl Fences {
     /// offset.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn new(
         written: Vec<Owned>,
         bytes: usize,

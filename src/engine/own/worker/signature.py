@@ -50,7 +50,7 @@ def signature(path):
     if not found:
         remedy = "it needs `def step(batch_size):` that gives a function which runs one step"
         return {"error": f"{name} defines no function `step`; {remedy}"}
-    # What `step` is can be told of one plain definition; else it is known once the file has run.
+    # Only a single plain definition shows what `step` is; otherwise the file must run first.
     if len(found) > 1 or not isinstance(found[0], ast.FunctionDef):
         return {"parameters": None, "any": True}
     source = content.decode("utf-8", "replace")

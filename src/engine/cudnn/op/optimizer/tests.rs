@@ -116,7 +116,7 @@ fn an_update_that_is_left_out_changes_nothing() {
     let mut training = Training::new(emulator, Optimizer::Adam, Element::F16, 100, 20);
     training.step(emulator, &[1.0; 120], true);
     let before = (training.master(), training.update.states.map(|s| s.map(|s| training.memory.read(s, Element::F32))));
-    // What CheckFinite writes: op/advance/tests.rs tests that it does.
+    // CheckFinite writes this flag, which op/advance/tests.rs tests.
     let found = training.update.scalars.0.part(52, 4);
     training.memory.bytes_mut(found).copy_from_slice(&1i32.to_le_bytes());
     training.step(emulator, &[f32::INFINITY; 120], true);
