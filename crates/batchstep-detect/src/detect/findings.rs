@@ -95,7 +95,7 @@ pub struct Point {
     pub high: f64,
     /// The fitted model at this x, without the terms of bad points.
     pub fit: f64,
-    /// Whether this x, alone or with up to three neighbours, deviates from the curve, which returns after it: a bad
+    /// Whether this x, by itself or with up to three neighbours, deviates from the curve, which returns after it: a bad
     /// point, not a jump.
     pub off: bool,
 }

@@ -24,7 +24,7 @@ pub(super) struct Level {
     pub roughness: f64,
 }
 
-/// What the visits so far say of all cells.
+/// The levels of all cells from the visits so far.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
     /// `None` for a cell without visits.
@@ -144,8 +144,8 @@ fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Ve
     (0..own.len()).map(stretch).collect()
 }
 
-/// Whether the levels of each cell's earlier visits and those of its later ones bend the same way at most cells. What disturbs some visits of a cell
-/// makes a curve rough as well, and more than its variances say where a cell has few; it does not come again.
+/// Whether the levels of the earlier visits and those of the later visits bend the same way at most cells. A disturbance of some visits also makes a
+/// curve rough, and rougher than the variances suggest if a cell has few visits, but it does not repeat.
 fn bends_again(own: &[Vec<&Difference>]) -> bool {
     /// So many bends agree where the roughness is more than twice the variance of half of the visits: 1/2 + asin(rho) / pi with rho = 0.7.
     const MOST: f64 = 0.75;

@@ -53,7 +53,7 @@ fn missing(draw: &mut Draw, _: bool) -> Sketch {
     sketch
 }
 
-/// A short and a long period that have nothing to do with one another.
+/// A short and a long period that are unrelated.
 fn two(draw: &mut Draw, _: bool) -> Sketch {
     let short = draw.one_of(&[6, 8, 8, 10, 16]) as f64;
     let long = draw.one_of(&[54, 82, 82, 108, 132]) as f64;

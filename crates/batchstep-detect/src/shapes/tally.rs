@@ -20,7 +20,7 @@ pub struct Tally {
     pub exact: Score,
     /// At most one point off.
     pub near: Score,
-    /// Series without a jump, and those of them where none was claimed.
+    /// The number of series without a jump, and the number of those in which none was claimed.
     pub quiet: usize,
     pub clean: usize,
     pub claims: usize,

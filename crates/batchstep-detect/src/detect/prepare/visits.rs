@@ -30,7 +30,7 @@ pub fn by_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, true)
 }
 
-/// The same, and none stands for several visits: for comparisons within blocks, where each visit has others beside it.
+/// The same, but each visit represents only itself: for comparisons within blocks, which need the other visits of the block.
 pub fn every_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, false)
 }
