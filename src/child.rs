@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_comes_in_pieces() {
+    fn a_long_line_is_read_in_pieces() {
         let mut stream = &b"ab\nabcdef\n\xff"[..];
         let lines: Vec<(String, bool)> =
             std::iter::from_fn(|| line(&mut stream, 4)).map(|line| (line.text, line.whole)).collect();

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_absent_and_what_cannot_be_looked_at_is_an_error() {
+    fn a_missing_file_is_absent_and_an_unreadable_one_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a");
         fs::write(&file, "x").expect("written");

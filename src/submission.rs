@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_names_what_was_asked_for_and_leaves_no_gap() {
+    fn the_script_contains_the_options_and_leaves_no_gap() {
         let submission = submission("/home/a/results/vgg16.shards");
         let script = submission.script().expect("a script");
         for line in [
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_looks_like_a_gap_or_a_pattern_stays_what_it_is() {
+    fn a_value_that_looks_like_a_gap_or_a_pattern_stays_unchanged() {
         let script = submission("/a@OUT@/50%a").script().expect("a script");
         assert!(script.contains("#SBATCH --output=\"/a@OUT@/50%%a/shard-%a.log\"\n"), "{script}");
         assert!(script.contains("run='/a@OUT@/50%a'/shard-"), "{script}");

@@ -310,7 +310,7 @@ fn imports_are_read_whatever_their_form() {
 }
 
 #[test]
-fn every_room_uses_what_it_says_and_nothing_below_it() {
+fn every_room_uses_the_rooms_in_its_list_and_nothing_below_it() {
     let mut wrong = Vec::new();
     for (place, (room, uses)) in ROOMS.iter().enumerate() {
         let above: Vec<&str> = ROOMS[..place].iter().map(|(room, _)| *room).collect();

@@ -40,7 +40,7 @@ mod tests {
     use crate::detect::Findings;
 
     #[test]
-    fn a_command_keeps_what_was_asked_as_a_shell_reads_it() {
+    fn a_command_keeps_the_options_quoted_for_a_shell() {
         let mut series = Series::planted(Vec::new(), Vec::new());
         series.asked = Query {
             x: Some("batch".into()),

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_found_beside_a_run_and_speaks_for_its_own_machine_only() {
+    fn a_control_is_found_beside_a_run_and_applies_only_to_its_own_machine() {
         let results = tempfile::tempdir().expect("a folder");
         for name in ["aa", "vgg16"] {
             std::fs::create_dir(results.path().join(name)).expect("a folder");

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn setup_is_what_comes_before_the_steps_and_what_the_first_of_them_takes_longer() {
+    fn setup_is_the_time_before_the_steps_and_the_extra_time_of_the_first() {
         let study = FitStudy::of(&fit(0, EngineName::Cpu, None, &[4.0, 2.0, 1.0]), &[]);
         let curve = &study.fits[0];
         assert_eq!((curve.name.as_str(), curve.epochs(), curve.error(), curve.step_s), ("cpu", 2, 1.0, 0.1));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_that_differ_in_how_they_are_computed_alone_are_compared_over_their_first_updates() {
+    fn fits_that_differ_only_in_how_they_are_computed_are_compared_over_their_first_updates() {
         let mut losses = vec![1.0; SAME_EPOCHS + 2];
         let cpu = fit(0, EngineName::Cpu, Some(1), &losses);
         losses[3] = 0.99995;

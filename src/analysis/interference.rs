@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_is_said_with_its_share_and_who_did_it() {
+    fn interruptions_are_reported_with_their_share_and_their_programs() {
         let quiet = series(&[(1.0, &[&[(1.0, false)], &[(1.0, false)]])]);
         assert_eq!(note(&quiet), None);
         let mut busy = series(&[(1.0, &[&[(1.0, false), (5.0, true)], &[(1.1, false)], &[(6.0, true)]])]);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_came_stands_beside_the_one_that_went() {
+    fn a_new_kernel_is_listed_beside_the_one_that_it_replaces() {
         let sides = Sides {
             series: "vgg".into(),
             after: 32,

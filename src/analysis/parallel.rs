@@ -180,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_efficiency_is_that_of_the_textbook_and_jumps_where_the_step_of_one_does() {
+    fn the_efficiency_matches_the_textbook_and_jumps_with_the_step_of_one_process() {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
         let found = parallel(&run(), &shares, &Rules::default());
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();

@@ -122,7 +122,7 @@ mod tests {
 
     // 3 GFLOP in 0.1 s are 30 GFLOP/s, 10 GFLOP in 0.2 s are 50: half of a peak of 100.
     #[test]
-    fn the_nearest_cell_is_that_of_a_hand_calculation() {
+    fn the_nearest_cell_matches_a_hand_calculation() {
         let peaks = MeasuredPeaks {
             engine: "cpu".into(),
             precision: "fp32".into(),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_up_and_efficiency_are_those_of_the_textbook() {
+    fn speed_up_and_efficiency_match_the_textbook() {
         let run =
             [series("mlp", "4", 0.3), series("mlp", "1", 0.9), series("mlp", "2", 0.5), series("vgg16", "2", 1.0)];
         let found = scaling(&run, &Rules::default());

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chance_of_a_class_is_that_of_drawing_it() {
+    fn the_chance_of_a_class_is_the_probability_of_drawing_it() {
         assert!((at_least(2, 2, 2, 4) - 1.0 / 6.0).abs() < 1e-12);
         assert!((at_least(0, 3, 2, 9) - 1.0).abs() < 1e-12);
     }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_times_is_refused_by_what_it_is() {
+    fn files_without_times_are_refused_by_their_kind() {
         let folder = tempfile::tempdir().expect("a folder");
         let refusal = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);

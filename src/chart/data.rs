@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caption_says_what_ran_and_how_far_to_trust_it() {
+    fn the_caption_says_what_ran_and_how_reliable_it_is() {
         let mut provenance = Provenance {
             device: Some("NVIDIA H200".into()),
             engine: Some("cudnn engine".into()),

@@ -94,7 +94,7 @@ mod tests {
 
     // 1,000 examples in batches of 50 are 20 steps of 0.1 s, 36 times: 72 s, at 250 W 18 kJ, at $3.60 an hour 7.2 cents.
     #[test]
-    fn energy_and_money_are_those_of_a_hand_calculation_and_only_where_power_and_price_are_known() {
+    fn energy_and_money_match_a_hand_calculation_if_power_and_price_are_known() {
         let text = "version = 1\nread = \"2026-01-01\"\n[[offer]]\nname = \"x\"\ndevice = \"T4\"\nusd_per_hour = 3.6\nsource = \"a test\"\n";
         let prices = Prices::parse(text, "prices.toml").unwrap();
         let job = Some(Job { examples: 1000.0, epochs: 36.0 });

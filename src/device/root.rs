@@ -94,7 +94,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_or_malformed_file_is_none() {
+    fn a_missing_or_malformed_file_gives_none() {
         let (_guard, root) = planted(&[("sys/a", "12\n"), ("sys/b", "Unknown\n")]);
         assert_eq!(root.number::<u32>("/sys/a"), Some(12));
         assert_eq!(root.number::<u32>("sys/b"), None);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_every_writing_become_those_of_sysfs() {
+    fn addresses_in_every_notation_become_those_of_sysfs() {
         assert_eq!(address("00000000:3B:00.0"), "0000:3b:00.0");
         assert_eq!(address("0000:3b:00.0"), "0000:3b:00.0");
         assert_eq!(address("00010000:01:00.0"), "10000:01:00.0");

@@ -76,7 +76,7 @@ mod tests {
     use crate::doctor::judge;
 
     #[test]
-    fn a_bundle_has_what_failed_and_nothing_private() {
+    fn a_bundle_contains_the_failures_and_nothing_private() {
         let library = LibraryReport {
             library: Library::Cudnn,
             path: Some("/home/zaphod/envs/x/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9".into()),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_crashes_or_hangs_or_says_nothing_is_told_of() {
+    fn a_process_that_crashes_hangs_or_stays_silent_is_reported() {
         assert!(why(by("echo '{\"engine\": '; kill -SEGV $$", SOON)).contains("signal: 11"));
         assert!(why(by("exit 3", SOON)).contains("exit status: 3"));
         let begun = Instant::now();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_goes_on_until_it_has_its_steps() {
+    fn a_visit_continues_until_it_has_its_steps() {
         assert_eq!(steps(&[0.0, 0.0, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));
         assert_eq!(steps(&[0.0, 0.5, 0.0]).end(3, 0), None);
         assert_eq!(steps(&[0.0, 0.5, 0.0, 0.9, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_visit_has_a_warm_up_step_even_alone() {
+    fn a_first_visit_has_a_warm_up_step_even_by_itself() {
         assert_eq!(next(&[1.0], 1, 1), Next::Step);
         assert_eq!(next(&[1.0, 1.0], 1, 1), Next::Done { steady: true });
         assert_eq!(next(&[1.0], 1, 0), Next::Done { steady: true });

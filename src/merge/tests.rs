@@ -144,7 +144,7 @@ fn shards_by_cells_get_their_numbers_in_the_whole_plan_back() {
 }
 
 #[test]
-fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
+fn missing_and_unfinished_shards_are_reported_and_foreign_runs_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let (folder, out) = (folder.path(), folder.path().join("out"));
     let shard = |number: usize, of: usize| spec("", &format!("shard = \"{number}/{of}\"\n"));

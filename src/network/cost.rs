@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_of_each_layer_are_those_of_a_hand_calculation() {
+    fn the_sides_of_each_layer_match_a_hand_calculation() {
         let network = tiny();
         let of = |layer| {
             let Sides { terms, channels, places } = network.sides(layer);
@@ -260,7 +260,7 @@ mod tests {
     // By hand, for a batch of 10. Convolution: 54 weights at 4 positions are 216 multiply-adds for each example; 320 numbers
     // go in, 120 come out, 57 are parameters. Dense: 15 weights; 30 in, 50 out, 20 parameters.
     #[test]
-    fn the_work_of_each_layer_is_that_of_a_hand_calculation() {
+    fn the_work_of_each_layer_matches_a_hand_calculation() {
         let network = tiny();
         let of = |layer, direction| network.cost(layer, 10, direction, 4);
         use Direction::{BackwardData, BackwardWeights, Forward};

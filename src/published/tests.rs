@@ -130,7 +130,7 @@ fn a_gpu_is_found_by_a_word_of_its_name() {
 }
 
 #[test]
-fn the_table_is_read_and_what_it_lacks_is_named() {
+fn the_table_is_read_and_missing_values_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernels.csv");
     let header = COLUMNS.concat().join(",");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_jump_is_an_answer_only_with_what_would_have_been_seen() {
+    fn no_jump_is_an_answer_only_with_the_jump_that_would_have_been_seen() {
         let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         let findings =
             Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };

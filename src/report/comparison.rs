@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_says_what_a_difference_may_be_due_to() {
+    fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
             comparison(&found, "s", &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")

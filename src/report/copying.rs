@@ -204,7 +204,7 @@ mod tests {
 
     /// 16 lanes of generation 3 carry 15.754 GB/s: 4 ms are 63.0 MB, 104.7 images of 602,112 bytes.
     #[test]
-    fn without_a_link_that_of_the_study_is_held_against_the_jumps() {
+    fn without_a_link_the_jumps_are_compared_with_the_link_of_the_study() {
         let lines = sentences(&Copying { link: None, ..copying(DataPath::Pageable, Some(60e-6)) }, &[]);
         assert_eq!(
             lines[0],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn without_jumps_the_arithmetic_is_said_of_steps_that_copy() {
+    fn without_jumps_only_steps_that_copy_report_the_arithmetic() {
         let none = |data| sentences(&Copying { jumps: Vec::new(), link: None, ..copying(data, None) }, &[]);
         let pageable = none(DataPath::Pageable);
         assert!(pageable.len() == 1 && pageable[0].contains("takes 38.2 us at 15.8 GB/s"), "{pageable:?}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_steps_without_copies_say_whether_the_jumps_come_of_them() {
+    fn the_same_steps_without_copies_show_whether_copies_cause_the_jumps() {
         let verdict = |made: Intervention| sentences(&copying(DataPath::Pinned, Some(60e-6)), &[made])[1].clone();
         let stays = "without the copies (data = resident) 0 of the jumps go, 1 stay, 0 cannot be judged: the copies make none that can be judged";
         assert_eq!(verdict(in_place(&[], &[16.0])), stays);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crossover_names_both_ends_and_what_is_not_shown() {
+    fn a_crossover_names_both_ends_and_the_open_questions() {
         let place = Place { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
         let said = |ratio_at_smallest: f64, place: Place| {
             let (first, second, at) = ("cpu".to_owned(), "cuda".to_owned(), Some(place));

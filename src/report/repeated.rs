@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_member_stands_for_all() {
+    fn the_middle_member_represents_all() {
         let findings = staircase(&[-3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0, -10.0, -11.0]);
         let repeated = Repeated::of(&findings).expect("nine");
         assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_nobody_named_and_what_the_cpu_has_are_let_through() {
+    fn an_unnamed_default_and_values_that_the_cpu_has_are_accepted() {
         for text in ["", "[train]\nprecision = \"fp32\"\nlayout = \"nchw\"", "[engine]\nthreads = [1, 2]\nstreams = 1"]
         {
             assert_eq!(narrowed(text).expect("runs"), (spec(text), LeftOut::default()), "{text}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_engine_has_and_another_lacks_makes_cells_of_the_one_alone() {
+    fn a_value_that_one_engine_lacks_makes_cells_only_of_the_other() {
         // The CPU engine has no algorithms to choose from; that which plays a known truth takes every setting.
         let text =
             "[engine]\nname = [\"cpu\", \"synthetic\"]\nalgorithms = [\"heuristic\", \"autotune\"]\n[synthetic]\n";

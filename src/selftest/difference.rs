@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_those_of_a_hand_calculation() {
+    fn differences_match_a_hand_calculation() {
         // The norm of (3, 4) is 5; one tensor is off by 0.5, the other by nothing.
         assert_eq!(relative(&[vec![3.0, 4.5], vec![1.0]], &[vec![3.0, 4.0], vec![1.0]]), 0.1);
         // From (1, 2) to (4, 6) is a change of norm 5; that to (4, 6.5) is off by 0.5.

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_engine_lacks_is_left_out_of_its_cells_alone() {
+    fn a_value_that_one_engine_lacks_is_left_out_only_of_its_cells() {
         let mut grid = Grid::default();
         let [nchw, nhwc] = ["nchw", "nhwc"].map(Value::Name);
         grid.set(axis("layout"), vec![nchw, nhwc]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_sets_what_it_gets_and_leaves_values_of_others_alone() {
+    fn every_axis_sets_its_value_and_does_not_change_others() {
         for axis in &AXES {
             let mut settings = Settings::default();
             assert!(["train", "engine", "sweep"].contains(&axis.table) && axis.meaning.ends_with('.'));

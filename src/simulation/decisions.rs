@@ -243,7 +243,7 @@ mod tests {
 
     /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
     #[test]
-    fn the_forecast_is_what_the_simulated_run_takes() {
+    fn the_forecast_matches_the_simulated_run() {
         let ratio = |machine: Machine, seed: u64| {
             let planted = Planted::new(machine, Curve::Line, seed);
             let run = |most| planted.run(Design { rule: Rule::Jumps, steps: 3, most }).expect("runs").outcome;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_blocks_of_all_shards_are_those_of_the_spec() {
+    fn the_shards_together_have_the_blocks_of_the_spec() {
         let blocks = |number| {
             let own = experiment("{ min = 30, max = 30 }", &format!("{number}/8")).own_part().expect("blocks");
             (own.measure.min_blocks, own.measure.max_blocks)

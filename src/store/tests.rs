@@ -157,7 +157,7 @@ fn a_newer_schema_is_refused() {
 
 /// The runs under `experiments/runs` are of version 1, whose `candle` is the engine `cpu` of today.
 #[test]
-fn an_earlier_version_is_read_as_what_it_meant() {
+fn an_earlier_version_is_read_with_its_own_meaning() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs/2026-11-21-xeon-2-cores-vgg16-small");
     let (_, metadata) = parquet::describe(&run.join(files::STEPS)).expect("described");
     assert_eq!(metadata["batchstep.schema_version"], "1");
@@ -283,7 +283,7 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
 
 /// If the last part is damaged, or a part came too late, the repeated visits count.
 #[test]
-fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
+fn visits_that_replace_damaged_and_late_ones_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
     let first = open(&path, Begin::Anew);

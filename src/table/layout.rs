@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_stand_above_the_first_row_or_in_a_comment_or_nowhere() {
+    fn the_names_are_above_the_first_row_or_in_a_comment_or_missing() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(found(&["n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 2));
         assert_eq!(found(&["on dev0 today", "n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 3));

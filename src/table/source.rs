@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_told_by_the_first_bytes() {
+    fn encodings_are_recognised_by_the_first_bytes() {
         let said = "n,t µs\n1,2.5\n😀";
         let units: Vec<u16> = said.encode_utf16().collect();
         let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();

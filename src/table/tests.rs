@@ -138,7 +138,7 @@ fn sizes_are_found_by_their_usual_names() {
 }
 
 #[test]
-fn rates_are_told_from_times_by_their_names() {
+fn rates_are_distinguished_from_times_by_their_names() {
     for rate in [
         "tg t/s",
         "S_PP t/s",
@@ -196,7 +196,7 @@ fn rates_are_told_from_times_by_their_names() {
 }
 
 #[test]
-fn columns_are_chosen_by_what_they_hold() {
+fn columns_are_chosen_by_their_contents() {
     for (text, expected) in [
         // Text that differs at the same x is left to the reader of the series; several values are several series.
         ("n,before,after\n8,1.5,1.6\n16,2.5,2.6\n24,3.5,3.6\n", "n: before + after (time), 3"),
@@ -336,7 +336,7 @@ fn the_unit_of_a_score_says_whether_it_is_a_time_or_a_rate() {
 }
 
 #[test]
-fn columns_that_compare_others_and_shares_are_not_what_was_measured() {
+fn columns_that_compare_others_and_shares_are_not_measurements() {
     for (text, expected) in [
         (
             "M,main (us),PR (us),speedup\n8,1.5,1.2,1.25x\n16,2.5,2,1.25x\n24,3.5,2.5,1.4x\n",

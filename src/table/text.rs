@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_told_apart_by_what_makes_rows() {
+    fn the_separator_that_makes_rows_is_chosen() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(found("n;ms\n1;2,5\n2;2,6\n"), (Fields::Separated(b';'), names(&["n", "ms"]), 2));
         assert_eq!(found("n,ms\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 2));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn names_above_columns_of_which_one_has_none_are_told_by_their_place() {
+    fn if_a_column_has_no_name_names_are_assigned_by_their_place() {
         let index = "       time_ms  tflops\nbatch                 \n8        4.5    0.9\n16       5.5    1.9\n24       6.5    2.9\n";
         let (_, names, first) = found(index);
         assert_eq!((names.join(","), first), ("batch,time_ms,tflops".to_string(), 3));

@@ -32,7 +32,7 @@ fn the_jumps_of_times_that_a_command_prints_are_found() {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_is_said_before_it_runs() {
+fn errors_in_a_command_are_reported_before_it_runs() {
     let seconds = "seconds = { pattern = 'took ([0-9.]+) us', unit = \"us\" }";
     for (engine, expected) in [
         ("command = \"sh -c x\"".to_owned(), "expected a list of words, the program first"),

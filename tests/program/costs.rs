@@ -92,7 +92,7 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
 }
 
 #[test]
-fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
+fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
     spec(at, "[8]");
@@ -116,7 +116,7 @@ fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
 
 // 32 images at 35.4 in a second, as the table says; a table without a licence is refused with its row.
 #[test]
-fn what_others_measured_of_a_step_stands_beside_the_prediction() {
+fn a_published_step_time_is_shown_beside_the_prediction() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = root().join("experiments/published_steps.csv");
     let said = stdout(&run(folder.path(), &["collect", &table.display().to_string(), "--into", "database"]));

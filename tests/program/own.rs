@@ -96,7 +96,7 @@ fn what_cannot_run_is_refused_with_its_reason() {
 
 /// An error in a step is a row of its size, with the line of the person's file; a process that dies is started again.
 #[test]
-fn a_step_that_fails_costs_its_size_alone() {
+fn a_step_that_fails_costs_only_its_size() {
     let text = "import os\n\
         def step(batch_size):\n\
         \x20   def run():\n\

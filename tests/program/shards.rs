@@ -130,7 +130,7 @@ fn shards_are_merged_while_one_of_them_is_measured() {
 }
 
 #[test]
-fn a_batch_script_is_written_and_what_every_shard_would_refuse_is_refused_at_once() {
+fn a_batch_script_is_written_and_a_spec_that_every_shard_would_refuse_is_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write(folder, "s.toml", SPEC);

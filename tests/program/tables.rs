@@ -108,7 +108,7 @@ fn a_steep_curve_of_few_sizes_is_not_judged() {
 }
 
 #[test]
-fn slow_multiples_are_told_with_their_divisor() {
+fn slow_multiples_are_named_with_their_divisor() {
     let mut random = batchstep::random::Rng::new(6);
     let mut row = |i: u32| {
         let slow = if i.is_multiple_of(8) { 1.4 } else { 1.0 };

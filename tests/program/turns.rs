@@ -57,7 +57,7 @@ fn two_specs_are_measured_in_turns_each_by_its_program() {
 }
 
 #[test]
-fn a_turn_that_fails_ends_the_comparison_with_what_it_said() {
+fn a_turn_that_fails_ends_the_comparison_with_its_message() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.toml", &spec("a", 20));
     let compare = |arguments: &[&str]| {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_a_total_or_a_line() {
+    fn nothing_is_reported_without_a_total_or_a_line() {
         let fits = |of: fn(f64) -> f64, total| Memory::of(&peaks(of), 16.0, total).and_then(|memory| memory.fits);
         assert_eq!(fits(|x| 1.0 + 0.1 * x, None), None);
         assert_eq!(fits(|_| 3.0, Some(16 << 30)), None, "peaks that never fall show no slope");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_cpu_is_what_its_process_may_take() {
+    fn the_memory_of_a_cpu_is_the_limit_of_its_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let environment = |text: &str| std::fs::write(folder.path().join(files::ENVIRONMENT), text).expect("writable");
         let facts = |device: &str| [("device".to_string(), device.to_string())].into();

@@ -184,7 +184,7 @@ fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series 
 }
 
 #[test]
-fn rates_give_the_advice_of_the_times_that_they_come_from() {
+fn rates_give_the_same_advice_as_their_times() {
     let times = series(8, QUIET, 10, &staircase);
     let expected = advised(times.clone()).expect("advice");
     let rates = [as_rates(&times, "throughput", "images/s", |x| x), as_rates(&times, "speed", "iterations/s", |_| 1.0)];
@@ -312,7 +312,7 @@ fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curv
 
 /// 60 series each. An event with a probability of 5 % occurs more than 9 times in 60 once in 2,000 such tests (binomial).
 #[test]
-fn what_is_said_is_wrong_in_at_most_five_percent_of_series() {
+fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
     for blocks in [4, 8] {
         for curve in &CURVES {
             let wrong = wrong(60, blocks, QUIET, curve);

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_all_sizes_is_none_of_the_scatter() {
+    fn a_difference_of_all_sizes_does_not_count_as_scatter() {
         let (error, p) = judged(&[0.841, 0.842, 0.84, 0.839, 0.841, 0.843, 0.838, 0.84]).expect("judged");
         assert!(error < 0.01 && p.iter().all(|p| *p < 1e-3), "{error} {p:?}");
         let (error, _) = judged(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.02, 1.5]).expect("judged");

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_a_simulated_pipeline_whose_sides_slow_each_other() {
+    fn the_rate_matches_a_simulated_pipeline_whose_sides_slow_each_other() {
         for (workers, rest, work, training) in [
             (1, [2.0, 2.0], [3.0, 3.0], [1.0, 1.0]),
             (1, [2.0, 2.0], [3.0, 3.0], [1.0, 2.0]),

@@ -42,7 +42,7 @@ pub(crate) fn visit_rows(workers: i64, together_s: f64) -> Vec<PipelineRow> {
 }
 
 #[test]
-fn a_cell_is_compared_with_what_its_stages_allow() {
+fn a_cell_is_compared_with_the_bounds_of_its_stages() {
     // Predicted by hand: 1 / 5 ms = 200 without workers, 1 / 4 ms = 250 with one, 500 with two.
     let rows: Vec<PipelineRow> = [visit_rows(0, 5.2e-3), visit_rows(1, 4.1e-3), visit_rows(2, 2.5e-3)].concat();
     let study = FeedingStudy::of(&rows);
@@ -99,7 +99,7 @@ fn without_workers_both_sides_are_taken_in_turn() {
 }
 
 #[test]
-fn the_knee_is_the_smallest_number_that_comes_near_the_best() {
+fn the_knee_is_the_smallest_number_close_to_the_best() {
     assert_eq!(enough(&[100.0, 190.0, 199.0, 200.0]), 1);
     assert_eq!(enough(&[100.0, 180.0, 199.0, 200.0]), 2);
     assert_eq!(enough(&[]), 0);

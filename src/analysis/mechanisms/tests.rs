@@ -339,7 +339,7 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
 /// 1 MB for each example, and a cache of 20.5 MB: after 20 it overflows. A copy at 84 GB/s moves the 21 MB in 0.25 ms, an eighth of the step
 /// of 2 ms.
 #[test]
-fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
+fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
     let network = convolution(56);
     let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);

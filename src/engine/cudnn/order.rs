@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
+    fn the_gradients_of_weights_run_concurrently_and_the_update_waits_for_them() {
         let [dy, dx, dw] = [0, 1, 2].map(|buffer| slice(buffer, 0, 8));
         let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), StepStream::Side);
         let main = |args| (launch(args), StepStream::Main);

@@ -34,7 +34,7 @@ fn passes(network: &Arc<Network>, batch_size: usize, settings: Settings) {
 }
 
 #[test]
-fn every_operator_is_what_the_cpu_engine_makes_of_the_same_operands() {
+fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
     if emulator().is_none() {
         return;
     }

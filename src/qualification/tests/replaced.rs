@@ -55,7 +55,7 @@ fn the_operator_that_fails_is_replaced_and_no_other() {
 }
 
 #[test]
-fn a_gpu_that_computes_everything_replaces_nothing_and_what_passed_is_not_checked_twice() {
+fn a_gpu_that_computes_everything_replaces_nothing_and_a_pass_is_not_repeated() {
     if emulator().is_none() {
         return;
     }

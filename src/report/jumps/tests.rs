@@ -87,7 +87,7 @@ fn a_period_is_reported_with_its_coincidences() {
 }
 
 #[test]
-fn no_jump_says_so_and_what_would_have_been_seen() {
+fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
     let found = findings(vec![]);
     let text = JumpTable {
         label: "A/A",
@@ -124,7 +124,7 @@ fn a_run_that_is_too_early_says_only_that() {
 
 /// A table of another program contains nothing from which a verdict could follow, so none is shown.
 #[test]
-fn without_a_clock_nothing_is_said_of_more_work() {
+fn without_a_clock_no_verdict_is_reported() {
     let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]), SECONDS);
     let untold = of(None);
     assert!(!untold.contains("more work") && !untold.contains("ambiguous"), "{untold}");
@@ -254,7 +254,7 @@ fn changed(points: &[(f64, f64)]) -> String {
 }
 
 #[test]
-fn the_largest_changes_are_those_beyond_what_is_beside_them() {
+fn the_largest_changes_are_those_that_exceed_their_neighbours() {
     // Three sizes around two boundaries, at the first and second of which the time changes.
     let triplets = [
         (15.0, 2.0),

@@ -17,7 +17,7 @@ use crate::store::{Begin, Table, files};
 
 /// Where the child, in which calls are recorded, puts what it finds.
 const FOLDER: &str = "BATCHSTEP_TEST_FAULTS";
-const NAME: &str = "run::tests::faults::every_call_that_fails_ends_in_a_message_and_a_run_that_goes_on";
+const NAME: &str = "run::tests::faults::every_call_that_fails_gives_a_message_and_the_run_can_continue";
 /// Where the table is written instead of compared.
 const WRITE: &str = "BATCHSTEP_WRITE_FAULTS";
 
@@ -271,7 +271,7 @@ impl Trials<'_> {
 }
 
 #[test]
-fn every_call_that_fails_ends_in_a_message_and_a_run_that_goes_on() {
+fn every_call_that_fails_gives_a_message_and_the_run_can_continue() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return find(&PathBuf::from(folder));
     }

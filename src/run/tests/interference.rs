@@ -59,7 +59,7 @@ fn visited(k: usize, waits_ms: &[u64]) -> Measured {
 }
 
 #[test]
-fn a_visit_goes_on_until_it_has_its_undisturbed_steps() {
+fn a_visit_continues_until_it_has_its_undisturbed_steps() {
     let seen = visited(3, &[0, 8, 0, 9]);
     assert_eq!(seen.seen.disturbed(), [Some(false), Some(true), Some(false), Some(true), Some(false)]);
     assert_eq!((seen.counts_from, seen.steady, seen.cut_short), (0, true, false));

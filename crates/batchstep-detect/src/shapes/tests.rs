@@ -41,7 +41,7 @@ fn scanned(sketch: &Sketch, i: usize) -> f64 {
 /// The labelled jumps are the discontinuities of the noise-free curve, at every boundary, and there are no others. For a rate, the time
 /// that jumps divides work that grows up to the next x, so sizes agree only to the accuracy of that growth.
 #[test]
-fn the_truth_of_every_family_is_that_of_its_curve() {
+fn the_truth_of_every_family_matches_its_curve() {
     for family in Family::all() {
         for seed in 0..3 {
             let sketch = family.sketch(seed);

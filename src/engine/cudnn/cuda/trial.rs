@@ -257,7 +257,7 @@ mod tests {
 
     /// By hand: a dense layer of 64 examples, 25,088 inputs and 4,096 outputs.
     #[test]
-    fn a_refused_product_is_told_with_its_sizes_and_another_epilogue_is_another_product() {
+    fn a_refused_product_is_reported_with_its_sizes_and_another_epilogue_is_another_product() {
         let product = Product {
             element: Element::F32,
             math: Math::Tf32,

@@ -76,7 +76,7 @@ fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usi
 }
 
 #[test]
-fn updates_are_those_of_the_cpu_engine_in_both_regions() {
+fn updates_match_the_cpu_engine_in_both_regions() {
     let Some(emulator) = emulator() else { return };
     let sizes = [(1, 0), (0, 1), (64, 64), (8, 5), (1003, 77), (4 * 256 * 8 + 12, 1027)];
     for (optimizer, element) in Optimizer::ALL.iter().flat_map(|o| Element::ALL.map(|element| (*o, element))) {

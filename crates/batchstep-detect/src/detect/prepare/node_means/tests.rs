@@ -137,7 +137,7 @@ fn three_machines_agree_with_a_mixed_model() {
 
 /// Weighted least squares with the same precisions, all levels and machines at once, by normal equations.
 #[test]
-fn levels_are_those_of_the_normal_equations() {
+fn levels_match_the_normal_equations() {
     let fitted = unequal(3).fit();
     let (xs, nodes) = (12, 3);
     let n = xs + nodes;
