@@ -33,7 +33,7 @@ impl Submission {
     /// cannot contain.
     pub fn script(&self) -> Result<String> {
         if !(1..=MAX_SHARDS).contains(&self.shards) {
-            return Err(Error::spec(format!("{} is no number of machines", self.shards))
+            return Err(Error::spec(format!("{} is not a number of machines", self.shards))
                 .at("--nodes")
                 .hint(format!("give a number from 1 to {MAX_SHARDS}")));
         }

@@ -76,7 +76,7 @@ impl Asked {
         let time = Seconds((self.experiment.measure.time_limit_s * share).ceil());
         let [spec, folder] =
             [self.path.join(files::SPEC), self.path.clone()].map(|path| quoted(&path.display().to_string()));
-        format!("go on with `batchstep run {spec} --out {folder} --resume --time {time}`")
+        format!("continue with `batchstep run {spec} --out {folder} --resume --time {time}`")
     }
 }
 

@@ -311,7 +311,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     };
     series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
-        return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
+        return Err(Error::data("no row contains both a size and a measured value").at(path.display().to_string()));
     }
     Ok(series)
 }

@@ -31,7 +31,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
     if extension == "toml" {
-        return Err(Error::data("this is a spec: it says what to measure, and holds no measured times")
+        return Err(Error::data("this is a spec: it says what to measure, and contains no measured times")
             .at(shown.to_string())
             .hint(format!(
                 "measure it with `batchstep run {shown}`, and give the run directory that it names at its end"

@@ -204,7 +204,7 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
     let table = |found: &Analysed| {
         let kept = human::limit(found.series.kept);
         let sample = if found.series.kept < 1.0 {
-            format!("  Sample   {kept} of the visits; the file holds more than fit\n")
+            format!("  Sample   {kept} of the visits; the file contains more than fit\n")
         } else {
             String::new()
         };

@@ -145,7 +145,7 @@ pub fn keep_copies(steps: &OwnSteps, folder: &Path) -> Result<()> {
 pub fn check_without_running(steps: &OwnSteps) -> Result<()> {
     notice(format!("{} (not now: this is a dry run)", own::announcement(steps)));
     if own::check_signatures(steps)?.is_none() {
-        notice("the arguments were not held against step(): no Python here could read the file");
+        notice("the arguments were not checked against step(): no Python here could read the file");
     }
     Ok(())
 }

@@ -176,7 +176,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     let plan = Plan::new(&own)?;
     experiment.notices.iter().for_each(notice);
     for engine in &experiment.engine.optional {
-        notice(format!("the engine `{engine}` is optional: where it cannot be opened, its cells are left out"));
+        notice(format!("the engine `{engine}` is optional: if it cannot be opened, its cells are left out"));
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
@@ -261,7 +261,7 @@ impl Session<'_> {
         notices.iter().for_each(notice);
         if opened.complete {
             notice(
-                "this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on",
+                "this run is finished and nothing is left to resume; if time ended it, `--resume` with another `--time` continues it",
             );
             return self.conclude(None);
         }
@@ -332,7 +332,7 @@ impl Session<'_> {
             interrupted: self.interrupted,
             hung: &|error| {
                 notice(format!(
-                    "{error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                    "{error}\n  The step never ended; every visit before it is stored: continue with `--resume`"
                 ));
                 std::process::exit(Exit::Failed as i32);
             },

@@ -81,7 +81,7 @@ fn limit_s(specs: &[PathBuf], args: &TurnArgs) -> Result<f64> {
         None => Ok(longest),
         Some((_, Some(Seconds(limit)))) if limit > 0.0 => Ok(limit),
         Some((text, _)) => {
-            Err(Error::spec(format!("`{text}` is no time limit")).at("--time").hint("for example --time 25min"))
+            Err(Error::spec(format!("`{text}` is not a time limit")).at("--time").hint("for example --time 25min"))
         }
     }
 }

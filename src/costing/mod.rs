@@ -95,7 +95,7 @@ impl Basis {
             Self::Rates { devices, kernels_on_it, scaled_from } => {
                 let own = if *kernels_on_it { ", this one among them" } else { "" };
                 let kernels = match devices {
-                    0 => "rough: the rates of the device alone".to_owned(),
+                    0 => "rough: only from the rates of the device".to_owned(),
                     _ => format!(
                         "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
                         counted(*devices, "device")
@@ -219,7 +219,7 @@ fn chosen(database: &Database, published: &Published, devices: &Devices) -> Resu
             Some(device) => Ok((Vec::new(), vec![device])),
             None if published.names().is_empty() => Err(error),
             None => Err(Error::spec(format!(
-                "no device is called `{asked}`; the database has measured steps of: {}; and published measurements alone of: {}",
+                "no device is called `{asked}`; the database has measured steps of: {}; and only published measurements of: {}",
                 database.devices.join(", "),
                 published.names().join(", ")
             ))

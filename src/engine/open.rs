@@ -43,7 +43,7 @@ impl DeviceChoice {
             other => other.strip_prefix("cuda:").and_then(index),
         };
         choice.ok_or_else(|| {
-            Error::spec(format!("`{text}` is no device"))
+            Error::spec(format!("`{text}` is not a device"))
                 .hint("one of: auto, cpu, and for a GPU cuda:0, cuda:1, ... (`batchstep doctor` lists them)")
         })
     }

@@ -174,10 +174,10 @@ fn missing_and_unfinished_shards_are_reported_and_foreign_runs_are_refused() {
     let fourth = measure(folder, "fourth", &shard(4, 4), None);
     assert!(refusal(folder, &[first.clone(), fourth]).contains("one of 4 shards by blocks"));
     assert!(refusal(folder, &[out, first.clone()]).contains("result of a merge"));
-    assert!(refusal(folder, &[folder.join("nowhere")]).contains("holds no run"));
+    assert!(refusal(folder, &[folder.join("nowhere")]).contains("contains no run"));
     std::fs::create_dir(folder.join("refused")).expect("made");
     std::fs::write(folder.join("refused/notes.txt"), "mine").expect("written");
-    assert!(refusal(folder, &[first]).contains("something else than an earlier merge"));
+    assert!(refusal(folder, &[first]).contains("something other than an earlier merge"));
 }
 
 /// Runs of one spec that are not divided repeat each other, so their blocks are different blocks.

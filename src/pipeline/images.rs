@@ -117,9 +117,9 @@ fn no_room(path: &Path, error: &std::io::Error) -> Error {
         Error::new(Kind::Io, format!("cannot write an image of the study: {error}")).at(path.display().to_string());
     match error.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => failed.hint(
-            "what was written is removed again; free some space, choose another `folder` in [data], or ask for fewer `images`",
+            "the written images were removed again; free some space, choose another `folder` in [data], or ask for fewer `images`",
         ),
-        _ => failed.hint("what was written is removed again; choose another `folder` in [data]"),
+        _ => failed.hint("the written images were removed again; choose another `folder` in [data]"),
     }
 }
 

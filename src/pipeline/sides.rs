@@ -117,7 +117,7 @@ pub fn beside(
 /// Runs both on one thread, a batch of each in turn: each side finds in the caches what the other side left of its data.
 fn in_turn(mut drain: Drain, trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Beside> {
     let mut in_turn = batches.iter().cycle();
-    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     // The first step does not count.
     trainer.step(next()?.batch())?;
     let (start, clocks) = (Instant::now(), Clocks::now());

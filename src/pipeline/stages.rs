@@ -278,7 +278,7 @@ impl Ready {
 /// Copy and step: the trainer takes the ready batches in turn. The first step does not count.
 pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Consumed> {
     let mut in_turn = batches.iter().cycle();
-    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     trainer.step(next()?.batch())?;
     let (start, clocks) = (Instant::now(), Clocks::now());
     let (mut images, mut copy_s) = (0, 0.0);

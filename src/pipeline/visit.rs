@@ -183,5 +183,5 @@ fn ready(examples: &Arc<Examples>, options: Options, whole: bool) -> Result<Vec<
             break;
         }
     }
-    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch lies ready")) } else { Ok(batches) }
+    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch is ready")) } else { Ok(batches) }
 }

@@ -80,9 +80,11 @@ impl Published {
             let value = |column: usize| numbers[column][row];
             let size = |column: usize| match value(column) {
                 number if number >= 1.0 && number.fract() == 0.0 && number < 1e9 => Ok(number as usize),
-                number => {
-                    Err(Error::data(format!("`{}` of row {} is {number}, which is no size", NUMBERS[column], row + 1)))
-                }
+                number => Err(Error::data(format!(
+                    "`{}` of row {} is {number}, which is not a size",
+                    NUMBERS[column],
+                    row + 1
+                ))),
             };
             let [multiprocessors, batch, inputs, outputs, height, width] = array([0, 3, 4, 5, 6, 7], size)?;
             let window = [value(8), value(9), value(10)];

@@ -20,7 +20,7 @@ pub fn feeding(study: &FeedingStudy, style: &Style) -> String {
     }
     let bold = |text: &str| style.paint(text, Look::Bold);
     let mut text = format!("{}\n  {}\n", bold("Storage"), study.storage);
-    text.push_str(&format!("\n{}\n{}", bold("Stages alone (images/s with the cell's workers)"), stages(study, style)));
+    text.push_str(&format!("\n{}\n{}", bold("Single stages (images/s with the cell's workers)"), stages(study, style)));
     text.push_str(&format!("\n{}\n{}", bold("All together (images/s)"), together(study, style)));
     let wrapped = |line: &str| format!("{}\n", style.wrap(&format!("  {line}"), 4));
     accuracy(study).iter().for_each(|line| text.push_str(&wrapped(line)));

@@ -69,7 +69,7 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
         (
             "Covers",
             format!(
-                "{} with {} of the forward multiply-adds; relative sizes are parts of their time alone",
+                "{} with {} of the forward multiply-adds; relative sizes are shares of only their time",
                 human::counted(layers.len() as u64, "layer"),
                 human::percent(*share)
             ),

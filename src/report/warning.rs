@@ -159,7 +159,7 @@ impl Warning {
                  middle of a grid with an odd side while biases are 0: fit an even number of points to a side"
             }
             Self::Stopped { .. } => {
-                "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
+                "repair the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
             }
         }
     }

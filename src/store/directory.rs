@@ -88,7 +88,7 @@ impl Found {
                 .hint("choose another folder with `--out DIR`"))
         };
         if look::is_file(&path.join(files::MERGE))? {
-            return conflict("this folder holds the result of a merge");
+            return conflict("this folder contains the result of a merge");
         }
         match look::text(&path.join(files::SPEC))? {
             Some(spec) => Ok(Self::Run(spec)),
@@ -317,7 +317,7 @@ impl RunDirectory {
         let (clause, shown) = (error.clause(), part.display().to_string());
         let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
         let consequence = if R::SHELF.is_main() { "measured again" } else { "left out" };
-        Ok(format!("{shown} is damaged: {why}; it is kept as {}, and what it held is {consequence}", kept.display()))
+        Ok(format!("{shown} is damaged: {why}; it is kept as {}, and its rows are {consequence}", kept.display()))
     }
 
     /// Turns the parts of a sweep into the single files. `end` sees each row before it is written; `complete` says that the plan was
@@ -400,7 +400,7 @@ impl RunDirectory {
             if let Some(part) = missing {
                 return Err(Error::new(Kind::Io, format!("{} lacks a visit that this part holds", shelf.table))
                     .at(part.path.display().to_string())
-                    .hint("nothing was removed: go on with `--resume`"));
+                    .hint("nothing was removed: continue with `--resume`"));
             }
         }
         let mut folders = BTreeSet::new();
@@ -551,7 +551,7 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
     // Held while the folder is renamed: a process that resumes the run here would go on in the renamed one.
     let _lock = Lock::take(path)?;
     if !is_complete(path)? {
-        return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
+        return Err(Error::new(Kind::Conflict, "this folder contains an unfinished run")
             .at(path.display().to_string())
             .hint("continue it with `--resume`, or choose another folder with `--out DIR`"));
     }

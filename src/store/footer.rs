@@ -221,7 +221,7 @@ impl Walk<'_> {
             self.groups.push(children);
         }
         if self.groups.len() > MOST_GROUPS {
-            self.claim = Some(format!("the footer's schema has more than {MOST_GROUPS} groups within one another"));
+            self.claim = Some(format!("the footer's schema has more than {MOST_GROUPS} nested groups"));
             return None;
         }
         while self.groups.last() == Some(&0) {

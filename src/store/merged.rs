@@ -40,7 +40,7 @@ impl MergedDirectory {
         let is_ours = |name: &str| name == files::LOCK || name.starts_with(TEMPORARY);
         let occupied = look::entries(path)?.iter().any(|entry| !entry.file_name().to_str().is_some_and(is_ours));
         if occupied && !look::is_file(&path.join(files::MERGE))? {
-            return Err(Error::new(Kind::Conflict, "this folder holds something else than an earlier merge")
+            return Err(Error::new(Kind::Conflict, "this folder contains something other than an earlier merge")
                 .at(path.display().to_string())
                 .hint("give a new folder for the result"));
         }

@@ -46,7 +46,7 @@ impl Beginning {
     /// # Errors
     /// [`crate::error::Kind::Data`] where there is no run; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
-        let none = || Error::data("this folder holds no run").at(path.display().to_string());
+        let none = || Error::data("this folder contains no run").at(path.display().to_string());
         let spec = look::text(&path.join(files::SPEC))?
             .ok_or_else(|| none().hint("give run directories, such as results/vgg16.shard-1-of-8"))?;
         Ok(Self { spec, environment: look::text(&path.join(files::ENVIRONMENT))? })

@@ -321,7 +321,7 @@ fn run_directory(path: &Path) -> Result<Form> {
             )));
     }
     if tables.is_empty() {
-        return Err(Error::data("this folder holds no steps.parquet and no parts of a run")
+        return Err(Error::data("this folder contains no steps.parquet and no parts of a run")
             .at(path.display().to_string())
             .hint("give a run directory such as results/vgg16, a Parquet file, or a CSV file"));
     }

@@ -314,7 +314,7 @@ fn a_part_of_another_visit_is_damaged() {
     std::fs::copy(parts.join("visit-00000000.parquet"), parts.join("visit-00000001.parquet")).expect("copied");
     let mut notices = Vec::new();
     assert_eq!(opened.directory.all::<StepRow>(&mut notices).expect("read").len(), 1);
-    assert!(notices[0].contains("this part holds a row of visit 0"), "{notices:?}");
+    assert!(notices[0].contains("this part contains a row of visit 0"), "{notices:?}");
 }
 
 #[cfg(unix)]

@@ -165,7 +165,7 @@ impl Sheet {
             }
         } else if !is_whole {
             let end = bytes[..HEAD].iter().rposition(|byte| *byte == b'\n').ok_or_else(|| {
-                let what = format!("its first line is longer than {HEAD} bytes: it is no table");
+                let what = format!("its first line is longer than {HEAD} bytes: it is not a table");
                 here(Error::data(what).hint("a table begins with a line of column names"))
             })?;
             bytes.truncate(end + 1);

@@ -56,7 +56,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
         );
     }
     bytes[..bytes.len().min(1 << 16)].contains(&0).then(|| {
-        Error::data("this is no text: it holds zero bytes")
+        Error::data("this is not text: it holds zero bytes")
             .hint("batchstep reads tables as text (CSV, Markdown, JSON), Parquet, and its own run directories")
     })
 }
@@ -75,7 +75,7 @@ const TEXTS: &[(&str, &str, &str)] = &[
     ),
     (
         "MLPerf Results Summary",
-        "this is MLPerf's summary of one run, which holds no size",
+        "this is MLPerf's summary of one run, which contains no size",
         "give a table with a row for each size, or the summaries of all sizes one after the other",
     ),
 ];

@@ -265,7 +265,7 @@ impl<R: BufRead> Read for Lines<R> {
             None => self.length + read,
         };
         if self.length > LONGEST_LINE {
-            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
+            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is not a table");
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
         }
         Ok(read)

@@ -29,7 +29,7 @@ pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
             value
                 .as_array()
                 .is_some_and(|items| items.first().is_some_and(|item| item.get("startComputeMs").is_some())),
-            "these are trtexec's times of one run, which hold no size",
+            "these are trtexec's times of one run, which contain no size",
             "give trtexec's log, or the logs of all sizes one after the other",
         ),
     ] {

@@ -103,7 +103,7 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
         let engine = engines.get(cell.step.engine)?;
         let alone = engine.feeds_itself();
         if alone && data.train.in_memory().is_none() {
-            let what = format!("the engine `{name}` trains on IDX files and drawn digits alone");
+            let what = format!("the engine `{name}` trains only on IDX files and drawn digits");
             return Err(Error::spec(what).at("[data]").hint("leave it out of [engine], or use another data set"));
         }
         if !alone && !engine.trains() {

@@ -30,7 +30,7 @@ fn a_broken_spec_starts_nothing() {
     refused(folder.path(), &["run", "none.toml"], &["none.toml", "no such file"]);
     refused(folder.path(), &["run", "quickstrt"], &["no such spec", "did you mean `quickstart`?"]);
     refused(folder.path(), &["specs", "quickstrt"], &["no spec `quickstrt`", "did you mean `quickstart`?"]);
-    refused(folder.path(), &["run", "quickstart", "--device", "gpu"], &["`gpu` is no device", "for a GPU cuda:0"]);
+    refused(folder.path(), &["run", "quickstart", "--device", "gpu"], &["`gpu` is not a device", "for a GPU cuda:0"]);
     write(folder.path(), "good.toml", QUICK);
     refused(folder.path(), &["run", "good.toml", "bad.toml"], &["bad.toml:6"]);
     refused(folder.path(), &["run", "good.toml", "--device", "tpu"], &["`tpu`", "cuda:0"]);

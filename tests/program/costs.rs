@@ -106,7 +106,7 @@ fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
     refused(&["--device", "h100"], &["no measured device is called `h100`", "AMD EPYC (2 cores)"]);
     refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/prices.toml"]);
     refused(&["--deadline", "1h"], &["--examples N"]);
-    refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is no time", "25min"]);
+    refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is not a time", "25min"]);
     let text = std::fs::read_to_string(at.join("ask.toml"))
         .expect("there")
         .replace("out_features = 512", "out_features = 256");

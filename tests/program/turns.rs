@@ -68,7 +68,7 @@ fn a_turn_that_fails_ends_the_comparison_with_its_message() {
     assert!(compare(&["--run-arg=--device=cuda:7x"]).contains("cuda:7x"));
     assert!(compare(&["--out", "x", "--program", "./none"]).contains("start the program"));
     assert!(compare(&["--out", "x", "--rounds", "1"]).contains("from 2 to 1000"));
-    assert!(compare(&["--out", "x", "--time", "soon"]).contains("`soon` is no time limit"));
+    assert!(compare(&["--out", "x", "--time", "soon"]).contains("`soon` is not a time limit"));
     let three = ["--out", "x", "--program", "p", "--program", "q", "--program", "r"];
     assert!(compare(&three).contains("3 programs are named for 2 sides"));
 }

@@ -197,7 +197,7 @@ impl Seen {
                     self.largest = self.largest.max(number);
                     Ok(number)
                 }
-                None => Err(Error::data(format!("the label {number} is no class: classes are counted from 0"))
+                None => Err(Error::data(format!("the label {number} is not a class: classes are counted from 0"))
                     .hint("name the column of classes: label = \"COLUMN\" in [data]")),
             },
             Label::Text(text) => {
@@ -306,9 +306,9 @@ impl Row {
         let place = self.place(files);
         match &self.bytes {
             Some(bytes) => Image::decode(bytes, place),
-            None => Err(Error::data("the row holds no bytes of an image")
+            None => Err(Error::data("the row contains no bytes of an image")
                 .at(place.to_string())
-                .hint("where a table holds paths alone, read the folder: `source = \"images\"` in [data]")),
+                .hint("if a table contains only paths, read the folder: `source = \"images\"` in [data]")),
         }
     }
 }

@@ -131,21 +131,24 @@ fn a_table_without_the_columns_is_refused_with_those_that_it_has() {
     };
     let texts = || Column::from(Series::new("text".into(), ["a", "b"]));
     let none = refusal(vec![texts(), labels(&[0, 1])], None, None);
-    let columns = "no column holds encoded images; the columns are `text` (string), `label` (int64)";
+    let columns = "no column contains encoded images; the columns are `text` (string), `label` (int64)";
     assert!(none.contains("train.parquet") && none.contains(columns), "{none}");
     let absent = refusal(vec![images(&[1, 2]), labels(&[0, 1])], Some("img"), None);
     let kind = "`image` (struct{bytes: binary, path: string})";
     assert!(absent.contains("no column `img`") && absent.contains(kind), "{absent}");
     let unnamed = refusal(vec![images(&[1, 2]), texts()], None, None);
-    assert!(unnamed.contains("cannot be said") && unnamed.contains("label = \"COLUMN\""), "{unnamed}");
+    assert!(unnamed.contains("is not clear") && unnamed.contains("label = \"COLUMN\""), "{unnamed}");
     let floats = Column::from(Series::new("label".into(), [0.5, 1.5]));
     let float = refusal(vec![images(&[1, 2]), floats], None, None);
-    assert!(float.contains("`label` is float64, and holds no classes") && float.contains("32 or 64 bits"), "{float}");
+    assert!(
+        float.contains("`label` is float64, and contains no classes") && float.contains("32 or 64 bits"),
+        "{float}"
+    );
     let two = images(&[1, 2]).with_name("first".into());
     let several = refusal(vec![two, images(&[1, 2]).with_name("second".into()), labels(&[0, 1])], None, None);
     assert!(several.contains("several columns") && several.contains("image = \"COLUMN\""), "{several}");
     let swapped = refusal(vec![images(&[1, 2]), labels(&[0, 1])], Some("label"), None);
-    assert!(swapped.contains("`label` is int64, and holds no encoded images"), "{swapped}");
+    assert!(swapped.contains("`label` is int64, and contains no encoded images"), "{swapped}");
 }
 
 #[test]
@@ -176,7 +179,7 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     let mut said = |index| opened.train.read(index, &mut pixels).expect_err("refused").to_string();
     let gif = said(0);
     assert!(gif.contains("train.parquet, row 0 (a.gif): the image cannot be read: neither PNG nor JPEG"), "{gif}");
-    assert!(said(2).contains("row 2 (c.png): the row holds no bytes of an image"));
+    assert!(said(2).contains("row 2 (c.png): the row contains no bytes of an image"));
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
     // The loader leaves damaged images out or fails, as with the files of a folder.

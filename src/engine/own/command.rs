@@ -47,11 +47,11 @@ struct Printed {
 pub fn pattern(text: &str) -> Result<Regex> {
     let pattern = Regex::new(text).map_err(|error| {
         let said = error.to_string();
-        Error::spec(format!("`{text}` is no regular expression: {}", said.lines().last().unwrap_or_default()))
+        Error::spec(format!("`{text}` is not a regular expression: {}", said.lines().last().unwrap_or_default()))
     })?;
     match pattern.captures_len() {
         ..=2 => Ok(pattern),
-        _ => Err(Error::spec(format!("`{text}` has several groups, and one holds the times"))
+        _ => Err(Error::spec(format!("`{text}` has several groups, and only one may contain the times"))
             .hint("`(?:...)` groups without holding anything")),
     }
 }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        assert!(pattern("(").expect_err("open").to_string().contains("is no regular expression"));
+        assert!(pattern("(").expect_err("open").to_string().contains("is not a regular expression"));
         assert!(pattern("(a)(b)").expect_err("two").to_string().contains("several groups"));
     }
 }

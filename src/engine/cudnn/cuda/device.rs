@@ -184,7 +184,7 @@ impl Gpu {
             if error.is_out_of_memory() {
                 return error;
             }
-            let hint = "go on with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
+            let hint = "continue with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
             let place = format!("cuda:{}", self.properties().ordinal);
             Error::device(format!("the GPU works no more: {}", error.clause())).at(place).hint(hint).no_kernels_fault()
         })

@@ -45,7 +45,7 @@ def signature(path):
         line = f" in line {error.lineno}" if error.lineno else ""
         return {"error": f"{name} has a syntax error{line}: {error.msg}"}
     except ValueError as error:
-        return {"error": f"{name} is no text of Python: {error}"}
+        return {"error": f"{name} is not Python text: {error}"}
     found = list(bindings(tree.body))
     if not found:
         remedy = "it needs `def step(batch_size):` that gives a function which runs one step"
