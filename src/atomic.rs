@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Kind, Result};
 
-/// How the name of a file begins that is not yet complete. A process that is killed leaves one behind.
+/// The beginning of the name of an incomplete file. A process that is killed leaves such a file behind.
 pub const TEMPORARY: &str = ".tmp-";
 
 /// Lets `fill` write a file beside `path`, with the same extension, and gives it the name `path`.

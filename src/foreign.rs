@@ -18,7 +18,7 @@ enum Keeps {
     Nothing,
     /// Line ends and tabs.
     Lines,
-    /// The same, and no line is a command to GitHub's runner.
+    /// The same, and no line can be read as a command by GitHub's runner.
     Message,
     /// Also the colours that this program writes.
     Output,

@@ -62,7 +62,7 @@ impl Submission {
     }
 }
 
-/// A path that bash and sbatch read as it is. A line end would end one of sbatch's lines, and the rest would become a
+/// A path that bash and sbatch read unchanged. A line end would end one of sbatch's lines, and the rest would become a
 /// command; quotes and backslashes mean something else to sbatch than to bash.
 fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str> {
     let plain = |text: &&str| !text.chars().any(|c| c.is_control() || "'\"\\".contains(c));

@@ -23,7 +23,7 @@ pub fn again(command: &str, sources: &[&Path], found: &[Analysed]) -> String {
     ["batchstep".to_owned(), command.to_owned()].into_iter().chain(sources).chain(options).collect::<Vec<_>>().join(" ")
 }
 
-/// For a shell: as it is where it is plain, else in single quotes.
+/// A text for a shell: unchanged if it is plain, else in single quotes.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -41,7 +41,7 @@ pub struct Control {
     pub executes: u32,
     /// Cells of the run, each named after another batch size.
     pub cells: usize,
-    /// Jumps found in the run as it was.
+    /// Jumps found in the original run.
     pub jumps: usize,
     /// Labellings that were tried, and those in which a jump was found.
     pub labellings: u32,
@@ -160,7 +160,7 @@ pub fn to_json(controls: &[Control]) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// Jumps in the run as it was, and labellings with a jump; `None` without blocks, whose visits could be dealt.
+/// Jumps in the original run, and labellings with a jump; `None` without blocks, whose visits could be relabelled.
 fn alarms(observations: &[Observation], settings: &Settings) -> Option<(usize, u32)> {
     // Intervals say nothing here.
     let settings = Settings { resamples: 0, ..settings.clone() };

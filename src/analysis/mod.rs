@@ -1,4 +1,4 @@
-//! From stored data to series: which column is the batch size, which the time, what makes a series of its own. The same
+//! Turns stored data into series: which column is the batch size, which is the time, which values separate series. The same
 //! path serves a run that has just ended, a run of last year, and a file of another program.
 
 pub mod advice;

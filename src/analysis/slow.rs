@@ -108,7 +108,7 @@ fn above_both_sides(curve: &[f64], at: usize, by: f64) -> bool {
     above(&curve[at.saturating_sub(NEIGHBOURS)..at]) && above(&curve[at + 1..(at + 1 + NEIGHBOURS).min(curve.len())])
 }
 
-/// The class that the slow sizes fit best, where that is no chance.
+/// The class that the slow sizes fit best, if this is unlikely by chance.
 fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
     let all: Vec<u64> = judged.iter().filter_map(|x| whole(*x)).collect();
     if all.len() < judged.len() {

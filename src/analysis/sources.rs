@@ -63,7 +63,7 @@ pub fn run_names(paths: &[PathBuf]) -> Vec<String> {
     parts.iter().map(|own| foreign::name(&shortest(own))).collect()
 }
 
-/// The parts of a path, the last without its extension; a path such as `..` is one part as it is written.
+/// The parts of a path, the last without its extension; a path such as `..` is a single part.
 fn parts(path: &Path) -> Vec<String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let Some(stem) = stem else { return vec![path.display().to_string()] };

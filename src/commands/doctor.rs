@@ -19,7 +19,7 @@ use crate::cli::{DoctorArgs, Form};
 
 /// The time that a bundle gives the GPU's engine to fail in.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same with opening it, compiling its kernels and the check that is running when the time is over.
+/// The same, including the time to open the engine, to compile its kernels, and for the check that runs when the time is over.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {

@@ -63,7 +63,7 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
     Ok(sweep)
 }
 
-/// One picture of all. That there can't be one, as of runs that measured different things, is no failure: each has its own charts.
+/// One picture of all. If there can't be one, because the runs measured different things, this is not a failure: each has its own charts.
 fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
     let together = match figures::together(sweeps) {
         Ok(together) => together,

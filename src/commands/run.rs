@@ -217,7 +217,7 @@ struct Session<'a> {
     /// What of the spec no engine has here.
     left_out: Option<&'a Warning>,
     interrupted: &'a AtomicBool,
-    /// Where a step of one's own runs.
+    /// Where a user's own step runs.
     place: Run,
     /// Whether everything that is known is printed at the end.
     details: bool,

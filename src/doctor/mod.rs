@@ -49,7 +49,7 @@ pub struct Finding {
     pub status: Status,
     /// What was found, in one line.
     pub detail: String,
-    /// The one command, or deed, that mends it.
+    /// The command, or the action, that fixes it.
     pub remedy: Option<String>,
     /// The remedy as commands, in their order; none where it takes a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -133,7 +133,7 @@ fn is_mark(c: char) -> bool {
     "\"'`(),;:=<>|[]{}\n".contains(c)
 }
 
-/// And at a blank, unless a quote or what follows says that it is a part of the path.
+/// It also ends at a blank, unless a quote or the following text shows that the blank is a part of the path.
 fn is_end(c: char) -> bool {
     c.is_whitespace() || is_mark(c)
 }

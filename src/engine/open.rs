@@ -61,7 +61,7 @@ pub struct Engines {
     synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
-    /// Why `auto` means the CPU, where no one asked for the CPU.
+    /// Why `auto` means the CPU although the user did not ask for the CPU.
     fallback: Option<String>,
 }
 

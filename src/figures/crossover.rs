@@ -108,7 +108,7 @@ impl Names {
         label.split(", ").skip(self.common).filter(said).collect::<Vec<_>>().join(", ")
     }
 
-    /// Which of a pair is the faster one at the largest sizes, from about which size on.
+    /// Which of a pair is faster at the largest sizes, and from about which size on.
     fn sentence(&self, pair: &Crossover, relation: &str, size: f64) -> String {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };

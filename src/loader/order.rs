@@ -20,7 +20,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or in theirs where there is no seed.
+    /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or ascending without a seed.
     ///
     /// ```
     /// use batchstep::loader::{Batches, Cut};

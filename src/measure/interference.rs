@@ -140,7 +140,7 @@ mod tests {
         let mut interrupted = [0.5; 10];
         interrupted[3] = 0.0;
         assert_eq!(steps(&interrupted).end(2, 0), Some(End { counts_from: 3, steady: true }));
-        // The one quiet step is the warm-up that was asked for.
+        // The single quiet step is the requested warm-up.
         assert_eq!(steps(&interrupted).end(2, 1), Some(End { counts_from: 8, steady: true }));
     }
 

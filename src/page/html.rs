@@ -1,4 +1,4 @@
-//! Markup with all text escaped. Names of elements and attributes are literals of this program; what comes from data goes in as text
+//! Markup with all text escaped. Names of elements and attributes are literals of this program; content from data goes in as text
 //! or as the value of an attribute, and can be nothing else.
 
 use crate::foreign;

@@ -46,7 +46,7 @@ pub struct Run<'a> {
     pub why: Vec<Reason>,
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
-    /// Charts that are shown as they are drawn.
+    /// Charts that are shown without interaction.
     pub pictures: Vec<Picture>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
@@ -68,7 +68,7 @@ impl Picture {
         Ok(Self { title, summary, svg: chart::svg(chart)? })
     }
 
-    /// Such as the policy of the page allows.
+    /// Only what the policy of the page allows.
     fn source(&self) -> String {
         format!("data:image/svg+xml;base64,{}", BASE64_STANDARD.encode(&self.svg))
     }

@@ -38,7 +38,7 @@ impl Made {
     /// Draws, encodes and writes the images of `spec` into the new folder `root`, and waits until they are on the device.
     ///
     /// # Errors
-    /// [`Kind::Io`] where the folder exists already or there is no room; nothing is left behind then.
+    /// [`Kind::Io`] if the folder already exists or there is no room; then nothing is left behind.
     pub fn new(root: &Path, spec: &Images, seed: u64) -> Result<Self> {
         let parent = root.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent).map_err(|e| Error::io("make the folder", parent, &e))?;

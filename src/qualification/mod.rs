@@ -262,7 +262,7 @@ fn last_failure_key() -> Key<'static> {
 /// What a check came to.
 enum Answer {
     Passed,
-    /// There is no memory for it.
+    /// There is too little memory for it.
     Unchecked,
     Fails(Fault),
 }
@@ -304,7 +304,7 @@ impl Subject {
         Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() }
     }
 
-    /// Everything that the result of the step at its two batch sizes depends on, with the algorithms in force now; `None` where there is no step.
+    /// Everything on which the result of the step at its two batch sizes depends, with the algorithms in force now; `None` if there is no step.
     fn facts_of_step(&self, engine: &mut dyn Engine, replaced: &[Replacement]) -> Option<Vec<String>> {
         let mut algorithms = Vec::new();
         for size in self.sizes {

@@ -194,7 +194,7 @@ pub fn capitalised(text: &str) -> String {
 /// The longest size that is written out, so that it can be found again in the data.
 const MOST_DIGITS: usize = 15;
 
-/// A batch size, or another size: as it is, without decimals where it has none.
+/// A batch size, or another size, without superfluous decimals.
 pub fn batch_size(x: f64) -> String {
     let whole = format!("{x}");
     if whole.len() <= MOST_DIGITS { whole } else { digits(x) }

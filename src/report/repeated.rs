@@ -18,7 +18,7 @@ const FEW: usize = 8;
 const ALIKE: f64 = 3.0;
 
 impl<'a> Repeated<'a> {
-    /// `None` where there is no period, or where few of its jumps are alike.
+    /// `None` if there is no period, or if few of its jumps are alike.
     pub fn of(findings: &'a Findings) -> Option<Self> {
         let period = findings.period.as_ref()?;
         let explained = |jump: &&Jump| period.explains.contains(&jump.after);

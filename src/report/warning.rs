@@ -20,7 +20,7 @@ pub enum Warning {
     TooEarly { blocks: usize, of: usize, go_on: String },
     /// The run was stopped before its end.
     Interrupted,
-    /// The device does not work any more; what came next would have failed for no reason of its own.
+    /// The device no longer works; later cells would have failed only because of that.
     DeviceLost { message: String },
     /// Cells that did not fit in the device's memory.
     OutOfMemory { cells: usize },

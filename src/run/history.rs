@@ -85,7 +85,7 @@ impl History {
         &self.cells
     }
 
-    /// Adds the rows of one visit: one that has just ended, or one that an earlier process stored.
+    /// Adds the rows of one visit, which has just ended or was stored by an earlier process.
     pub fn record(&mut self, visit: &[StepRow]) {
         let Some(last) = visit.last() else { return };
         self.next_visit = self.next_visit.max(last.visit + 1);

@@ -101,7 +101,7 @@ impl Lack {
     }
 }
 
-/// Why no engine has a value of an axis; `None` where one has it, or no engine knows the axis.
+/// Why no engine has a value of an axis; `None` if an engine has it, or no engine knows the axis.
 fn lack(names: &[EngineName], engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
     let asked = with(axis, value);
     let fell_back = engines.fallback().is_some();

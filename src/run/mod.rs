@@ -126,7 +126,7 @@ pub struct Outcome {
     pub complete: bool,
     /// Why nothing runs any more, where the device was lost.
     pub lost: Option<Error>,
-    /// For each cell the centre of its step times and the largest departure from it that is no outlier.
+    /// For each cell, the centre of its step times and the largest departure from it that is not an outlier.
     ordinary: Vec<Option<(f64, f64)>>,
     /// For each cell the shortest time of each of its layers.
     layer_times: Vec<Vec<Option<f64>>>,

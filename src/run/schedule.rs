@@ -134,7 +134,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn look(&mut self, block: usize, history: &History) {
-        // A cell that failed is visited no more, and what lies beside it cannot be decided.
+        // A cell that failed is no longer visited, and the boundaries beside it cannot be decided.
         let usable = |visit: &VisitTimes| !history.cells()[visit.cell].is_left();
         let visits: Vec<VisitTimes> = history.visits_until(block).filter(usable).collect();
         let due = PACE.max((SHARE * self.looked_at as f64) as usize);

@@ -35,7 +35,7 @@ pub fn all_settings() -> Vec<Settings> {
     all
 }
 
-/// The settings that an engine takes as they are asked for.
+/// The settings that an engine supports without a substitute.
 pub fn supported(engine: &dyn Engine) -> Vec<Settings> {
     let as_asked = |asked: &Settings| engine.in_force(asked).is_ok_and(|in_force| in_force == *asked);
     all_settings().into_iter().filter(as_asked).collect()

@@ -111,7 +111,7 @@ impl Choice {
     }
 }
 
-/// Runs every chosen check; `seen` is called with each as it is done.
+/// Runs every chosen check; `seen` is called with each when it is done.
 ///
 /// # Errors
 /// What the reference refuses; [`crate::error::Kind::Spec`] where nothing is chosen; [`crate::error::Kind::Device`] where the
@@ -165,7 +165,7 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, se
     }
 }
 
-/// Sees a check as it is made, with the engine that made it; breaks off where no other is wanted.
+/// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
 type Seen<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
 
 /// A check that was made.

@@ -23,7 +23,7 @@ pub struct Axis {
     pub engines: &'static [EngineName],
     pub role: Role,
     pub get: fn(&Settings) -> Value,
-    /// Leaves the settings as they are where the value is not of the axis's domain.
+    /// Does not change the settings if the value is not in the axis's domain.
     pub set: fn(&mut Settings, Value),
 }
 

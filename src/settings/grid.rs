@@ -67,7 +67,7 @@ impl Grid {
     }
 
     /// The settings of one engine's cells, the last axis innermost: the product of the axes that it has, and the values of
-    /// `common` for all that is no axis.
+    /// `common` for everything that is not an axis.
     pub fn settings(&self, engine: EngineName, common: &Settings) -> Vec<Settings> {
         let mut all = vec![common.clone()];
         for axis in &AXES {

@@ -277,7 +277,7 @@ impl Experiment {
         encode::toml(self, None)
     }
 
-    /// The same for a file in `folder`: paths lead there from the folder.
+    /// The same for a file in `folder`: its paths are relative to the folder.
     pub fn to_toml_in(&self, folder: &Path) -> String {
         encode::toml(self, Some(folder))
     }

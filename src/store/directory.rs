@@ -33,7 +33,7 @@ pub enum Begin {
     /// To go on with an unfinished run of the same spec, and with a finished one where the spec gives it another time limit; begins
     /// where there is nothing yet.
     Resume,
-    /// The same, also where another process holds the run, perhaps on a machine that is lost: that one stops at its next visit.
+    /// The same, also if another process owns the run, perhaps on a machine that is lost: that process stops at its next visit.
     TakeOver,
 }
 
@@ -79,7 +79,7 @@ impl Found {
     /// Looks at a folder.
     ///
     /// # Errors
-    /// [`Kind::Conflict`] where it holds something that is no run, or links in places where a run writes and deletes; [`Kind::Io`].
+    /// [`Kind::Conflict`] if it contains something other than a run, or links in places where a run writes and deletes; [`Kind::Io`].
     fn look(path: &Path) -> Result<Self> {
         [files::LOCK, files::PARTS, files::DAMAGED].iter().try_for_each(|name| look::refuse_link(&path.join(name)))?;
         let conflict = |what: &str| {
@@ -345,7 +345,7 @@ impl RunDirectory {
         self.seal_with::<EpochRow, BatchRow>(complete)
     }
 
-    /// The same of a study of fits, with its surfaces.
+    /// The same for a study of fits, with its surfaces.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].
@@ -365,7 +365,7 @@ impl RunDirectory {
         })
     }
 
-    /// The same of a study of the input pipeline.
+    /// The same for a study of the input pipeline.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].

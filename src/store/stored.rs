@@ -87,7 +87,7 @@ impl Shelf {
         Self::main().contains(self)
     }
 
-    /// The numbers in the sealed table; none where there is no table.
+    /// The numbers in the sealed table; empty if there is no table.
     ///
     /// # Errors
     /// [`Kind::Data`] where it is damaged; [`Kind::Io`].

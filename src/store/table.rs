@@ -194,7 +194,7 @@ impl Table {
     /// The column as numbers.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Data`] where it is missing, or where a value is no number: with the row.
+    /// [`crate::error::Kind::Data`] if it is missing, or if a value is not a number, with the row.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>> {
         match self.column(name)? {
             Values::Numbers(numbers) => Ok(numbers.clone()),

@@ -13,7 +13,7 @@ pub struct Notation {
     shared: Option<String>,
 }
 
-/// A number and what stands behind it.
+/// A number and the text after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Parts<'a> {
     number: &'a str,
@@ -130,7 +130,7 @@ fn power(base: f64, rest: &str) -> Option<f64> {
     exponent(rest.strip_prefix("<<")?).map(|exponent| base * 2f64.powi(exponent)).filter(|value| value.is_finite())
 }
 
-/// How many one of `K`, `Mi`, `kB` is. Without a `B`, and with an `i`, sizes are counted in powers of two.
+/// The number that `K`, `Mi` or `kB` means. Without a `B`, and with an `i`, sizes are counted in powers of two.
 fn multiple(rest: &str) -> Option<f64> {
     let mut letters = rest.chars();
     let power = "kmgt".find(letters.next()?.to_ascii_lowercase())? as i32 + 1;
@@ -189,7 +189,7 @@ fn behind(rest: &str) -> &str {
         None => rest,
     };
     let unit = unit.trim();
-    // `5.1 (1.3x)`; what stands in brackets is the unit only if nothing stands before them.
+    // `5.1 (1.3x)`: text in brackets is the unit only if there is no text before them.
     let unit = match unit.split_once('(') {
         Some((before, _)) => before,
         None => unit,

@@ -18,7 +18,7 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
     matches!(start, Some(b'{' | b'['))
 }
 
-/// The table in a document; `None` where the text is no JSON.
+/// The table in a document; `None` if the text is not JSON.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where there is none in it.

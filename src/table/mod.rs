@@ -90,7 +90,7 @@ struct Profile {
 #[derive(Clone, Debug, Default)]
 struct Seen {
     name: String,
-    /// NaN where a cell is no number.
+    /// NaN if a cell is not a number.
     numbers: Vec<f64>,
     texts: Vec<String>,
 }

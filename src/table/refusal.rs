@@ -39,7 +39,7 @@ const FORMATS: &[(&[u8], &str, &str)] = &[
     (b"<?xml", "this is XML", "export the same results as CSV or JSON"),
 ];
 
-/// The refusal of a file that is recognised by its first bytes, or that is no text.
+/// The refusal of a file that is recognised by its first bytes, or that is not text.
 pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
     let known = FORMATS.iter().find(|(start, ..)| bytes.starts_with(start));
     if let Some((_, what, remedy)) = known {

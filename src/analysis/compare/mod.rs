@@ -131,7 +131,7 @@ pub struct Comparison {
 }
 
 impl Cell {
-    /// The cell of times per unit of work as one of rates, with the same decision.
+    /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
     fn as_rate(&mut self) {
         (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
         (self.low, self.high) = (self.high.recip(), self.low.recip());
@@ -233,7 +233,7 @@ fn nothing_in_common(message: &str, rules: &Rules) -> Error {
     }
 }
 
-/// How many units of the times of `first` one of `second` is.
+/// The unit of the times of `second`, in units of the times of `first`.
 fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     let (Some(first), Some(second)) = (first.first(), second.first()) else { return Ok(1.0) };
     if first.kind != second.kind {

@@ -43,7 +43,7 @@ pub fn series(side: &Path) -> Result<Vec<Series>> {
     if all.is_empty() { analysis::series(side, &Query::default()) } else { Ok(all) }
 }
 
-/// By number; none where `side` is no folder.
+/// The rounds by number; empty if `side` is not a folder.
 fn turns(side: &Path) -> Result<Vec<(u32, PathBuf)>> {
     if !side.is_dir() {
         return Ok(Vec::new());

@@ -62,7 +62,7 @@ pub fn worker_curves(study: &EpochStudy) -> Vec<WorkerCurve<'_>> {
     depths.dedup();
     let mut curves: Vec<WorkerCurve> = Vec::new();
     for cell in &study.cells {
-        // Without workers there is no depth: that cell begins the curve of each.
+        // Without workers there is no depth, so that cell begins the curve of each depth.
         for &depth in depths.iter().filter(|depth| cell.prefetch.is_none_or(|own| own == **depth)) {
             let prefetch = (depths.len() > 1).then_some(depth);
             let point = WorkerPoint { workers: cell.workers, cell };

@@ -135,7 +135,7 @@ pub struct Knee<'a> {
     pub cells: Vec<&'a FedCell>,
     /// Its place: the smallest number of workers that reaches 95 % of the best rate.
     pub at: usize,
-    /// The same of the predicted rates; `None` where one is missing.
+    /// The same for the predicted rates; `None` if one is missing.
     pub predicted: Option<usize>,
 }
 

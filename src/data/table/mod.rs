@@ -117,7 +117,7 @@ struct Part {
 #[derive(Default)]
 struct Seen {
     largest: u32,
-    /// Where they are texts: each one's number in the order of first appearance, which its rows have as label.
+    /// If the classes are texts: the number of each in the order of first appearance, which its rows have as label.
     texts: HashMap<String, u32>,
 }
 

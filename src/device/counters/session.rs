@@ -173,7 +173,7 @@ fn scope(counter: Counter) -> Option<Scope> {
     }
 }
 
-/// A thread that has ended since it was listed is no failure.
+/// A thread that has ended since it was listed is not a failure.
 fn alive(opened: io::Result<Event>) -> Option<io::Result<Event>> {
     match opened {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,

@@ -15,7 +15,7 @@ pub struct Account {
     pub run_ns: u64,
     /// Nanoseconds in which it was ready and had none.
     pub wait_ns: u64,
-    /// How often it was given one.
+    /// How often the thread was given a processor.
     pub times: u64,
 }
 

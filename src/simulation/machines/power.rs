@@ -1,4 +1,4 @@
-//! How large does a jump have to be to be found, with the same visits on one machine or on several?
+//! How large a jump has to be to be found, with the same visits on one machine or on several.
 
 use super::{Fleet, detected};
 use crate::detect::Observation;

@@ -72,7 +72,7 @@ class Notes:
     def __init__(self):
         # By set of arguments in the order of their first visits: the set, and the graphs that torch.compile made for it.
         self.prepared = {}
-        # Steps whose loss is no number, with their arguments; and how many were one again after the first of them.
+        # Steps whose loss is not a number, with their arguments; and how many later losses were numbers again.
         self.diverged, self.finite_since = [], 0
         self.repeats, self.compiled, self.said = 1, 0, []
 
