@@ -189,7 +189,7 @@ mod tests {
             let path = root.join(name);
             let mut found = crate::analysis::analyse(&path, &crate::analysis::Query::default(), None).expect("a run");
             assert!(of_run(&path, &found).expect("read").iter().all(Vec::is_empty), "{name}");
-            // The same series, had nothing been varied.
+            // The same series without the variation.
             for found in &mut found {
                 found.series.group.clear();
                 found.series.facts.remove("env");

@@ -25,7 +25,7 @@ pub struct Tried {
 pub enum Checked {
     /// Not asked, or nothing to ask, and why.
     Not(String),
-    /// So many passed, and none failed in the time that they were given.
+    /// The number of checks that passed; none failed in the given time.
     Passed(usize),
     /// The first that failed, with its inputs, after so many that passed.
     Failed { after: usize, check: Value },

@@ -178,7 +178,7 @@ mod tests {
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(lines[3]), "block1_conv2 forward +3.000 ± 0.020 ms 60 % graph:eng58, the same 1.94 -> 2.06");
         assert_eq!(words(lines[4]), "block2_conv1 forward +1.000 ± 0.020 ms 20 % graph:eng28 -> graph:eng30");
-        // A change of algorithm that costs nothing is no cause.
+        // A change of algorithm that costs nothing is not a cause.
         assert_eq!(lines.len(), 5, "{text}");
     }
 

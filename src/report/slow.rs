@@ -6,7 +6,7 @@ use super::human;
 use super::json::position;
 use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
 
-/// So many sizes are named one by one.
+/// Up to this many sizes are named one by one.
 const NAMED: usize = 8;
 
 /// `multiples of 64: +50 % (5 of 5, p < 0.0001); also 72 (+9 %)`.

@@ -57,7 +57,7 @@ pub struct Images {
     pub formats: Vec<Format>,
     /// Axis. Default: both.
     pub caches: Vec<Cache>,
-    /// So many files of each format and size are cut to half their length, to see what `on_error` does. Default: 0.
+    /// The number of files of each format and size that are cut to half their length, to see what `on_error` does. Default: 0.
     pub damaged: usize,
 }
 

@@ -309,7 +309,7 @@ mod tests {
         let groups = |count: usize| schema(&vec![group(1).as_slice(); count]);
         assert_eq!(check(&mut groups(64)), Ok(()));
         assert!(check(&mut groups(65)).unwrap_err().contains("more than 64 groups"));
-        // A long row of groups is no depth.
+        // Many groups in a row are not nested.
         let mut row = vec![group(60)];
         row.resize(61, group(0));
         assert_eq!(check(&mut schema(&row.iter().map(<[u8; 6]>::as_slice).collect::<Vec<_>>())), Ok(()));

@@ -7,7 +7,7 @@ use super::grid::Grid;
 
 /// A longer text is a sentence.
 const LONGEST: usize = 120;
-/// So many different numbers make a size.
+/// The fewest different numbers that make a size.
 const FEWEST: usize = 3;
 /// Letters before a number that make it the name of a type or a device.
 const NAMES: &[&str] =

@@ -11,7 +11,7 @@ const ROW_GAP: f64 = 100.0;
 /// Between a panel and the strip below it.
 const STRIP_GAP: f64 = 8.0;
 
-/// So many pairs in rows and columns.
+/// Pairs of panels, arranged in rows and columns.
 pub struct Layout {
     columns: usize,
     rows: usize,

@@ -387,7 +387,7 @@ impl Row {
     }
 }
 
-/// So many rejected candidates are listed one by one.
+/// Up to this many rejected candidates are listed one by one.
 const REJECTED: usize = 5;
 const UP: &str = "▲";
 const DOWN: &str = "▼";

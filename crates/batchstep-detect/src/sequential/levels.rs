@@ -147,7 +147,7 @@ fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Ve
 /// Whether the levels of the earlier visits and those of the later visits bend the same way at most cells. A disturbance of some visits also makes a
 /// curve rough, and rougher than the variances suggest if a cell has few visits, but it does not repeat.
 fn bends_again(own: &[Vec<&Difference>]) -> bool {
-    /// So many bends agree where the roughness is more than twice the variance of half of the visits: 1/2 + asin(rho) / pi with rho = 0.7.
+    /// The share of bends that agree if the roughness is more than twice the variance of half of the visits: 1/2 + asin(rho) / pi with rho = 0.7.
     const MOST: f64 = 0.75;
     let halves: Vec<[f64; 2]> = own
         .iter()
