@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example digit_folder -- data/digits                 # 60,000 + 10,000 images, for mnist_folder.toml
-//! cargo run --release --example digit_folder -- data/digits 1000 200 7      # so many of each, and another seed
+//! cargo run --release --example digit_folder -- data/digits 1000 200 7      # 1000 + 200 images, seed 7
 //! ```
 
 use std::error::Error;

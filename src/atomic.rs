@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Kind, Result};
 
-/// How the name of a file begins that is not yet complete. A process that is killed leaves one behind.
+/// The beginning of the name of an incomplete file. A process that is killed leaves such a file behind.
 pub const TEMPORARY: &str = ".tmp-";
 
 /// Lets `fill` write a file beside `path`, with the same extension, and gives it the name `path`.
@@ -41,8 +41,8 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     replace(path, |temporary| written(temporary).map_err(|e| Error::io("write the file", path, &e)))
 }
 
-/// The process and a number of its own are part of the name, so that two writers of the same file, processes or threads, do not
-/// write into one another's.
+/// The name contains the process ID and a unique number, so that two writers of the same file, processes or threads, do not
+/// use the same temporary file.
 fn beside(path: &Path) -> PathBuf {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);

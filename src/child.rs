@@ -1,5 +1,5 @@
-//! A process whose output is read. It leads a group of its own, which ends with it; what it writes is bounded, and so is the time that it is
-//! waited for. None of its descendants that hold its output is waited for.
+//! A process whose output is read. It leads its own process group, which ends with it. The size of its output is bounded, and so is the time to
+//! wait for it. Descendants that keep its output open are not waited for.
 
 use std::io::{self, BufRead, Read};
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time that a process that was killed gets to go: one that waits for a lost device within the kernel does not.
+/// The time in which a killed process must end: a process that waits for a lost device within the kernel does not end.
 const GOING: Duration = Duration::from_secs(5);
 /// The time that a pipe gets to close after the process at its other end is over: only a descendant that left the group can hold it.
 const CLOSING: Duration = Duration::from_millis(500);
@@ -25,10 +25,10 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts the process. It does not get what a terminal sends to this process, as on Ctrl-C.
+    /// Starts the process. It does not receive the signals that a terminal sends to this process, such as Ctrl-C.
     ///
     /// # Errors
-    /// Of the system, where it cannot be started.
+    /// The system's error if the process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Ok(Self { leader: command.process_group(0).spawn()?, status: None, ended: None })
     }
@@ -38,7 +38,7 @@ impl Group {
         &mut self.leader
     }
 
-    /// The leader's number in the system, and the group's.
+    /// The process ID of the leader, which is also the ID of the group.
     pub fn id(&self) -> u32 {
         self.leader.id()
     }
@@ -51,11 +51,11 @@ impl Group {
         // SAFETY: `info` is plain data that zeros are valid for, and lives as long as the call.
         let (answer, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            // It is left to be waited for, so that its number, which is its group's, stays taken until the group was killed.
+            // The process is not reaped here, so that its ID, which is its group's, stays taken until the group was killed.
             let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
             (libc::waitid(libc::P_PID, self.id(), &raw mut info, how), info)
         };
-        // Of a process that still runs the signal is left at 0; an error means that it is not ours to wait for any more.
+        // While the process runs, the signal stays 0; an error means that we can no longer wait for the process.
         answer != 0 || info.si_signo != 0
     }
 
@@ -102,7 +102,7 @@ impl Group {
 
     /// Only while the leader was not waited for: after that, its number can be another's.
     fn kill(&self) {
-        // SAFETY: a call without memory. An error means that nobody is left.
+        // SAFETY: a call without memory. An error means that no process is left.
         unsafe { libc::killpg(self.id() as libc::pid_t, libc::SIGKILL) };
     }
 }
@@ -217,7 +217,7 @@ pub struct Line {
     pub whole: bool,
 }
 
-/// The next line of a stream, or of a longer line the next `most` bytes; `None` at the end.
+/// The next line of a stream, or the next `most` bytes of a longer line; `None` at the end.
 pub fn line(stream: &mut impl BufRead, most: usize) -> Option<Line> {
     let mut line = Vec::new();
     let read = stream.by_ref().take(most as u64).read_until(b'\n', &mut line).ok()?;
@@ -271,7 +271,7 @@ mod tests {
     fn what_a_process_leaves_behind_is_not_waited_for_and_ends_with_it() {
         let ended = run(&mut shell("sleep 600 & echo $!"), Some(SOON), 1000).unwrap();
         assert!(ended.status.success() && is_gone_soon(&ended.stdout), "{ended:?}");
-        // One that leaves the group holds the pipe on.
+        // A process that leaves the group keeps the pipe open.
         let ended = run(&mut shell("setsid sleep 30 & echo answer; sleep 0.2"), Some(SOON), 1000).unwrap();
         assert_eq!(ended.stdout, "answer\n");
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_comes_in_pieces() {
+    fn a_long_line_is_read_in_pieces() {
         let mut stream = &b"ab\nabcdef\n\xff"[..];
         let lines: Vec<(String, bool)> =
             std::iter::from_fn(|| line(&mut stream, 4)).map(|line| (line.text, line.whole)).collect();

@@ -25,7 +25,7 @@ pub enum Command {
     Advise(AdviseArgs),
     /// Put the shards of an experiment, or the same one from several machines, into one run
     Merge(MergeArgs),
-    /// Show how far runs have come, from their files alone
+    /// Show how far runs have come, from their files
     Status(StatusArgs),
     /// Run an experiment on several machines by a scheduler: a job array with a shard for each
     Submit(SubmitArgs),
@@ -78,7 +78,7 @@ pub struct RunArgs {
     /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
     #[arg(long, value_enum, value_name = "WHAT", requires = "shard", hide_possible_values = true)]
     pub shard_by: Option<ShardBy>,
-    /// What to call this machine in the data [default: a number that stands for its host name, and the device]
+    /// The name of this machine in the data [default: a number that identifies its host name, and the device]
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
     /// With --resume: go on even if another process still holds the run; it stops at its next visit
@@ -102,7 +102,7 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
-    /// End with all that is known of the jumps, and not only with the answer
+    /// End with everything that is known about the jumps, not only with the answer
     #[arg(long)]
     pub details: bool,
 }
@@ -162,7 +162,7 @@ pub struct ColumnArgs {
     /// Column with the time, or a rate such as GB/s; several make series of their own [default: found by name]
     #[arg(long, value_name = "COL,...")]
     pub y: Option<String>,
-    /// Whether that column holds times or rates; of a rate, a fall is slower [default: by its name]
+    /// Whether that column contains times or rates; a rate that falls is slower [default: by its name]
     #[arg(long, value_enum, value_name = "KIND")]
     pub y_kind: Option<Values>,
     /// Columns that split the data into series [default: the model, and whatever else varies]
@@ -434,7 +434,7 @@ pub struct TurnArgs {
     /// Folder for the runs: those of A lie in DIR/a, those of B in DIR/b
     #[arg(long, value_name = "DIR", default_value = "results/in-turns", requires = "in_turns")]
     pub out: PathBuf,
-    /// Of the order of the turns, and of each run
+    /// The seed of the order of the turns and of each run
     #[arg(long, value_name = "N", default_value_t = 1, requires = "in_turns")]
     pub seed: u64,
     /// A further argument for each `batchstep run`, such as `--run-arg=--device=cpu`; may be repeated
@@ -486,14 +486,14 @@ pub struct DoctorArgs {
     /// Draw how devices hang together instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
     #[arg(long)]
     pub topology: bool,
-    /// Print the commands that mend what was found, in their order, as a shell script; runs none of them
+    /// Print the commands that fix the findings, in order, as a shell script; none of them is run
     #[arg(long, conflicts_with = "topology")]
     pub fix: bool,
     /// Write one small file for a report to the maintainers: versions, refusals, the first check that fails with its inputs; no private
     /// paths, no names of the host or the user
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "batchstep-bundle.json", conflicts_with_all = ["topology", "fix"])]
     pub bundle: Option<PathBuf>,
-    /// Opens and checks the GPU's engine and prints what came of it as one line of JSON, for `--bundle`, which runs it in a process of its own
+    /// Opens and checks the GPU's engine and prints the result as one line of JSON, for `--bundle`, which runs it in a separate process
     #[arg(long, hide = true, conflicts_with_all = ["topology", "fix", "bundle"])]
     pub try_engine: bool,
     /// Output format

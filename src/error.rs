@@ -123,7 +123,7 @@ impl Error {
         self.0.no_kernels_fault
     }
 
-    /// Place and cause without the remedy: for a message that gives it as one reason among others.
+    /// Place and cause without the remedy, for a message that lists several reasons.
     ///
     /// ```
     /// use batchstep::error::Error;
@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// The remedy alone.
+    /// The remedy, without the rest of the message.
     pub fn remedy(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }

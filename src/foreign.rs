@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters of a name that are shown; of a longer one its beginning and its end.
+/// The most characters of a name that are shown; a longer name is shortened to its beginning and its end.
 const LONGEST_NAME: usize = 120;
 /// Characters of a line that are shown.
 const LONGEST_LINE: usize = 4000;
@@ -18,7 +18,7 @@ enum Keeps {
     Nothing,
     /// Line ends and tabs.
     Lines,
-    /// The same, and no line is a command to GitHub's runner.
+    /// The same, and no line can be read as a command by GitHub's runner.
     Message,
     /// Also the colours that this program writes.
     Output,

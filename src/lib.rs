@@ -18,16 +18,16 @@
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart -> page
 //! ```
 //!
-//! Data flow one way, and `tests/architecture.rs` holds every room to the list of rooms that it uses. [`detect`] and [`stats`]
+//! Data flow one way, and `tests/architecture.rs` checks that every room uses only the rooms in its list. [`detect`] and [`stats`]
 //! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting of a step that an experiment can vary is
-//! an entry of one table, [`settings::AXES`]; what a loader can vary stands in the specs that have one, [`spec::training`] and
+//! an entry of one table, [`settings::AXES`]; the settings of loaders are in the specs that have a loader, [`spec::training`] and
 //! [`spec::pipeline`].
 //!
 //! # Where to begin
 //! The method, in five files: `docs/method.md`; the rules that decide when a step counts and when a cell is
-//! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `crates/batchstep-detect/src/detect/mod.rs`; when a jump is
-//! believed, `crates/batchstep-detect/src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; which boundaries it has decided,
-//! `crates/batchstep-detect/src/sequential/mod.rs`.
+//! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; the course of a detection, `crates/batchstep-detect/src/detect/mod.rs`; the
+//! threshold for a jump, `crates/batchstep-detect/src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; the decisions on
+//! boundaries during a run are in `crates/batchstep-detect/src/sequential/mod.rs`.
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};

@@ -35,7 +35,7 @@ fn metadata(path: &Path) -> Result<Option<Metadata>> {
     unless_missing(fs::metadata(path), path)
 }
 
-/// What a folder holds; nothing where there is no such folder.
+/// The entries of a folder; empty if there is no such folder.
 ///
 /// # Errors
 /// [`Kind::Io`] where it, or one of its entries, could not be read.
@@ -44,7 +44,7 @@ pub fn entries(folder: &Path) -> Result<Vec<DirEntry>> {
     entries.collect::<io::Result<_>>().map_err(|e| Error::io("list the folder", folder, &e))
 }
 
-/// The paths in a folder in the order of their names, without what is hidden.
+/// The paths in a folder in the order of their names, without hidden files.
 ///
 /// # Errors
 /// [`Kind::Io`] where it, or one of its entries, could not be read, also where there is no such folder.
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_absent_and_what_cannot_be_looked_at_is_an_error() {
+    fn a_missing_file_is_absent_and_an_unreadable_one_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a");
         fs::write(&file, "x").expect("written");

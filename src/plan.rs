@@ -50,7 +50,7 @@ impl Plan {
     /// 2n, and so on.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives, or a shard by cells is left without any.
+    /// [`crate::error::Kind::Spec`] if a network can't be built from the spec, or a shard by cells has no cells.
     pub fn new(experiment: &Experiment) -> Result<Self> {
         let plays_truth = experiment.synthetic.is_some() && experiment.model.names == ["synthetic"];
         let networks = match plays_truth || experiment.own.is_some() {
@@ -149,7 +149,7 @@ fn has_series(shard: Shard, series: usize) -> bool {
 /// The networks of a spec by name, in its order.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] where one can't be built from what the spec gives.
+/// [`crate::error::Kind::Spec`] if a network can't be built from the spec.
 pub fn networks(model: &Model) -> Result<Vec<(String, Arc<Network>)>> {
     if let Some(layers) = &model.layers {
         let input = model.input.unwrap_or(Shape::Flat(1));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_limit_makes_cells_of_the_gpu_engine_alone() {
+    fn a_workspace_limit_makes_cells_only_of_the_gpu_engine() {
         let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1]\n[engine]\nname = [\"cudnn\", \"cpu\"]\nworkspace_limit = [\"0B\", \"1GiB\"]";
         let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.workspace_limit)).collect();
         let cudnn = [0, 1 << 30].map(|limit| (EngineName::Cudnn, Some(limit)));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn compiling_is_an_axis_of_pytorch_alone() {
+    fn compiling_is_an_axis_only_of_pytorch() {
         let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = [\"cpu\", \"torch\"]\ncompile = [\"none\", \"default\"]";
         let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.compile)).collect();
         let (candle, torch) = (EngineName::Cpu, EngineName::Torch);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_visits_every_cell_once_in_an_order_of_its_own() {
+    fn every_block_visits_every_cell_once_in_its_own_order() {
         let plan = plan("[model]\nname = \"mlp\"");
         let orders: Vec<Vec<usize>> = (0..5).map(|block| plan.order(block)).collect();
         for order in &orders {

@@ -26,11 +26,11 @@ pub struct Status {
     pub visits: i64,
     /// The most visits; a run that decides on jumps may need fewer.
     pub most_visits: usize,
-    /// Seconds since the last visit was stored; `None` where none was.
+    /// Seconds since the last visit was stored; `None` if none was.
     pub last_s: Option<f64>,
 }
 
-/// What a run is doing, as far as its files show.
+/// What a run is doing, judged by its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {

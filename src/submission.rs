@@ -33,7 +33,7 @@ impl Submission {
     /// cannot contain.
     pub fn script(&self) -> Result<String> {
         if !(1..=MAX_SHARDS).contains(&self.shards) {
-            return Err(Error::spec(format!("{} is no number of machines", self.shards))
+            return Err(Error::spec(format!("{} is not a number of machines", self.shards))
                 .at("--nodes")
                 .hint(format!("give a number from 1 to {MAX_SHARDS}")));
         }
@@ -62,7 +62,7 @@ impl Submission {
     }
 }
 
-/// A path that bash and sbatch read as it is. A line end would end one of sbatch's lines, and the rest would become a
+/// A path that bash and sbatch read unchanged. A line end would end one of sbatch's lines, and the rest would become a
 /// command; quotes and backslashes mean something else to sbatch than to bash.
 fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str> {
     let plain = |text: &&str| !text.chars().any(|c| c.is_control() || "'\"\\".contains(c));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_names_what_was_asked_for_and_leaves_no_gap() {
+    fn the_script_contains_the_options_and_leaves_no_gap() {
         let submission = submission("/home/a/results/vgg16.shards");
         let script = submission.script().expect("a script");
         for line in [
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_looks_like_a_gap_or_a_pattern_stays_what_it_is() {
+    fn a_value_that_looks_like_a_gap_or_a_pattern_stays_unchanged() {
         let script = submission("/a@OUT@/50%a").script().expect("a script");
         assert!(script.contains("#SBATCH --output=\"/a@OUT@/50%%a/shard-%a.log\"\n"), "{script}");
         assert!(script.contains("run='/a@OUT@/50%a'/shard-"), "{script}");

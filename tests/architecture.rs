@@ -1,4 +1,4 @@
-//! The rooms, and which of them may use which: an outside crate is used in one place, and data flow one way.
+//! The rooms, and which rooms each of them may use: an outside crate is used in one place, and data flow one way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store"]),
 ];
 
-/// Where the rooms are: of the program's library, and of the detector's crate, whose rooms the library passes on under the same names.
+/// The folders of the rooms: the program's library, and the detector's crate, whose rooms the library re-exports under the same names.
 const SOURCES: &[&str] = &["src", "crates/batchstep-detect/src"];
 
 /// Part of the program, not of the library.
@@ -311,7 +311,7 @@ fn imports_are_read_whatever_their_form() {
 }
 
 #[test]
-fn every_room_uses_what_it_says_and_nothing_below_it() {
+fn every_room_uses_the_rooms_in_its_list_and_nothing_below_it() {
     let mut wrong = Vec::new();
     for (place, (room, uses)) in ROOMS.iter().enumerate() {
         let above: Vec<&str> = ROOMS[..place].iter().map(|(room, _)| *room).collect();

@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("readable")
 }
 
-/// The mark of what a script prints.
+/// The mark before the output of a script.
 const PRINTS: &str = "<!-- prints -->";
 
 /// The marked blocks of a page, in order.
@@ -100,7 +100,7 @@ fn links(page: &str) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 
-/// Of the pages at the top and in `docs/`.
+/// Checks the pages at the top and in `docs/`.
 #[test]
 fn links_lead_to_files_and_headings() {
     let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "DESIGN.md"];
@@ -125,7 +125,7 @@ fn the_citation_is_of_this_version() {
 
 /// Runs each page in its own folder, script after script, as a reader would, and compares what it prints with the page.
 #[test]
-fn the_commands_of_every_page_run_and_print_what_it_says() {
+fn the_commands_of_every_page_run_and_print_its_outputs() {
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
@@ -183,7 +183,7 @@ fn table<R: Record>(file: &str, each: &str) -> String {
 }
 
 #[test]
-fn the_schema_of_the_book_is_that_of_the_code() {
+fn the_schema_in_the_docs_matches_the_code() {
     let expected = [
         table::<StepRow>("steps.parquet", "A row for each training step that was executed, or attempted."),
         table::<LayerRow>("layers.parquet", "A row for each layer of a cell in each direction."),

@@ -82,7 +82,7 @@ fn the_sample_is_a_part_of_the_published_launches() {
 }
 
 #[test]
-fn every_published_grid_is_that_of_its_formula() {
+fn every_published_grid_matches_its_formula() {
     let Some(published) = all() else { return };
     let shares = check::shares(&published);
     for (family, launches) in [

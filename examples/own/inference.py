@@ -1,4 +1,4 @@
-# Inference alone: the images of a request in host memory, their classes back in it.
+# Only inference: the images of a request start in host memory, and their classes end there.
 #   batchstep run examples/own/inference.py --batch-size 1..=64
 import torch
 from torchvision.models import mobilenet_v3_large

@@ -14,7 +14,7 @@ use batchstep::stats::regression::line;
 use super::Failure;
 use super::table::{Case, head, plain, row};
 
-/// Parts that the batch sizes are dealt into; each is left out in turn.
+/// The number of parts into which the batch sizes are divided; each is left out in turn.
 const FOLDS: usize = 5;
 /// The share of the batch sizes that is known where a range beyond is left out.
 const KNOWN: f64 = 2.0 / 3.0;

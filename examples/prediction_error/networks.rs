@@ -101,14 +101,14 @@ pub fn named_networks(database: &Database, run: &Path) -> Result<(), Failure> {
 fn predicted(known: &[StepWork], unknown: Vec<StepWork>) -> Vec<Case> {
     let Some(model) = StepModel::fit(known) else { return Vec::new() };
     let case = |mut step: StepWork| {
-        // A network that nobody measured has no measured layers.
+        // A network that was not measured has no measured layers.
         step.layers.iter_mut().for_each(|layer| layer.seconds = None);
         Case { estimate: model.at(&step), truth: step.seconds }
     };
     unknown.into_iter().map(case).collect()
 }
 
-/// The measured rates of a device with so many threads.
+/// The measured rates of a device with `threads` threads.
 fn rates(run: &Path, threads: usize) -> Result<Rates, Failure> {
     let text = std::fs::read_to_string(run.join("environment.json"))?;
     let environment: serde_json::Value = serde_json::from_str(&text)?;

@@ -80,12 +80,12 @@ class Memory:
 class Advice:
     """Which sizes to use and which to avoid. Another batch size is another training: its learning rate and its result may differ."""
 
-    #: Of the rates: "examples/s".
+    #: The unit of the rates: "examples/s".
     unit: str
     best: Rated
     #: All sizes that are not shown to be worse than the best one.
     not_worse: tuple[float, ...]
-    #: The share of the best rate that a smaller size may lack, and the smallest size that is shown to lack no more; None where none is.
+    #: The share of the best rate that a smaller size may lack, and the smallest size that is shown to lack no more; None if there is none.
     within: float
     smallest_within: Optional[Rated]
     avoid: tuple[Avoided, ...]
@@ -124,7 +124,7 @@ class Series:
     notes: tuple[str, ...]
     #: Which sizes to use; None where the data do not show it.
     advice: Optional[Advice]
-    #: The entry of the document, with what later versions add.
+    #: The entry of the document, including keys that later versions add.
     document: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property

@@ -84,7 +84,7 @@ impl Columns {
         Ok(Self { x, y, kind, group: query.group.clone(), may_split: Vec::new(), present: present.to_vec() })
     }
 
-    /// Of a table of another program, with one of its columns of values.
+    /// The columns of a table of another program, with `y` as its column of values.
     pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
         let (group, may_split) = match &query.group {
             Some(_) => (Some(choice.keys.clone()), Vec::new()),
@@ -99,7 +99,7 @@ impl Columns {
         Size::of(&self.x)
     }
 
-    /// Whether a key is another size than the x, found by its name: it splits a table only where it does not determine the x.
+    /// Whether the name of a key says that it is another size than the x: it then splits a table only if it does not determine the x.
     pub fn is_other_size(&self, key: &str) -> bool {
         self.group.is_none() && (is_size(key) || is_batch_size(key))
     }
@@ -158,12 +158,12 @@ impl Columns {
         })
     }
 
-    /// Those of the keys that do split it: all that were asked for, else the model and every coordinate with more than one
-    /// value, as `varies` says. Machines that share a series, as `shared` says, do not split it by the numbers of their devices.
+    /// The places of the keys that split the table: all keys that were asked for, else the model and every coordinate for which
+    /// `varies` holds. If machines share a series (`shared`), the numbers of their devices do not split it.
     pub fn splits(&self, keys: &[String], shared: bool, varies: impl Fn(usize) -> bool) -> Vec<usize> {
         let splits = |key: &usize| self.group.is_some() || keys[*key] == "model" || varies(*key);
         let mut group: Vec<usize> = (0..keys.len()).filter(splits).collect();
-        // A device and its name say the same twice, unless one name stands for several devices.
+        // A device and its name are redundant, unless several devices have the same name.
         if self.group.is_none() && (shared || group.iter().any(|&key| keys[key] == "device_name")) {
             group.retain(|&key| keys[key] != "device");
         }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::{Analysed, Query};
 
-/// `batchstep plot mine.csv --x batch`: as a shell reads it, with what was asked when `found` was found; empty for a study without columns.
+/// The command that repeats an analysis, quoted for a shell: `batchstep plot mine.csv --x batch`, with the options that gave `found`; empty for a
+/// study without columns.
 pub fn again(command: &str, sources: &[&Path], found: &[Analysed]) -> String {
     let query = found.first().map(|found| found.series.asked.clone()).unwrap_or_default();
     let Query { x, y, kind, group } = query;
@@ -22,7 +23,7 @@ pub fn again(command: &str, sources: &[&Path], found: &[Analysed]) -> String {
     ["batchstep".to_owned(), command.to_owned()].into_iter().chain(sources).chain(options).collect::<Vec<_>>().join(" ")
 }
 
-/// For a shell: as it is where it is plain, else in single quotes.
+/// A text for a shell: unchanged if it is plain, else in single quotes.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -39,7 +40,7 @@ mod tests {
     use crate::detect::Findings;
 
     #[test]
-    fn a_command_keeps_what_was_asked_as_a_shell_reads_it() {
+    fn a_command_keeps_the_options_quoted_for_a_shell() {
         let mut series = Series::planted(Vec::new(), Vec::new());
         series.asked = Query {
             x: Some("batch".into()),

@@ -1,10 +1,9 @@
-//! A/A controls: how often this machine and this method see a jump where there is none.
+//! A/A controls: how often this method reports a jump on this machine when there is none.
 //!
 //! An A/A run (`[sweep] executes = 8`) executes one batch size under the name of every batch size, so each jump found in it
-//! is a false alarm. One run is one series, and either it has a jump or not; but its visits can be dealt anew: within each
-//! block every visit gets the name of another one, at random, which is again an A/A run of the same machine at the same
-//! time. The rate is the share of such relabelled runs, the original among them, in which a jump is found (a permutation
-//! test; Pesarin & Salmaso 2010).
+//! is a false alarm. One run is one series, which either has a jump or not. But its visits can be relabelled: if the visits of
+//! each block exchange their names at random, the result is another A/A run of the same machine at the same time. The rate is
+//! the share of relabelled runs, including the original, in which a jump is found (a permutation test; Pesarin & Salmaso 2010).
 //!
 //! The answer is stored as `aa.json` in the run directory. Another run on the same device with the same engine takes the
 //! newest control that lies in its own folder or in a folder beside it (`results/aa` for `results/vgg16`), keeps a copy, and
@@ -31,7 +30,7 @@ pub const LABELLINGS: u32 = 200;
 /// 2: the engine `cpu` was called `candle` in version 1.
 const VERSION: u32 = 2;
 
-/// What an A/A run says of one engine on one device.
+/// The result of an A/A run for one engine on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     pub run_id: String,
@@ -42,7 +41,7 @@ pub struct Control {
     pub executes: u32,
     /// Cells of the run, each named after another batch size.
     pub cells: usize,
-    /// Jumps found in the run as it was.
+    /// Jumps found in the original run.
     pub jumps: usize,
     /// Labellings that were tried, and those in which a jump was found.
     pub labellings: u32,
@@ -144,7 +143,7 @@ pub fn applicable(path: &Path, found: &[Analysed], is_control: bool) -> Vec<Cont
     controls
 }
 
-/// Stores the controls with the run in `folder`; nothing where there is none.
+/// Stores the controls with the run in `folder`; writes nothing if there are none.
 ///
 /// # Errors
 /// As [`atomic::write_text`].
@@ -161,7 +160,7 @@ pub fn to_json(controls: &[Control]) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// Jumps in the run as it was, and labellings with a jump; `None` without blocks, whose visits could be dealt.
+/// Jumps in the original run, and labellings with a jump; `None` without blocks, whose visits could be relabelled.
 fn alarms(observations: &[Observation], settings: &Settings) -> Option<(usize, u32)> {
     // Intervals say nothing here.
     let settings = Settings { resamples: 0, ..settings.clone() };
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_found_beside_a_run_and_speaks_for_its_own_machine_only() {
+    fn a_control_is_found_beside_a_run_and_applies_only_to_its_own_machine() {
         let results = tempfile::tempdir().expect("a folder");
         for name in ["aa", "vgg16"] {
             std::fs::create_dir(results.path().join(name)).expect("a folder");

@@ -1,12 +1,11 @@
-//! From which size on one series is faster than another: where their step times cross.
+//! The size from which one series is faster than another: where their step times cross.
 //!
-//! The logarithm of the ratio of two medians is interpolated over the logarithm of the size by the cubic through the four sizes around a change of
-//! its sign; the last such change is the crossover, from which on the second series is the faster one as far as was measured. Its interval is
-//! that of a bootstrap of the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as one
-//! beyond the sizes measured.
+//! The logarithm of the ratio of two medians is interpolated over the logarithm of the size, by the cubic through the four sizes around a change of
+//! its sign. The last such change is the crossover: at all larger measured sizes the second series is faster. Its interval comes from a bootstrap of
+//! the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as a crossover beyond the measured sizes.
 //!
-//! Which device pays for a whole training is another question: there the setup counts as well. It is asked for [`TRAINING_STEPS`] steps, with the
-//! setup of every cell as it was measured once; the interval is that of the steps alone.
+//! The crossover for a whole training is another one, since the setup counts as well. It is computed for [`TRAINING_STEPS`] steps and the setup of
+//! each cell, which is measured once; the interval covers only the steps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,12 +22,12 @@ use crate::stats::quantile::median;
 const RESAMPLES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
-/// Of a whole training: the full-batch epochs of the study that asked when a GPU pays.
+/// The steps of a whole training: the full-batch epochs of the study that asked when a GPU pays.
 pub const TRAINING_STEPS: usize = 2000;
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
 
-/// Two series that differ in the engine alone, or in the number of threads alone.
+/// Two series that differ only in the engine or only in the number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crossover {
     pub first: String,
@@ -63,9 +62,9 @@ impl Crossover {
 /// The crossovers of a run or file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Crossovers {
-    /// Of single steps.
+    /// The crossovers of single steps.
     pub steps: Vec<Crossover>,
-    /// Of setup and [`TRAINING_STEPS`] steps; empty where the data hold no setup.
+    /// The crossovers of setup and [`TRAINING_STEPS`] steps; empty where the data contain no setup.
     pub trainings: Vec<Crossover>,
     /// For each series that has crossovers, its setup at the smallest and at the largest size.
     pub setups: Vec<SeriesSetup>,
@@ -80,7 +79,7 @@ pub struct SeriesSetup {
 }
 
 impl Crossovers {
-    /// Those of all pairs of `series` that share at least two sizes, with the setup that `path` holds.
+    /// The crossovers of all pairs of `series` that share at least two sizes, with the setup times stored in `path`.
     ///
     /// # Errors
     /// As [`super::series`].
@@ -130,7 +129,7 @@ fn pairs(series: &[Series], cells: &[Cells]) -> Vec<Crossover> {
     found
 }
 
-/// Whether the groups differ in the engine alone, or in the number of threads alone.
+/// Whether the groups differ only in the engine or only in the number of threads.
 fn differ_in_one(first: &Series, second: &Series) -> bool {
     let null = |value: &str| value.is_empty() || value == "null";
     let value = |series: &Series, name: &str| {
@@ -165,7 +164,7 @@ impl Cells {
         Self(cells)
     }
 
-    /// Of a training from its setup on: the sizes whose setup is known. One measurement of it stands for every visit.
+    /// The times of whole trainings with their setup, for the sizes whose setup is known. A setup is measured once and counts for every visit.
     fn trained(&self, series: &Series, setups: &[Setup]) -> Self {
         let seconds = series.seconds_per_unit().unwrap_or(1.0);
         let whole = |setup: &Setup| {
@@ -290,7 +289,7 @@ pub(crate) mod tests {
     use crate::analysis::Measurement;
     use crate::detect::Observation;
 
-    /// Those of the steps alone, as of a file without setup.
+    /// The crossovers of the steps, as for a file without setup.
     pub(crate) fn crossovers(series: &[Series]) -> Vec<Crossover> {
         pairs(series, &series.iter().map(Cells::of).collect::<Vec<_>>())
     }
@@ -358,7 +357,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_interval_that_reaches_the_largest_size_is_open_there() {
-        // Equal at 240,000 of 250,000: in many resamples the order at the largest size is the other one.
+        // Equal at 240,000 of 250,000: in many resamples the order at the largest size is reversed.
         let found = crossovers(&[series("cpu", 1e-3, 1e-6, 1), series("cuda", 1e-3 + 240_000.0 * 2e-9, 0.998e-6, 2)]);
         assert!(found[0].at.is_none_or(|place| place.high.is_none()), "{found:?}");
     }

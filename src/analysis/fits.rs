@@ -8,7 +8,7 @@ use crate::settings::{AXES, Precision, Role, Value};
 use crate::stats::quantile::median;
 use crate::store::{FitRow, Status, SurfaceRow, rows_of};
 
-/// Losses of the same seed are compared over so many updates, in fp32. Rounding makes the paths of any two programs part later: a rectifier
+/// Losses of the same seed are compared over this many updates, in fp32. Later, rounding makes the paths of any two programs diverge: a rectifier
 /// switches in one and not yet in the other, and from then on they descend differently. In PyTorch, initial weights that differ by one rounding led to
 /// losses up to 2e-6 apart after 20 updates, 3e-3 after 50 and 0.8 after 100 (eight seeds of sixteen fits each; see `scripts/fixtures/peaks.py`).
 pub const SAME_EPOCHS: usize = 20;
@@ -23,9 +23,9 @@ pub struct FitStudy {
     pub fits: Vec<FitCurve>,
     /// Cells that failed, with the reason.
     pub failed: Vec<String>,
-    /// Of fits that differ in how they are computed alone: each with the first one.
+    /// Comparisons of the fits that differ only in how they are computed, each with the first.
     pub agreements: Vec<Agreement>,
-    /// Of the fit with the most points, of several the first, that has one.
+    /// The surface of the fit with the most points, among those that have one; of several the first.
     pub surface: Option<FittedSurface>,
 }
 
@@ -35,7 +35,7 @@ pub struct FitCurve {
     /// What differs between fits beside the number of points: `cpu`, `torch, threads 1`.
     pub name: String,
     pub points: usize,
-    /// After so many updates as its place says. Not-a-number where the engine did not say.
+    /// The loss at place i is the loss after i updates; not-a-number if the engine did not report it.
     pub losses: Vec<f64>,
     /// Seconds until the first step was ready, and by how much the first step took longer than the median.
     pub setup_s: f64,
@@ -81,7 +81,7 @@ impl Agreement {
 /// A surface on a square grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSurface {
-    /// Of its fit.
+    /// The name of its fit.
     pub name: String,
     pub points: usize,
     pub error: f64,
@@ -177,7 +177,7 @@ impl Varied {
     }
 }
 
-/// Of the precision among the axes.
+/// The place of the precision among the axes.
 fn precision_place() -> usize {
     AXES.iter().position(|axis| axis.key == "precision").unwrap_or(usize::MAX)
 }
@@ -224,7 +224,7 @@ fn agreement(first: &FitCurve, second: &FitCurve) -> Agreement {
 fn largest(fits: &BTreeMap<i64, FitCurve>, surfaces: &[SurfaceRow]) -> Option<FittedSurface> {
     let stored: BTreeSet<i64> = surfaces.iter().map(|point| point.cell).collect();
     let with_surface = fits.iter().filter(|(cell, _)| stored.contains(cell));
-    // Of equal ones `max_by_key` takes the last.
+    // `max_by_key` takes the last of equal fits, hence `rev`.
     let (cell, fit) = with_surface.rev().max_by_key(|(_, fit)| fit.points)?;
     let index = |value: i64| usize::try_from(value).unwrap_or(0);
     let point = |row: &SurfaceRow| SurfacePoint {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn setup_is_what_comes_before_the_steps_and_what_the_first_of_them_takes_longer() {
+    fn setup_is_the_time_before_the_steps_and_the_extra_time_of_the_first() {
         let study = FitStudy::of(&fit(0, EngineName::Cpu, None, &[4.0, 2.0, 1.0]), &[]);
         let curve = &study.fits[0];
         assert_eq!((curve.name.as_str(), curve.epochs(), curve.error(), curve.step_s), ("cpu", 2, 1.0, 0.1));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_that_differ_in_how_they_are_computed_alone_are_compared_over_their_first_updates() {
+    fn fits_that_differ_only_in_how_they_are_computed_are_compared_over_their_first_updates() {
         let mut losses = vec![1.0; SAME_EPOCHS + 2];
         let cpu = fit(0, EngineName::Cpu, Some(1), &losses);
         losses[3] = 0.99995;

@@ -18,7 +18,7 @@ pub(super) const MOST_STEPS: usize = 2_000_000;
 
 /// Sizes of rows left out that are named.
 const MOST_SIZES: usize = 8;
-/// A text splits a table where its series have so many sizes each, on average.
+/// A column of texts splits a table if the series have at least this many sizes each, on average.
 const FEWEST_SIZES: usize = 3;
 
 /// Rows of a file in which visits of the same number are the same visit.
@@ -38,7 +38,7 @@ pub(super) struct Gathering {
     gaps: Vec<Gap>,
     kept: usize,
     most: usize,
-    /// Of a run, what its spec asks for, and the visits to each combination of the keys' values.
+    /// For a run: what its spec asks for, and the visits to each combination of the keys' values.
     asked: Option<Asked>,
     visits: HashMap<Vec<u32>, Visits>,
     /// As [`Series::others`].
@@ -57,7 +57,7 @@ struct Gathered {
     measured: Option<[f64; 2]>,
     /// The memory at the peak of each visit, by the bits of its x, its machine and its block.
     peaks: BTreeMap<(u64, Option<u32>, Option<u32>), f64>,
-    /// Only visits whose hash ends in so many zeros are kept.
+    /// Only visits whose hash ends in at least this many zeros are kept.
     level: u32,
 }
 
@@ -66,7 +66,7 @@ struct Gathered {
 struct Names {
     texts: Vec<String>,
     places: HashMap<String, u32>,
-    /// Of all texts together.
+    /// The bytes of all texts together.
     bytes: usize,
 }
 
@@ -80,7 +80,7 @@ impl Names {
         self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
     }
 
-    /// For each row of a batch its text's place in all texts so far, of the column `name`.
+    /// For each row of a batch of the column `name`, the place of its text among all texts so far.
     fn codes(&mut self, name: &str, batch: &Texts) -> Result<Vec<u32>> {
         let mut place = |text: &String| {
             *self.places.entry(text.clone()).or_insert_with(|| {
@@ -122,12 +122,12 @@ impl Gathering {
         }
     }
 
-    /// The same, with at most so many steps of all series together.
+    /// The same, with at most `most` steps of all series together.
     pub fn of_at_most(columns: Columns, most: usize) -> Self {
         Self { most, ..Self::new(columns) }
     }
 
-    /// The same, of a run whose spec asks for that.
+    /// The same, for a run whose spec asks for `asked`.
     pub fn asked(self, asked: Option<Asked>) -> Self {
         Self { asked, ..self }
     }
@@ -271,8 +271,8 @@ impl Gathering {
         merged.into_iter().map(|series| self.finish(series, &splits, path)).collect()
     }
 
-    /// Whether each value of a key that is another size belongs to one x alone, as the other side of a square matrix does. It would
-    /// split the table into single points.
+    /// Whether the key is another size and each of its values belongs to only one x, like the other side of a square matrix. Such a key
+    /// would split the table into single points.
     fn determines_x(&self, key: usize) -> bool {
         if !self.columns.is_other_size(&self.keys[key].0) {
             return false;
@@ -339,7 +339,7 @@ impl Gathering {
     }
 }
 
-/// Of each x the least peak of its visits.
+/// For each x, the least peak of its visits.
 fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTreeMap<u64, f64> {
     let mut least = BTreeMap::new();
     for ((x, ..), peak) in visits {

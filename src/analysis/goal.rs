@@ -1,4 +1,4 @@
-//! What the spec of a run asks for before anything is reported of it, and how far the run has come.
+//! The blocks that a run's spec requires before results are reported, and how many the run has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -38,18 +38,18 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of the run that `path` is, or was written by; `None` for data of other programs.
+    /// The goal of the run at `path`, or of the run that wrote the file `path`; `None` for data of other programs.
     ///
     /// # Errors
     /// As [`Table::spec`].
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let spec = Table::spec(path)?;
-        // What another version wrote may be no spec of this one; its rows can be read all the same.
+        // A spec of another version may not be valid in this one; its rows can be read all the same.
         let experiment = spec.and_then(|text| Experiment::parse(&text, files::SPEC).ok());
         Ok(experiment.map(|experiment| Self { path: path.to_path_buf(), experiment }))
     }
 
-    /// Complete blocks before anything is reported. Of a shard as many as of the whole: it is a part of one answer.
+    /// Complete blocks before anything is reported. A shard needs as many as the whole, since it is a part of one answer.
     pub fn blocks(&self) -> usize {
         self.experiment.measure.complete_blocks()
     }
@@ -76,7 +76,7 @@ impl Asked {
         let time = Seconds((self.experiment.measure.time_limit_s * share).ceil());
         let [spec, folder] =
             [self.path.join(files::SPEC), self.path.clone()].map(|path| quoted(&path.display().to_string()));
-        format!("go on with `batchstep run {spec} --out {folder} --resume --time {time}`")
+        format!("continue with `batchstep run {spec} --out {folder} --resume --time {time}`")
     }
 }
 
@@ -108,7 +108,7 @@ impl Visits {
         }
     }
 
-    /// The blocks in which a machine visited all of `sizes` cells, but for those that failed there, which it visits no more.
+    /// The blocks in which a machine visited all of `sizes` cells, except cells that failed there, which it no longer visits.
     fn complete(&self, sizes: usize) -> usize {
         let of_machine = |blocks: &BTreeMap<u32, Block>| {
             let failed: HashSet<u64> =

@@ -1,4 +1,4 @@
-//! Which steps count where other programs disturbed some, and what is said of it.
+//! Which steps count if other programs disturbed some of them, and what is reported about it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::detect::{Note, Observation};
 use crate::foreign;
 use crate::measure::interference::Undisturbed;
 
-/// The share of disturbed steps from which on it is said.
+/// The least share of disturbed steps that is reported.
 const WORTH_SAYING: f64 = 0.05;
 /// Programs that are named.
 const NAMED: usize = 3;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_is_said_with_its_share_and_who_did_it() {
+    fn interruptions_are_reported_with_their_share_and_their_programs() {
         let quiet = series(&[(1.0, &[&[(1.0, false)], &[(1.0, false)]])]);
         assert_eq!(note(&quiet), None);
         let mut busy = series(&[(1.0, &[&[(1.0, false), (5.0, true)], &[(1.1, false)], &[(6.0, true)]])]);

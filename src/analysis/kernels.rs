@@ -33,10 +33,10 @@ pub struct Profiles {
     pub jumps: Vec<Sides>,
 }
 
-/// Of the file.
+/// The version of the file.
 pub const VERSION: u32 = 1;
 
-/// What became of one kernel behind a jump.
+/// How one kernel changed at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Before and behind; `None`: it is not there on that side.
@@ -87,7 +87,7 @@ impl Sides {
     }
 }
 
-/// By what is the same on both sides: the name, and shapes in which the size stands as `N`.
+/// Kernels by what is the same on both sides: the name, and the shapes with `N` in place of the size.
 type Kernels = BTreeMap<String, Kernel>;
 
 fn by_key(kernels: &[KernelTime], size: usize) -> Kernels {
@@ -136,7 +136,7 @@ fn with_n(shapes: &str, size: usize) -> String {
     out
 }
 
-/// Those of one side that the other does not have, paired by their times: the longest that went with the longest that came.
+/// Pairs the kernels that occur on only one side of the jump, by their times: the longest that disappeared with the longest that appeared.
 fn replaced(gone: Kernels, come: Kernels) -> Vec<Change> {
     let sorted = |kernels: Kernels| {
         let mut all: Vec<Kernel> = kernels.into_values().collect();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_came_stands_beside_the_one_that_went() {
+    fn a_new_kernel_is_listed_beside_the_one_that_it_replaces() {
         let sides = Sides {
             series: "vgg".into(),
             after: 32,

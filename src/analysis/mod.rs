@@ -1,4 +1,4 @@
-//! From stored data to series: which column is the batch size, which the time, what makes a series of its own. The same
+//! Turns stored data into series: which column is the batch size, which is the time, which values separate series. The same
 //! path serves a run that has just ended, a run of last year, and a file of another program.
 
 pub mod advice;
@@ -77,7 +77,7 @@ pub struct Series {
     pub kind: Kind,
     /// Their unit: `s`, `ms`, `GB/s`, ..., or empty where the column does not say.
     pub unit: String,
-    /// Every step, in the order of the file, warm-up included; of a very large file a sample, see `kept`.
+    /// Every step, in the order of the file, including warm-up; for a very large file a sample, see `kept`.
     pub measurements: Vec<Measurement>,
     /// The share of the visits that `measurements` holds; below 1 only where a file holds more than two million steps.
     pub kept: f64,
@@ -87,8 +87,8 @@ pub struct Series {
     pub cells: BTreeSet<i64>,
     /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
     pub nodes: Vec<String>,
-    /// For each size, by the bits of its x, the memory at the peak of a visit, in bytes; of several visits the least, as some frameworks never
-    /// forget a peak. Empty where none was read.
+    /// For each size, by the bits of its x, the peak memory of a visit in bytes; the least over several visits, since some frameworks never
+    /// reset a peak. Empty if no peaks were read.
     pub peaks: BTreeMap<u64, f64>,
     /// When the first and when the last of its visits began (Unix time, in seconds), in data that batchstep wrote.
     pub measured: Option<[f64; 2]>,
@@ -113,7 +113,7 @@ pub struct Gap {
     pub first_line: usize,
     /// The sizes of the first of them, ascending, where the other column holds them.
     pub sizes: Vec<f64>,
-    /// What stands in the first of them, such as `OOM`, where anything does.
+    /// The text of the first of them, such as `OOM`, if it has any.
     pub said: Option<String>,
 }
 
@@ -154,8 +154,7 @@ impl Series {
         names::Reading::of(&self.y).is_forecast()
     }
 
-    /// The grade of what its values show: `measured here` of a run of batchstep, and of another program's table, whose origin is not known,
-    /// `from FILE`.
+    /// The grade of its values: `measured here` for a run of batchstep, and `from FILE` for another program's table, whose origin is not known.
     pub fn origin(&self) -> String {
         let name = || {
             Path::new(&self.source).file_name().map_or(self.source.clone(), |name| name.to_string_lossy().into_owned())
@@ -168,7 +167,7 @@ impl Series {
         names::unit(&self.unit).filter(|unit| unit.kind == Kind::Time).map(|unit| unit.factor)
     }
 
-    /// The unit without its prefix, and how many of it one unit is: of `GB/s` it is 1e9 `B/s`. Of an unknown unit itself, once.
+    /// The unit without its prefix, and how many of it make up one unit: `GB/s` is 1e9 `B/s`. An unknown unit is 1 of itself.
     pub fn base_unit(&self) -> BaseUnit {
         match names::unit(&self.unit) {
             Some(unit) => BaseUnit { name: unit.base.to_string(), factor: unit.factor },
@@ -230,7 +229,7 @@ pub struct Analysed {
 
 #[cfg(test)]
 impl Series {
-    /// Of a run, in seconds; what a test does not ask about.
+    /// A series of a run, in seconds, with defaults for everything that a test does not care about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
         let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), Kind::Time);
@@ -259,7 +258,7 @@ impl Series {
 
 #[cfg(test)]
 impl From<Observation> for Measurement {
-    /// A step that counts, of which nothing else was read.
+    /// A step that counts, without further facts.
     fn from(observation: Observation) -> Self {
         Self { observation, warmup: false, outlier: false, disturbed: false, clock_hz: None, temperature_c: None }
     }
@@ -286,10 +285,10 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
     Ok(series(path, query)?.into_iter().map(find).collect())
 }
 
-/// Reads every series that `path` holds: in the order of the plan, or of other programs in the order of first appearance.
+/// Reads every series in `path`: in the order of the plan, or for other programs in the order of first appearance.
 ///
-/// The file is read batch by batch. Up to two million steps are kept, some 0.2 GB; of a larger file, whole visits are left
-/// out of the longest series, by a hash of their numbers, until it fits: the answer is that of a random sample of visits.
+/// The file is read batch by batch. Up to two million steps are kept, some 0.2 GB. In a larger file, whole visits are left
+/// out of the longest series, by a hash of their numbers, until the rest fits: the result is that of a random sample of visits.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where a column is missing (with the nearest name), or holds what is not a number; as
@@ -312,7 +311,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     };
     series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
-        return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
+        return Err(Error::data("no row contains both a size and a measured value").at(path.display().to_string()));
     }
     Ok(series)
 }
@@ -332,7 +331,7 @@ mod tests {
     }
 
     /// A table of a processor with and without counters. After 20 its clock drops by a tenth: the same cycles take longer. After 45 there is more
-    /// to do at the same clock. Two threads work, so that the counters are those of both; the kernel's nominal clock never moves.
+    /// work at the same clock. Two threads work, and the counters sum over both; the kernel's nominal clock never changes.
     fn counted(counters: bool) -> String {
         let mut text = "batch_size,block,order,step_time_s,cpu_clock_hz,cycles,task_clock_s\n".to_owned();
         let mut random = crate::random::Rng::new(7);

@@ -1,8 +1,8 @@
-//! Several processes that train together in one run: what share of what they could do is left, batch size by batch size.
+//! Several processes that train together in one run: their parallel efficiency at each batch size.
 //!
-//! Weak scaling keeps the batch of each process, so its efficiency is the step time of the fewest processes over that of more; strong scaling
-//! keeps the batch of all together, and the efficiency is that ratio over the ratio of the numbers of processes. 1 where no process waits.
-//! A jump of the step time along the batch size is a jump of the efficiency where the fewest and the most do not both have it.
+//! Weak scaling keeps the batch of each process, so its efficiency is the step time with the fewest processes over the step time with more. Strong
+//! scaling keeps the batch of all processes together, and the efficiency is that ratio over the ratio of the numbers of processes. It is 1 if no
+//! process waits. A jump of the step time along the batch size is a jump of the efficiency unless the fewest and the most processes both have it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub struct Parallel {
 /// What more processes bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParallelCell {
-    /// Of each process with weak scaling, of all with strong.
+    /// The batch size of each process in weak scaling, of all processes together in strong scaling.
     pub batch_size: f64,
     /// Time with the fewest processes.
     pub alone: f64,
@@ -180,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_efficiency_is_that_of_the_textbook_and_jumps_where_the_step_of_one_does() {
+    fn the_efficiency_matches_the_textbook_and_jumps_with_the_step_of_one_process() {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
         let found = parallel(&run(), &shares, &Rules::default());
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();

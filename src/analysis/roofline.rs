@@ -3,8 +3,8 @@
 //! of a plain copy.
 //!
 //! After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
-//! CACM 52(4), 2009. What a layer counts as is said in [`crate::network::cost`]: direct convolution and perfect caches, so
-//! that Winograd's algorithm can pass the first peak, and the second share is a lower bound.
+//! CACM 52(4), 2009. [`crate::network::cost`] defines the work of a layer: direct convolution and perfect caches. So
+//! Winograd's algorithm can exceed the first peak, and the second share is a lower bound.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,7 +62,7 @@ pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
 }
 
 /// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells
-/// without a median, or of an engine without peaks, are left out; of several peaks of one precision the highest counts.
+/// without a median, or of an engine without peaks, are left out; among several peaks of one precision the highest counts.
 pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) -> Vec<Nearest> {
     let mut work: BTreeMap<i64, (f64, f64, bool)> = BTreeMap::new();
     for row in layers {
@@ -101,7 +101,7 @@ pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) 
     found
 }
 
-/// By the names that the engines give: of the algorithm, its arithmetic or its kernel.
+/// Whether the layer is computed by Winograd's algorithm, by the engine's names for the algorithm, its arithmetic or its kernel.
 fn is_winograd(row: &LayerRow) -> bool {
     let names = [&row.algorithm, &row.math_mode, &row.kernel];
     names.into_iter().flatten().any(|name| name.to_lowercase().contains("winograd"))
@@ -122,7 +122,7 @@ mod tests {
 
     // 3 GFLOP in 0.1 s are 30 GFLOP/s, 10 GFLOP in 0.2 s are 50: half of a peak of 100.
     #[test]
-    fn the_nearest_cell_is_that_of_a_hand_calculation() {
+    fn the_nearest_cell_matches_a_hand_calculation() {
         let peaks = MeasuredPeaks {
             engine: "cpu".into(),
             precision: "fp32".into(),

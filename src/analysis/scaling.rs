@@ -2,7 +2,7 @@
 //!
 //! The cells of all numbers of threads are visited in the same randomised blocks. The speed-up is the time with the fewest
 //! threads over the time with more, with the interval of [`crate::analysis::compare`]; the efficiency is the speed-up over the ratio of the
-//! numbers of threads, 1 where each thread does as much as it would alone.
+//! numbers of threads: 1 if each thread does as much as it would do by itself.
 
 use crate::analysis::Series;
 use crate::analysis::compare::{self, Rules};
@@ -74,7 +74,7 @@ pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
     against_fewest(series, "threads").into_iter().map(one).collect()
 }
 
-/// Two series that differ in a number alone, such as that of threads.
+/// Two series that differ only in one number, such as the number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Against {
     pub column: &'static str,
@@ -88,7 +88,7 @@ pub(super) struct Against {
     pub together: usize,
 }
 
-/// Each series with more of what `column` counts, and the one that differs from it in nothing but having the fewest.
+/// Pairs each series with the series that has the smallest value of `column` and is otherwise the same.
 pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Against> {
     let number = |series: &Series| series.group.iter().find(|(name, _)| name == column)?.1.parse::<u32>().ok();
     let bare: Vec<Series> = series.iter().map(|series| without(series, column)).collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_up_and_efficiency_are_those_of_the_textbook() {
+    fn speed_up_and_efficiency_match_the_textbook() {
         let run =
             [series("mlp", "4", 0.3), series("mlp", "1", 0.9), series("mlp", "2", 0.5), series("vgg16", "2", 1.0)];
         let found = scaling(&run, &Rules::default());

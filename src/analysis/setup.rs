@@ -39,7 +39,7 @@ struct FirstVisit {
     counted: Vec<f64>,
 }
 
-/// The setup of every cell, by its number in the plan; none where the data do not say, as those of other programs.
+/// The setup of every cell, by its number in the plan; empty if the data do not contain it, such as those of other programs.
 ///
 /// # Errors
 /// As [`Table::scan`].

@@ -1,4 +1,4 @@
-//! From a table of another program to series: one for each column of values and each combination of what splits it.
+//! Turns a table of another program into series: one for each column of values and each combination of the keys that split it.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
     }
 }
 
-/// What was read as what, and what was not read.
+/// Notes on how the columns were read, and which were not read.
 fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, found: &[Series]) -> Vec<String> {
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("`{}`", foreign::name(name))).collect::<Vec<_>>().join(", ");

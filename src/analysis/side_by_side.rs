@@ -1,7 +1,7 @@
 //! Several engines in one run: how much longer one takes than another, cell by cell.
 //!
-//! The cells of all engines are visited in the same randomised blocks, so that heat, clocks and neighbours fall on each of
-//! them alike. A pair is one way of the first engine (its launch, its algorithms) and one way of another engine; the ratio
+//! The cells of all engines are visited in the same randomised blocks, so heat, clocks and neighbours affect all engines
+//! alike. A pair is one variant of the first engine (its launch, its algorithms) and one variant of another engine; the ratio
 //! of a cell and its interval are those of [`crate::analysis::compare`].
 
 use crate::analysis::Series;

@@ -1,4 +1,4 @@
-//! Which column is the x, where its name alone does not decide.
+//! Which column is the x, where its name does not decide.
 
 use std::path::Path;
 
@@ -37,7 +37,8 @@ impl Sizes {
         }
     }
 
-    /// Of several, the one that varies; or the first, if those that vary are the same in every row, as the sides of square matrices are.
+    /// Chooses, among several columns, the one that varies. If several vary but are equal in every row, like the sides of square matrices,
+    /// it is the first of them.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] with the names where several could be meant; as [`Table::scan`].

@@ -21,7 +21,7 @@ pub struct SlowSizes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowSize {
     pub x: f64,
-    /// Of the value, not of the speed: negative for a rate.
+    /// The relative difference of the value, not of the speed: negative for a rate.
     pub relative: f64,
 }
 
@@ -31,11 +31,11 @@ pub struct Class {
     pub common: Common,
     /// The median over the slow ones.
     pub relative: f64,
-    /// So many of the class are slow.
+    /// The number of slow sizes in the class.
     pub slow: usize,
-    /// So many sizes of the class were measured where they can be judged.
+    /// The number of sizes in the class that were measured where they can be judged.
     pub of: usize,
-    /// The chance that so many of the slow sizes are of the class, corrected for the classes that were tried.
+    /// The probability that at least `slow` of the slow sizes fall into the class by chance, corrected for the classes that were tried.
     pub p_value: f64,
 }
 
@@ -108,7 +108,7 @@ fn above_both_sides(curve: &[f64], at: usize, by: f64) -> bool {
     above(&curve[at.saturating_sub(NEIGHBOURS)..at]) && above(&curve[at + 1..(at + 1 + NEIGHBOURS).min(curve.len())])
 }
 
-/// The class that the slow sizes fit best, where that is no chance.
+/// The class that the slow sizes fit best, if this is unlikely by chance.
 fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
     let all: Vec<u64> = judged.iter().filter_map(|x| whole(*x)).collect();
     if all.len() < judged.len() {
@@ -137,7 +137,7 @@ fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
             continue;
         }
         let p_value = at_least(members.len(), of, slow.len(), all.len());
-        // Of equal classes the last has the largest divisor, which says the most.
+        // Among equal classes the last has the largest divisor, which says the most.
         if best.as_ref().is_none_or(|best| p_value <= best.p_value) {
             best = Some(Class { common, relative: median(&mut members.clone()), slow: members.len(), of, p_value });
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chance_of_a_class_is_that_of_drawing_it() {
+    fn the_chance_of_a_class_is_the_probability_of_drawing_it() {
         assert!((at_least(2, 2, 2, 4) - 1.0 / 6.0).abs() < 1e-12);
         assert!((at_least(0, 3, 2, 9) - 1.0).abs() < 1e-12);
     }

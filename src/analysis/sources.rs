@@ -1,4 +1,4 @@
-//! What is analysed: what several runs are called beside one another, and paths that can hold no measured times.
+//! The sources of an analysis: the names of several runs side by side, and paths that cannot contain measured times.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use crate::foreign;
 use crate::look;
 use crate::table;
 
-/// Refuses a path where nothing is, a spec, and a spreadsheet, each by what it is.
+/// Refuses a path that does not exist, a spec, and a spreadsheet, each with its own message.
 ///
 /// # Errors
 /// [`Kind::Io`] and [`Kind::Data`].
@@ -31,7 +31,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
     if extension == "toml" {
-        return Err(Error::data("this is a spec: it says what to measure, and holds no measured times")
+        return Err(Error::data("this is a spec: it says what to measure, and contains no measured times")
             .at(shown.to_string())
             .hint(format!(
                 "measure it with `batchstep run {shown}`, and give the run directory that it names at its end"
@@ -63,7 +63,7 @@ pub fn run_names(paths: &[PathBuf]) -> Vec<String> {
     parts.iter().map(|own| foreign::name(&shortest(own))).collect()
 }
 
-/// The parts of a path, the last without its extension; a path such as `..` is one part as it is written.
+/// The parts of a path, the last without its extension; a path such as `..` is a single part.
 fn parts(path: &Path) -> Vec<String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let Some(stem) = stem else { return vec![path.display().to_string()] };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_times_is_refused_by_what_it_is() {
+    fn files_without_times_are_refused_by_their_kind() {
         let folder = tempfile::tempdir().expect("a folder");
         let refusal = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);

@@ -21,9 +21,9 @@ use crate::store::{Table, files};
 /// What to set to see whether a jump goes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
-    /// The last size before the jump; `None`: whichever it is.
+    /// The last size before the jump; `None` for any jump.
     pub after: Option<f64>,
-    /// What was seen, or is known of the library.
+    /// What was observed, or is known about the library.
     pub sign: String,
     /// Whether the data of this run show the sign.
     pub is_seen: bool,
@@ -31,7 +31,7 @@ pub struct Switch {
     pub env: &'static str,
 }
 
-/// Page faults of a step that no longer are those of a few small allocations: 1 MiB of pages.
+/// Page faults of a step that a few small allocations no longer explain: 1 MiB of pages.
 const FAULTS: f64 = 256.0;
 /// How many times as many there are behind the jump.
 const RISE: f64 = 4.0;
@@ -149,7 +149,7 @@ fn faults(path: &Path) -> Result<Faults> {
     Ok(all.into_iter().map(|(cell, (size, mut faults))| (cell, (size, median(&mut faults)))).collect())
 }
 
-/// What the steps said of themselves: `torch 2.15.0, Python 3.11.7`.
+/// The versions that the steps reported: `torch 2.15.0, Python 3.11.7`.
 fn version(path: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Environment {

@@ -16,7 +16,7 @@ pub struct Transfer {
     pub name: String,
     /// How the batch reaches the device: `pageable`, `pinned`, `prefetch`.
     pub data: String,
-    /// Of the times.
+    /// The unit of the times.
     pub unit: String,
     /// By batch size: the first time is that with the batch in place, the second that with its copy.
     pub cells: Vec<Cell>,
@@ -25,7 +25,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Of the cells whose step the copy provably makes longer, the one that it makes longest, relative to the step without.
+    /// The cell with the largest ratio, among those whose step the copy provably makes longer.
     pub fn dearest(&self) -> Option<&Cell> {
         self.cells.iter().filter(|cell| cell.low > 1.0).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }

@@ -59,7 +59,7 @@ impl Axis {
     }
 
     /// Round values within the axis, at most about `most` but at least two: multiples of 1, 2 or 5 times a power of ten; on a logarithmic
-    /// axis 1, 2 and 5 of every decade, or 1 alone where that is enough.
+    /// axis 1, 2 and 5 of every decade, or only 1 where that is enough.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -85,7 +85,7 @@ impl Axis {
                 } else {
                     [&[1.0], &[1.0, 2.0, 5.0]]
                 };
-                // Less than a decade may hold no such value, or one alone; multiples of a round step always do.
+                // An axis of less than a decade may contain at most one such value; it always contains multiples of a round step.
                 let enough = tries.into_iter().map(of).find(|ticks| ticks.len() > 1);
                 enough.unwrap_or_else(|| Self { scale: Scale::Linear, ..*self }.ticks(most))
             }

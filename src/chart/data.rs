@@ -27,7 +27,7 @@ pub enum Link {
     None,
     /// There may be one, but it could not be read.
     Unknown,
-    /// Another program measured, and nothing is said of it.
+    /// Another program measured, and the figure does not mention a link.
     NotOurs,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Display for Link {
     }
 }
 
-/// Where the numbers come from; printed on the figure itself, so that it can be judged when it is passed on alone.
+/// Where the numbers come from; printed on the figure, so that a figure without its page can be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provenance {
     /// `NVIDIA H200`; unknown for a file that another program measured.
@@ -50,7 +50,7 @@ pub struct Provenance {
     pub engine: Option<String>,
     pub precision: Option<String>,
     pub link: Link,
-    /// Whether the values are what a model says, and nobody measured them.
+    /// Whether the values come from a model and were not measured.
     pub forecast: bool,
     pub steps: u64,
     pub blocks: u64,
@@ -99,7 +99,7 @@ pub struct ChartSeries {
     pub findings: Findings,
     /// The smallest jump, relative, that the measurement would have shown.
     pub smallest: Option<f64>,
-    /// What is said of sizes that are slow by themselves.
+    /// The sentence on sizes that are slow by themselves.
     pub slow: Option<String>,
     /// The sizes to avoid, ascending.
     pub avoid: Vec<f64>,
@@ -114,7 +114,7 @@ pub struct StepTime {
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
     pub series: Vec<ChartSeries>,
-    /// Of the intervals; 0.95.
+    /// The confidence of the intervals: 0.95.
     pub confidence: f64,
     pub provenance: Provenance,
 }
@@ -130,7 +130,7 @@ pub struct Runs {
     /// The legend: a run or a device each, at most as many as [`super::palette::RUNS`] has colours.
     pub names: Vec<String>,
     pub panels: Vec<RunsPanel>,
-    /// Of the intervals; 0.95.
+    /// The confidence of the intervals: 0.95.
     pub confidence: f64,
     /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
@@ -156,7 +156,7 @@ pub struct RunCurve {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRecord {
     pub block: Option<u32>,
-    /// Relative departure from what was expected of its batch size; 0.01 is 1 % slower.
+    /// Relative departure from the expected time of its batch size; 0.01 is 1 % slower.
     pub residual: f64,
     pub warmup: bool,
     pub outlier: bool,
@@ -278,7 +278,7 @@ pub struct Crossings {
     pub caption: Vec<String>,
 }
 
-/// Series that cross one another.
+/// Series that cross each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossingPanel {
     /// What all of them share; empty where there is one panel.
@@ -311,7 +311,7 @@ pub struct Stacked {
     pub caption: Vec<String>,
 }
 
-/// One of them. Its vertical axis is logarithmic where it does not begin at 0.
+/// One panel. Its vertical axis is logarithmic if it does not begin at 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackedPanel {
     pub lines: LinePanel,
@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caption_says_what_ran_and_how_far_to_trust_it() {
+    fn the_caption_says_what_ran_and_how_reliable_it_is() {
         let mut provenance = Provenance {
             device: Some("NVIDIA H200".into()),
             engine: Some("cudnn engine".into()),

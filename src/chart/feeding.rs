@@ -18,11 +18,11 @@ const PANEL_HEIGHT: f64 = 250.0;
 const ROW_GAP: f64 = 92.0;
 const BAR: f64 = 13.0;
 const BAR_STEP: f64 = 21.0;
-/// Beyond so many, bars are left out.
+/// The most bars of a panel; further bars are left out.
 const MOST_BARS: usize = 40;
-/// Of the stages, in their order.
+/// The colours of the stages, in their order.
 const STAGES: [Color; 6] = [BLUE, VERMILLION, GREEN, MUTED, ORANGE, PURPLE];
-/// Of the limits.
+/// The colours of the limits.
 const LIMITS: [Color; 6] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, MUTED];
 /// The band within which a prediction is good.
 const BAND: f64 = 0.1;

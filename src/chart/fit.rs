@@ -19,7 +19,7 @@ const TURN: f64 = -0.65;
 const TILT: f64 = 0.55;
 /// The height of the box over the length of its half side.
 const RELIEF: f64 = 1.35;
-/// Beyond so many patches along a side, rows and columns are left out.
+/// The most patches along a side; rows and columns of a larger surface are left out.
 const MOST_PATCHES: usize = 40;
 /// The anchors of viridis, which stays in order without colours (Smith and van der Walt, matplotlib 2015).
 const HEIGHTS: [[f64; 3]; 5] =

@@ -1,5 +1,5 @@
-//! The honesty plot: every step that was executed, in the order in which it ran, against what was expected of its batch
-//! size; below it the state of the hardware. Drift, throttling and warm-up are visible here before they are mistaken for jumps.
+//! The honesty plot: every executed step, in the order in which it ran, against the expected time of its batch size; below
+//! it the state of the hardware. Drift, throttling and warm-up are visible here, so that they are not mistaken for jumps.
 
 use super::axis::{Axis, Scale};
 use super::data::{Covariate, FactorRecord, Honesty, Quantity, StepRecord};
@@ -134,7 +134,7 @@ fn draw_steps(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
     let zero = panel.at_y(0.0);
     scene.line(vec![(panel.area.left, zero), (panel.area.right, zero)], 1.0, MUTED.tint(0.7));
     let radius = (900.0 / steps.len().max(1) as f64).clamp(1.25, 2.5);
-    // Warm-up lies lowest, outliers on top: what counts is never hidden by what does not.
+    // Warm-up is drawn first, then the steps that count, then outliers, so that warm-up never hides a step that counts.
     let layers: [fn(&StepRecord) -> bool; 3] = [|s| s.warmup, counts, |s| s.outlier && !s.warmup];
     for (layer, belongs) in layers.iter().enumerate() {
         let mut last: Option<Position> = None;

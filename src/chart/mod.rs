@@ -1,4 +1,4 @@
-//! Charts as PNG and SVG: step time with its jumps, of one run or of several, the honesty plot, and a study of whole epochs, a study of the
+//! Charts as PNG and SVG: step time with its jumps for one run or several, the honesty plot, a study of whole epochs, and a study of the
 //! input pipeline.
 //!
 //! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in

@@ -42,8 +42,8 @@ const SVG_SIZE_PER_EM: f64 = 1.24;
 const SVG_TOP: f64 = 0.76;
 const SVG_FAMILY: &str = "Noto Sans, Helvetica, Arial, sans-serif";
 
-/// Writes `scene` as PNG. The file appears whole or not at all, and holds the texts of the figure as its `Description`, for who does not see it
-/// and for programs that hold it against its data.
+/// Writes `scene` as PNG. The file appears complete or not at all. Its `Description` contains the texts of the figure, for readers who cannot
+/// see it and for programs that compare it with its data.
 ///
 /// # Errors
 /// [`Kind::Io`] with the path.

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_at_the_edge_and_goes_on_behind_it() {
+    fn a_line_is_cut_at_the_edge_and_continues_behind_it() {
         let pieces = PANEL.clipped(&values([0.0, 10.0, 0.0, 1.0]));
         assert_eq!(pieces, [vec![(0.0, 50.0), (5.0, 0.0)], vec![(15.0, 0.0), (20.0, 50.0), (30.0, 40.0)]]);
         assert_eq!(PANEL.clipped(&values([6.0, 7.0])), Vec::<Vec<Position>>::new());

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_series_the_level_and_what_is_marked_are_on_the_chart() {
+    fn the_series_the_level_and_the_marks_are_on_the_chart() {
         let scene = scene(&chart(vec![16.5]));
         let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
         for wanted in [

@@ -296,7 +296,7 @@ fn a_rate_has_its_own_axes() {
 }
 
 #[test]
-fn no_jump_is_said_in_words_with_what_would_have_been_seen() {
+fn no_jump_is_reported_with_the_jump_that_would_have_been_seen() {
     let flat = chart(vec![("A/A", findings(&counted(70), 0.0, &[], 0.0))]);
     let texts: Vec<String> = Chart::StepTime(flat).scene().texts().map(|t| t.text.clone()).collect();
     assert!(texts.contains(&"No jump; one of 0.5 % or more would have been seen.".to_string()), "{texts:?}");
@@ -419,7 +419,7 @@ fn devices(slopes: [f64; 4]) -> Runs {
     }
 }
 
-/// Several networks, of which one was measured by two of the devices alone.
+/// Several networks; one of them was measured on only two of the devices.
 fn devices_and_networks() -> Runs {
     let all = devices([0.004, 0.003, 0.002, 0.001]);
     let panel = |name: &str, runs: &[usize]| {
@@ -446,7 +446,7 @@ fn several_runs_share_a_picture_with_a_row_of_jumps_each() {
 }
 
 #[test]
-fn what_all_runs_show_is_said() {
+fn a_result_of_all_runs_is_reported() {
     let all = devices([0.004, 0.003, 0.002, 0.001]);
     let of = |runs: &[usize]| {
         let curves = runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect();

@@ -18,7 +18,7 @@ const PANEL_HEIGHT: f64 = 230.0;
 const ROW_GAP: f64 = 92.0;
 const BAR: f64 = 13.0;
 const BAR_STEP: f64 = 21.0;
-/// Beyond so many, bars are left out.
+/// The most bars of a panel; further bars are left out.
 const MOST_BARS: usize = 40;
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
 /// Computing, waiting for the loader, the rest.
@@ -95,7 +95,7 @@ pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
     }
 }
 
-/// Stacked bars of an epoch's time, with what was counted beside them; gives where they end.
+/// Stacked bars of an epoch's time, with counters beside them; returns their lower end.
 fn bars(scene: &mut Scene, bars: &[Bar], top: f64) -> f64 {
     if bars.is_empty() {
         return top - ROW_GAP + 40.0;

@@ -72,7 +72,7 @@ fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     Ok(judged(args, std::slice::from_ref(found)))
 }
 
-/// How a comparison ends: with a warning where it shall fail on a slower cell and there is one.
+/// The exit of a comparison: a warning if it should fail on a slower cell and there is one.
 fn judged(args: &CompareArgs, found: &[Comparison]) -> Exit {
     let mut slower = found.iter().filter(|one| one.count(Decision::Slower) > 0).peekable();
     if args.fail_on.is_none() || slower.peek().is_none() {

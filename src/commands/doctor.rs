@@ -19,7 +19,7 @@ use crate::cli::{DoctorArgs, Form};
 
 /// The time that a bundle gives the GPU's engine to fail in.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same with opening it, compiling its kernels and the check that is running when the time is over.
+/// The same, including the time to open the engine, to compile its kernels, and for the check that runs when the time is over.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
@@ -47,7 +47,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Written at once without the checks, and again with what came of them: whatever they do to this machine, there is a file.
+/// Writes the bundle once before the checks and again with their results, so that a file exists even if a check crashes the machine.
 fn bundle(path: &Path) -> Result<Exit> {
     let evidence = Evidence::gather(&Roots::system());
     let findings = doctor::judge(&evidence);

@@ -29,7 +29,7 @@ use super::jumps::{explain, inside, jump_tables, switches};
 use super::output::notice;
 use super::pictured::pictures;
 
-/// Everything that is known of one run or file.
+/// Everything that is known about one run or file.
 pub struct Evidence {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
@@ -58,7 +58,7 @@ impl Evidence {
         Self::of(path, analyse(path, query, None)?, control::near(path), ended)
     }
 
-    /// What `found` in `path` leads to, of a run that `ended` with these warnings.
+    /// Gathers the evidence on the series `found` in `path`, for a run that `ended` with these warnings.
     ///
     /// # Errors
     /// As [`Crossovers::of`] and [`report::warnings`].
@@ -239,14 +239,14 @@ fn ripe(found: &[Analysed]) -> Vec<Series> {
     ripe.map(|found| found.series.clone()).collect()
 }
 
-/// Several processes against the fewest, of a run that is not too early.
+/// Several processes compared with the fewest, without series that are too early.
 fn scaled(path: &Path, found: &[Analysed]) -> Vec<Parallel> {
     let ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
     let reducing = or_said("the time in all-reduce is not known", reducing(path));
     parallel(&ripe, &reducing, &Rules::default())
 }
 
-/// What stands beside the answer is left out where its table cannot be read, and that is said.
+/// An addition to the answer is left out, with a notice, if its table cannot be read.
 fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
     read.unwrap_or_else(|error| {
         notice(format!("{lacking}: {error}"));
@@ -254,7 +254,7 @@ fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
     })
 }
 
-/// What a run has of crossovers, efficiency and copies.
+/// The drawings of crossovers, efficiency and copies that a run has.
 fn drawings(path: &Path, found: &[Analysed], crossovers: &Crossovers, answers: &[Answers]) -> Vec<Drawing> {
     let drawings = [
         figures::crossover(path, found, crossovers),

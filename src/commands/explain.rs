@@ -96,7 +96,7 @@ fn read(path: &Path) -> Result<Run> {
 /// The mechanisms that predict a step at the jumps of each series of a run.
 ///
 /// # Errors
-/// Where the run has no layers or no spec.
+/// If the run has no layers or no spec.
 pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;

@@ -115,7 +115,7 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// The table, the picture: from the stored data alone.
+    /// Prints the table and draws the picture from the stored data.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let texts = |warnings: &[Warning]| {
@@ -123,7 +123,7 @@ impl Session<'_> {
         };
         let study = match FitStudy::read(&self.path) {
             Ok(study) => study,
-            // Where no fit ended there is nothing to analyse, and the warnings say why.
+            // If no fit ended, there is nothing to analyse, and the warnings say why.
             Err(error) if warnings.is_empty() => return Err(error),
             Err(_) => {
                 texts(&warnings);

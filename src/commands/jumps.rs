@@ -112,7 +112,7 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     })
 }
 
-/// Which sizes to use, set off from what was printed before, for as many series as fit beside it; empty where none shows it.
+/// The advice on sizes, after a blank line, for as many series as fit; empty if no series allows advice.
 pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], details: bool) -> String {
     let style = report::Style::of_terminal();
     let said = report::size_advices(found, advices, if details { SENTENCES } else { TABLES }, false);
@@ -128,7 +128,7 @@ pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>
     }
 }
 
-/// The likeliest cause of the jumps in a sentence; empty where none is known.
+/// The likeliest cause of the jumps in a sentence; empty if no cause is known.
 pub fn likely(found: &[Analysed], answers: &[Option<Answers>]) -> String {
     let known =
         found.iter().zip(answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
@@ -159,7 +159,7 @@ pub fn inside(path: &Path) -> Document {
     report::kernels(&sides)
 }
 
-/// The same as text, after what changes inside the steps.
+/// The same as text, placed after the changes inside the steps.
 pub fn switch_lines(path: &Path, found: &[Analysed]) -> String {
     let style = report::Style::of_terminal();
     let text = inside(path).render(&style) + &switches(path, found).render(&style);
@@ -185,10 +185,10 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
-/// Series of too few points that are told one by one; more of them are told in one sentence.
+/// Up to this many series with too few points are named one by one; more of them are counted in one sentence.
 const ONE_BY_ONE: usize = 3;
 
-/// Series whose jump table is printed where no details are asked for; of more, the sentence of each.
+/// Up to this many series show their jump table without `--details`; with more, each shows one sentence.
 const TABLES: usize = 2;
 /// Sentences, beyond which the rest is counted.
 const SENTENCES: usize = 10;
@@ -207,7 +207,7 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
     let table = |found: &Analysed| {
         let kept = human::limit(found.series.kept);
         let sample = if found.series.kept < 1.0 {
-            format!("  Sample   {kept} of the visits; the file holds more than fit\n")
+            format!("  Sample   {kept} of the visits; the file contains more than fit\n")
         } else {
             String::new()
         };

@@ -50,7 +50,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Of two commands in one.
+    /// The worse exit of two commands.
     fn worse(self, other: Self) -> Self {
         if other as u8 > self as u8 { other } else { self }
     }
@@ -92,7 +92,7 @@ fn query(columns: &ColumnArgs) -> Query {
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
-/// Says what is not used of a table, of which this is a series.
+/// Warns about the parts of a table that are not used; `series` is one of its series.
 fn warn_of_table(series: Option<&Series>) {
     let style = Style::of_terminal();
     print_aside(&jumps::read_as(series));

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use batchstep::foreign;
 
-/// Writes a result to stdout, with what it quotes made harmless.
+/// Writes a result to stdout; control characters in quoted text are made harmless.
 pub fn print(text: &str) {
     let _ = std::io::stdout().write_all(foreign::output(text).as_bytes());
 }

@@ -26,7 +26,7 @@ pub fn is_step(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "py")
 }
 
-/// The spec that a file and the arguments on the command line make. It is written as a text and read as any other.
+/// The spec that a file and the command-line arguments describe. It is written as text and parsed like any other spec.
 ///
 /// # Errors
 /// [`batchstep::error::Kind::Io`] where there is no such file; [`batchstep::error::Kind::Spec`] for arguments that cannot be read.
@@ -65,7 +65,7 @@ pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
         let list = values.split(',').map(value).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "{} = {}", quoted(name), if is_range { quoted(values) } else { format!("[{list}]") });
     }
-    // What is wrong is said of the command line and not of this text.
+    // Errors name the command line instead of this text.
     Spec::parse(&text, &path.display().to_string()).map_err(|error| {
         error.hint("the arguments of step() are given by `--batch-size 1..=64` and `--set NAME=VALUE,...`")
     })
@@ -92,10 +92,10 @@ fn run_name(stem: &str) -> String {
     if name.is_empty() || name.starts_with('.') { format!("step{name}") } else { name }
 }
 
-/// Where the steps run: `--worker-fds` names the pipes to the process that holds them.
+/// Where the steps run: `--worker-fds` names the pipes to the process that owns them.
 ///
 /// # Errors
-/// [`batchstep::error::Kind::Spec`] where it does not name two numbers.
+/// [`batchstep::error::Kind::Spec`] if it does not name two numbers.
 pub fn place(fds: Option<&str>) -> Result<Run> {
     let Some(fds) = fds else { return Ok(Run::Child) };
     let numbers: Vec<u32> = fds.split(',').filter_map(|number| number.parse().ok()).collect();
@@ -120,12 +120,12 @@ pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run
     Engines::of_steps(device, || own::open(steps, &experiment.model.names, sets, run))
 }
 
-/// Of one file.
+/// The number of processes that one file needs.
 fn experiment_processes(steps: &OwnSteps) -> usize {
     steps.env.iter().map(|(_, values)| values.len()).product()
 }
 
-/// Keeps a copy of each file beside what it gave. Nothing ever runs it.
+/// Keeps a copy of each file beside its results. The copies are never run.
 ///
 /// # Errors
 /// [`batchstep::error::Kind::Io`] where it can't be read or written.
@@ -145,15 +145,15 @@ pub fn keep_copies(steps: &OwnSteps, folder: &Path) -> Result<()> {
 pub fn check_without_running(steps: &OwnSteps) -> Result<()> {
     notice(format!("{} (not now: this is a dry run)", own::announcement(steps)));
     if own::check_signatures(steps)?.is_none() {
-        notice("the arguments were not held against step(): no Python here could read the file");
+        notice("the arguments were not checked against step(): no Python here could read the file");
     }
     Ok(())
 }
 
-/// Runs one visit at a size for every setting of the specs, and shows what comes of it.
+/// Runs one visit at a size for every setting of the specs, and shows the results.
 ///
 /// # Errors
-/// What the step fails with.
+/// The error of the step.
 pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exit> {
     for spec in specs {
         let Spec::Sweep(experiment) = spec else { continue };

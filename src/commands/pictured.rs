@@ -10,7 +10,7 @@ use batchstep::page::{Charts, Files, Picture, Run};
 use batchstep::report::{self, Answer, Document, Ground, Style, Warning};
 use serde_json::{Value, json};
 
-/// Such a run with what its page shows.
+/// Such a run with the contents of its page.
 pub struct Pictured {
     path: PathBuf,
     kind: &'static str,

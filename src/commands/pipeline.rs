@@ -64,7 +64,7 @@ impl Session<'_> {
         Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, left_out)
     }
 
-    /// With its engines open; `left_out` is said at the end.
+    /// Runs with open engines; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(engines)?;
         let taken = engines.resolve(EngineName::Auto);
@@ -155,7 +155,7 @@ impl Session<'_> {
         Ok(warnings)
     }
 
-    /// The tables, the advice, the chart: from the stored data alone.
+    /// Prints the tables and the advice, and draws the chart, from the stored data.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let study = FeedingStudy::read(&self.path)?;

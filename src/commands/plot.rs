@@ -1,4 +1,4 @@
-//! `batchstep plot`: the charts, from the stored data alone; of several runs also one picture of all.
+//! `batchstep plot`: draws the charts from the stored data, and for several runs also one picture of all.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result
     Ok(Destination { folder, stem, extension: extension(format) })
 }
 
-/// Draws the charts of one run or file; gives what is known of a sweep or a file of steps.
+/// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
     let mut sweep = None;
     let drawn = if holds::<EpochRow>(path)? {
@@ -63,7 +63,7 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
     Ok(sweep)
 }
 
-/// One picture of all. That there can't be one, as of runs that measured different things, is no failure: each has its own charts.
+/// One picture of all. If there can't be one, because the runs measured different things, this is not a failure: each has its own charts.
 fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
     let together = match figures::together(sweeps) {
         Ok(together) => together,

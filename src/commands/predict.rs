@@ -67,7 +67,7 @@ fn limits(args: &PredictArgs) -> Result<Limits> {
     let seconds = args.deadline.as_deref().map(|text| {
         let time = Seconds::parse(text).filter(|Seconds(time)| *time > 0.0);
         time.map(|Seconds(time)| time).ok_or_else(|| {
-            Error::spec(format!("`{text}` is no time")).at("--deadline").hint("for example 90s, 25min or 12h")
+            Error::spec(format!("`{text}` is not a time")).at("--deadline").hint("for example 90s, 25min or 12h")
         })
     });
     if args.budget.is_some_and(|usd| !(usd > 0.0 && usd.is_finite())) {

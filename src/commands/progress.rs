@@ -1,4 +1,4 @@
-//! The displays while something is measured: of a sweep a bar with the time left and the jump candidates so far, of a study with its last figure.
+//! The displays during a measurement: a bar, for a sweep with the time left and the jump candidates so far, for a study with its last figure.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -24,7 +24,7 @@ fn bar(name: &str, terminal: bool) -> ProgressBar {
     bar
 }
 
-/// Of a study whose number of visits is known: without a terminal twenty lines.
+/// The progress of a study whose number of visits is known: a bar, or twenty lines without a terminal.
 pub struct StudyDisplay {
     bar: ProgressBar,
     terminal: bool,
@@ -136,7 +136,7 @@ impl Observer for Display {
 
     fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge) {
         self.settled = settled(knowledge);
-        // Nothing is said of jumps before the run has the blocks that it asks for.
+        // Jumps are not shown before the run has the blocks that its spec requires.
         if self.least_blocks.is_some_and(|least| block + 1 >= least) && self.looking.is_due(self.began.elapsed()) {
             let watch = Instant::now();
             self.candidates = candidates(&self.names, history);

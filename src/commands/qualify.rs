@@ -40,10 +40,10 @@ pub fn cache() -> Cache {
     Cache::of_user("qualified", &|name| std::env::var_os(name))
 }
 
-/// Checks the engines, with what they passed before in the user's cache.
+/// Checks the engines; the user's cache knows which checks they passed before.
 ///
 /// # Errors
-/// As [`qualification::settle`], and as [`run::check`] where `auto` means another engine from then on.
+/// As [`qualification::settle`], and as [`run::check`] if `auto` selects another engine after the check.
 pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Qualified> {
     let cache = cache();
     let taken = engines.resolve(EngineName::Auto);

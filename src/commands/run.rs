@@ -212,7 +212,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     let plan = Plan::new(&own)?;
     experiment.notices.iter().for_each(notice);
     for engine in &experiment.engine.optional {
-        notice(format!("the engine `{engine}` is optional: where it cannot be opened, its cells are left out"));
+        notice(format!("the engine `{engine}` is optional: if it cannot be opened, its cells are left out"));
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
@@ -253,7 +253,7 @@ struct Session<'a> {
     /// What of the spec no engine has here.
     left_out: Option<&'a Warning>,
     interrupted: &'a AtomicBool,
-    /// Where a step of one's own runs.
+    /// Where a user's own step runs.
     place: Run,
     /// Whether everything that is known is printed at the end.
     details: bool,
@@ -265,7 +265,7 @@ struct Session<'a> {
 const ENGINES: usize = 4;
 
 impl Session<'_> {
-    /// Opens the engines; the experiment that runs is that of the engines that are there.
+    /// Opens the engines and runs the experiment with those that are available.
     fn run(&self) -> Result<Exit> {
         let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
@@ -302,7 +302,7 @@ impl Session<'_> {
         notices.iter().for_each(notice);
         if opened.complete {
             notice(
-                "this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on",
+                "this run is finished and nothing is left to resume; if time ended it, `--resume` with another `--time` continues it",
             );
             return self.conclude(None);
         }
@@ -316,13 +316,13 @@ impl Session<'_> {
         part.conclude(Some(&outcome))
     }
 
-    /// What to call this machine: what the user says, else a number that stands for its host, and the device.
+    /// The name of this machine: the user's choice, else a number that identifies its host, and the device.
     fn node(&self, device: Option<&str>) -> String {
         let own = || device.filter(|id| id.starts_with("cuda")).map_or_else(node, |id| format!("{}/{id}", node()));
         self.node.map_or_else(own, str::to_owned)
     }
 
-    /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
+    /// The resolved spec. A run that continues keeps the text of its own spec if that means the same: an earlier version knew fewer keys.
     fn spec_text(&self) -> Result<String> {
         let own = self.experiment.to_toml_in(&self.path);
         let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);
@@ -373,7 +373,7 @@ impl Session<'_> {
             interrupted: self.interrupted,
             hung: &|error| {
                 notice(format!(
-                    "{error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                    "{error}\n  The step never ended; every visit before it is stored: continue with `--resume`"
                 ));
                 std::process::exit(Exit::Failed as i32);
             },
@@ -391,7 +391,7 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// The jumps, the charts, the tables: from the stored data alone.
+    /// Prints the jumps and the tables, and draws the charts, from the stored data.
     fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let mut ended = match outcome {
@@ -404,7 +404,7 @@ impl Session<'_> {
         };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
-            // Where no cell ran there is nothing to analyse, and the warnings say why.
+            // If no cell ran, there is nothing to analyse, and the warnings say why.
             Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
                 print_aside(&texts(&report::warnings(&self.path, &[], ended)?));

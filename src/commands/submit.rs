@@ -57,7 +57,7 @@ fn keep(path: &Path, experiment: &Experiment) -> Result<()> {
     match std::fs::read_to_string(path) {
         Ok(earlier) if earlier != text => Err(Error::new(
             Kind::Conflict,
-            "this folder holds the shards of another spec, or of an earlier state of this one",
+            "this folder contains the shards of another spec, or of an earlier state of this one",
         )
         .at(path.display().to_string())
         .hint("give another folder with `--out DIR`")),

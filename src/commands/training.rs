@@ -72,7 +72,7 @@ impl Session<'_> {
         Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, left_out)
     }
 
-    /// With its engines and data open; `left_out` is said at the end.
+    /// Runs with open engines and data; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(data, engines)?;
         let taken = engines.resolve(EngineName::Auto);
@@ -157,7 +157,7 @@ impl Session<'_> {
         Ok(warnings)
     }
 
-    /// The table, the advice, the chart: from the stored data alone.
+    /// Prints the table and the advice, and draws the chart, from the stored data.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let study = EpochStudy::read(&self.path)?;

@@ -19,7 +19,7 @@ struct Side<'a> {
     folder: PathBuf,
 }
 
-/// Whether a side is something to measure: a spec, and no table or folder of what was measured.
+/// Whether a side is to be measured: it is a spec, not a table or a folder of measurements.
 pub fn is_spec(side: &Path) -> bool {
     !side.is_dir() && side.extension().is_none_or(|extension| extension == "toml")
 }
@@ -27,8 +27,8 @@ pub fn is_spec(side: &Path) -> bool {
 /// Measures `specs` in turns; gives the folder of each.
 ///
 /// # Errors
-/// [`Kind::Spec`] for an option or a spec that is refused, [`Kind::Conflict`] where turns were measured into that folder before, and
-/// [`Kind::Engine`] with what it said where a turn fails.
+/// [`Kind::Spec`] for an option or a spec that is refused, [`Kind::Conflict`] if the folder already contains turns, and
+/// [`Kind::Engine`] with the message of a turn that fails.
 pub fn measure(specs: &[PathBuf], args: &TurnArgs) -> Result<Vec<PathBuf>> {
     let rounds = args.rounds;
     if !(2..=1000).contains(&rounds) {
@@ -81,7 +81,7 @@ fn limit_s(specs: &[PathBuf], args: &TurnArgs) -> Result<f64> {
         None => Ok(longest),
         Some((_, Some(Seconds(limit)))) if limit > 0.0 => Ok(limit),
         Some((text, _)) => {
-            Err(Error::spec(format!("`{text}` is no time limit")).at("--time").hint("for example --time 25min"))
+            Err(Error::spec(format!("`{text}` is not a time limit")).at("--time").hint("for example --time 25min"))
         }
     }
 }

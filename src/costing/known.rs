@@ -135,7 +135,7 @@ fn breaks(cells: &[CollectedCell]) -> Breaks {
     }
 }
 
-/// Of the runs that looked for jumps, most found one up after this batch size.
+/// Whether most runs, among those that looked for jumps, found an upward jump after this batch size.
 fn jumps_after(cells: &[CollectedCell], batch_size: usize) -> bool {
     let here = || cells.iter().filter(|cell| cell.searched && cell.batch_size == batch_size as i64);
     let found = here().filter(|cell| cell.jump_s.is_some_and(|size| size > 0.0)).count();

@@ -1,4 +1,4 @@
-//! What the cells of a spec will take: the database asked, and `prediction` with what it knows. For each cell the best of three ways:
+//! Predicts the step times of a spec's cells from the data in the database, with `prediction`. Each cell uses the best of three ways:
 //! from the same network on the device, from other networks there, from the rates of devices.
 
 mod known;
@@ -31,7 +31,7 @@ pub struct Row {
     /// The settings that differ between the rows of the same spec: `threads 2`.
     pub settings: String,
     pub batch_size: usize,
-    /// Of the fastest steps of a visit.
+    /// The time of the fastest step of a visit.
     pub step: Estimate,
     /// By how much a typical step of that device took longer than the fastest of its visit; 1 where it is not known.
     pub slowdown: f64,
@@ -57,9 +57,10 @@ pub struct Reported {
 pub enum Basis {
     /// The curve of the same network on the same device.
     Curve { place: Place, runs: usize, repeated: bool },
-    /// Layers of so many other networks on the same device.
+    /// Layers of other networks (`networks` of them) on the same device.
     Layers { networks: usize, covered: bool },
-    /// Rates of devices, and kernels that others measured on so many; scaled from a device where the step was measured, if one is named.
+    /// Rates of devices, and published kernels that were measured on `devices` devices; scaled from a device on which the step was measured, if
+    /// one is named.
     Rates { devices: usize, kernels_on_it: bool, scaled_from: Option<String> },
 }
 
@@ -94,7 +95,7 @@ impl Basis {
             Self::Rates { devices, kernels_on_it, scaled_from } => {
                 let own = if *kernels_on_it { ", this one among them" } else { "" };
                 let kernels = match devices {
-                    0 => "rough: the rates of the device alone".to_owned(),
+                    0 => "rough: only from the rates of the device".to_owned(),
                     _ => format!(
                         "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
                         counted(*devices, "device")
@@ -130,15 +131,15 @@ pub struct Answer {
 /// On which devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// One: measured here, or by others.
+    /// One device: measured here, or by others.
     Named(String),
-    /// All that were measured.
+    /// All devices that were measured here.
     Measured,
-    /// Those that others measured too.
+    /// Also devices that others measured.
     All,
 }
 
-/// The cells of one network with one engine and one set of settings: they differ in the batch size alone.
+/// The cells of one network with one engine and one set of settings: they differ only in the batch size.
 pub(crate) struct Series<'a> {
     cells: Vec<&'a Cell>,
     engine: EngineName,
@@ -159,8 +160,8 @@ impl Series<'_> {
 /// The step times of the experiment's cells.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] where a device is not known, or nothing is known of any cell: with what is there, and what would be
-/// needed; [`crate::error::Kind::Data`] where the database cannot be read.
+/// [`crate::error::Kind::Spec`] if a device is not known, or nothing is known about any cell, with the available data and what would be
+/// needed; [`crate::error::Kind::Data`] if the database cannot be read.
 pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<Answer> {
     let plan = Plan::new(experiment)?;
     let published = Published::read(database)?;
@@ -218,7 +219,7 @@ fn chosen(database: &Database, published: &Published, devices: &Devices) -> Resu
             Some(device) => Ok((Vec::new(), vec![device])),
             None if published.names().is_empty() => Err(error),
             None => Err(Error::spec(format!(
-                "no device is called `{asked}`; the database has measured steps of: {}; and published measurements alone of: {}",
+                "no device is called `{asked}`; the database has measured steps of: {}; and only published measurements of: {}",
                 database.devices.join(", "),
                 published.names().join(", ")
             ))

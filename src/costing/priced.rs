@@ -1,4 +1,4 @@
-//! Rows with what they mean for a training and for its owner's money.
+//! Rows with the time, the energy and the price of a whole training.
 
 use super::Row;
 use crate::prediction::Estimate;
@@ -11,10 +11,10 @@ pub struct Priced {
     pub row: Row,
     pub epoch: Option<Estimate>,
     pub total: Option<Estimate>,
-    /// Of the whole training, where the device's power was measured.
+    /// The energy of the whole training, where the device's power was measured.
     pub energy_j: Option<f64>,
     pub offer: Option<Offer>,
-    /// Of the whole training.
+    /// The price of the whole training.
     pub usd: Option<f64>,
 }
 
@@ -94,7 +94,7 @@ mod tests {
 
     // 1,000 examples in batches of 50 are 20 steps of 0.1 s, 36 times: 72 s, at 250 W 18 kJ, at $3.60 an hour 7.2 cents.
     #[test]
-    fn energy_and_money_are_those_of_a_hand_calculation_and_only_where_power_and_price_are_known() {
+    fn energy_and_money_match_a_hand_calculation_if_power_and_price_are_known() {
         let text = "version = 1\nread = \"2026-01-01\"\n[[offer]]\nname = \"x\"\ndevice = \"T4\"\nusd_per_hour = 3.6\nsource = \"a test\"\n";
         let prices = Prices::parse(text, "prices.toml").unwrap();
         let job = Some(Job { examples: 1000.0, epochs: 36.0 });

@@ -29,7 +29,7 @@ struct Gpu {
 struct Fitted {
     model: RateModel,
     devices: Vec<usize>,
-    /// Of each device left out, in the order of `devices`.
+    /// The radius of each device when it is left out, in the order of `devices`.
     radii: BTreeMap<usize, f64>,
 }
 
@@ -62,7 +62,7 @@ fn all(database: &Database) -> Result<All> {
     Ok(All { devices, kernels })
 }
 
-/// The published kernels of one operation, with the names of their devices: for whoever wants to leave some of them out and see.
+/// The published kernels of one operation, with the names of their devices, for an evaluation that leaves some of them out.
 #[derive(Clone, Debug)]
 pub struct PublishedKernels {
     pub kernels: Vec<Kernel>,
@@ -70,7 +70,7 @@ pub struct PublishedKernels {
     pub devices: Vec<String>,
 }
 
-/// Those of `conv2d` or `dense`.
+/// The published kernels of `conv2d` or `dense`.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
@@ -81,7 +81,7 @@ pub fn published_kernels(database: &Database, operation: &str) -> Result<Publish
 }
 
 impl Published {
-    /// Reads what others measured; without any, nothing can be asked of it.
+    /// Reads the published kernels; without any, it has no estimates.
     pub fn read(database: &Database) -> Result<Self> {
         let All { mut devices, kernels } = all(database)?;
         let steps = database.published_steps()?;
@@ -132,7 +132,7 @@ impl Published {
             all.filter(|(device, _)| of(**device)).map(|(_, radius)| *radius).reduce(f64::max)
         };
         let own = radii(&|device| device == place);
-        // Errors of single kernels: those of a sum may be smaller where they are not shared, and nobody knows that they are not.
+        // These are errors of single kernels. The errors of a sum would be smaller if the kernels' errors were independent, which is not known.
         let radius = own.or_else(|| radii(&|_| true)).unwrap_or(f64::INFINITY);
         let devices = self.models.values().map(|fitted| fitted.devices.len()).max().unwrap_or(0);
         let row = |(at, cell): (usize, &&Cell)| {
@@ -175,7 +175,7 @@ impl Published {
         Some(Reported { seconds: step.step_time_s, by: format!("{}, {}", step.framework, step.source) })
     }
 
-    /// The sum over the layers. Operations of which no kernel was published count by the formula alone.
+    /// The sum over the layers. Operations without a published kernel count by the formula.
     fn seconds(&self, layers: &[PlannedLayer], rates: Rates) -> f64 {
         let of = |layer: &PlannedLayer| {
             let model = self.models.get(layer.operation).map_or(RateModel::FORMULA, |fitted| fitted.model);

@@ -24,7 +24,7 @@ pub(super) struct Others {
     engine: EngineName,
 }
 
-/// A number for each operation in each direction, and for each algorithm of it where that is known of a network that was not measured.
+/// A number for each operation in each direction, and for each of its algorithms, if the algorithm is also known for networks that were not measured.
 #[derive(Default)]
 struct Kinds(BTreeMap<String, usize>);
 
@@ -45,7 +45,7 @@ impl Kinds {
         Kind { own, wider }
     }
 
-    /// Of a kind that nobody measured, one of its own.
+    /// The kind with that name; a kind that was not measured gets a number that no other has.
     fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
         let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
         let wider = number(format!("{operation} {direction}"));
@@ -54,7 +54,7 @@ impl Kinds {
     }
 }
 
-/// Whether it follows from the sizes of a layer by which algorithm an engine computes it.
+/// Whether the sizes of a layer determine the algorithm by which an engine computes it.
 fn is_foretold(engine: EngineName, operation: &str) -> bool {
     engine == EngineName::Cpu && ["conv2d", "depthwise_conv2d"].contains(&operation)
 }
@@ -63,7 +63,7 @@ fn multiplies(operation: &str) -> bool {
     ["conv2d", "depthwise_conv2d", "dense"].contains(&operation)
 }
 
-/// Whether two cells do the same work in the same way, but for the loss and the optimizer, whose work is counted.
+/// Whether two cells do the same work in the same way, apart from the loss and the optimizer, whose work is counted.
 fn comparable(a: &AxisValues, b: &AxisValues) -> bool {
     AXES.iter()
         .enumerate()
@@ -89,7 +89,7 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
         }
         let mut layers = known.database.layers(known.device, name)?;
         layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
-        // Of other engines, and of other layers, nobody knows what computes them in a network that was not measured.
+        // For other engines and layers, the algorithm in a network that was not measured is unknown.
         for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
             layer.algorithm = None;
         }
@@ -100,15 +100,15 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
     Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
 }
 
-/// The measured steps of a device that a prediction of other networks learns from, each with its number among `names`: for whoever wants to
-/// leave some of them out and see.
+/// The measured steps of a device from which a prediction for other networks learns, each with its number among `names`, for an evaluation
+/// that leaves some of them out.
 #[derive(Clone, Debug)]
 pub struct Learnable {
     pub steps: Vec<StepWork>,
     pub names: Vec<String>,
 }
 
-/// Those with this engine and these settings; the loss and the optimizer may differ.
+/// The measured steps with this engine and these settings; the loss and the optimizer may differ.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
@@ -155,7 +155,7 @@ impl Others {
         Ok(series.cells.iter().map(row).collect())
     }
 
-    /// The work of a step of a network that is known as a description alone.
+    /// The work of a step of a network that was not measured, from its description.
     fn work(&self, network: &Network, batch: usize, settings: &Settings) -> StepWork {
         let layers = layers_of(network, batch, settings.precision);
         let layers = layers.into_iter().map(|layer| {

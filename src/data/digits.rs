@@ -1,7 +1,7 @@
 //! Handwriting-like digits that are drawn here, so that a training needs no download: strokes of ten skeletons, bent, turned,
 //! sheared, scaled and moved, in pens of various widths, on a noisy ground.
 //!
-//! Image `n` of a part is a function of the seed alone, whatever the number of images.
+//! Image `n` of a part depends only on the seed, not on the number of images.
 
 use rayon::prelude::*;
 

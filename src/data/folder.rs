@@ -24,7 +24,7 @@ struct LabelledFile {
 }
 
 impl Folder {
-    /// Lists the images of `path`; nothing is decoded but the first that can be, which sets the shape where none is given.
+    /// Lists the images of `path`. Only the first image that can be decoded is decoded; it sets the shape if none is given.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where the folder cannot be listed, [`crate::error::Kind::Data`] where it holds no images in
@@ -61,7 +61,7 @@ impl Folder {
         self.shape
     }
 
-    /// Keeps every so many-th image, `count` of them, so that all classes stay.
+    /// Keeps `count` images at even distances, so that all classes stay.
     pub fn thin(&mut self, count: usize) {
         let all = self.files.len();
         if count < all {
@@ -85,7 +85,7 @@ impl Source for Folder {
         self.files[index].path.display().to_string()
     }
 
-    /// Of the names and sizes of the files.
+    /// The fingerprint of the names and sizes of the files.
     fn fingerprint(&self) -> u64 {
         let names = self.files.iter().map(|file| {
             let name = file.path.file_name().unwrap_or_default();
@@ -133,7 +133,7 @@ mod tests {
         let paths = ["0.png", "1.png", "2.png"].map(|name| class.join(name));
         paths.iter().for_each(|path| png(path));
         let listed = Folder::open(folder.path(), None).expect("listed");
-        // Gone, and a folder in its place, which nobody can read as a file, not even root.
+        // The file is replaced by a folder, which not even root can read as a file.
         std::fs::remove_file(&paths[1]).expect("removed");
         std::fs::remove_file(&paths[2]).expect("removed");
         std::fs::create_dir(&paths[2]).expect("a folder");

@@ -43,10 +43,10 @@ impl Image {
         })
     }
 
-    /// The shape of the first image that can be decoded, of at most 100: where damaged ones are left out, the first may be one.
+    /// The shape of the first image that can be decoded, among at most 100: damaged images may be left out, and the first may be damaged.
     ///
     /// # Errors
-    /// That of the first, where none can be decoded.
+    /// The error of the first image, if none can be decoded.
     pub fn first_shape(images: impl Iterator<Item = Result<Self>>) -> Result<Shape> {
         let mut refused = Error::data("there are no images");
         for (at, image) in images.take(100).enumerate() {

@@ -1,7 +1,7 @@
 //! Data sets of labelled images: MNIST from its files, digits that are drawn here, folders of images, Parquet files with a
 //! column of images.
 //!
-//! A [`DataSet`] gives one example at a time, decoded and normalised, into memory of the caller; nothing here knows of batches,
+//! A [`DataSet`] writes one example at a time, decoded and normalised, into the caller's memory; this module knows no batches,
 //! threads or engines. Bytes of 0 to 255 become `(byte / 255 - mean) / sd`, for each channel.
 
 pub mod digits;
@@ -40,7 +40,7 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// A number that changes with the contents, as far as they are known without reading everything.
+    /// A number that changes with the contents, as far as these can be checked without reading everything.
     fn fingerprint(&self) -> u64;
 }
 
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Examples {
 }
 
 impl Examples {
-    /// `shape` is that of every image.
+    /// `shape` is the shape of every image.
     pub fn new(source: Box<dyn Source>, normal: Normal, shape: Shape) -> Self {
         Self { source, normal, shape }
     }

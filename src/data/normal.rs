@@ -15,7 +15,7 @@ impl Normal {
         Self { mean: vec![0.5; channels], sd: vec![0.5; channels] }
     }
 
-    /// Of all pixels of a set, channel by channel; a channel of one value gets the standard deviation 1.
+    /// The mean and standard deviation of all pixels of a set, for each channel; a constant channel gets the standard deviation 1.
     pub fn of(set: &Labelled, channels: usize) -> Self {
         let plane = set.each() / channels.max(1);
         let mut normal = Self { mean: Vec::new(), sd: Vec::new() };

@@ -1,4 +1,4 @@
-//! From what a spec says of its data to the data.
+//! Opens the data that a spec describes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::spec::data::{Data, DataSource, Tables};
 /// Examples that are drawn where the spec does not say how many: as many as MNIST has.
 const DRAWN: [usize; 2] = [60_000, 10_000];
 
-/// Opens, or draws, the data of a training. `seed` is that of the drawing.
+/// Opens, or draws, the data of a training. `seed` is the seed of the drawing.
 ///
 /// # Errors
-/// As those of the readers; [`crate::error::Kind::Spec`] where mean and deviation are not of the data's channels.
+/// The errors of the readers; [`crate::error::Kind::Spec`] if mean and deviation do not match the data's channels.
 pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
     let mut notices = Vec::new();
     let parts = match &data.source {

@@ -85,7 +85,7 @@ impl Findings {
     }
 }
 
-/// Whether a cell has this value of the column by which a series was split. Columns that a cell does not keep always
+/// Whether a cell has this value in the column by which a series was split. Columns that cells do not store always
 /// agree.
 fn agrees(cell: &CollectedCell, column: &str, value: &Value) -> bool {
     let asked = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -275,7 +275,7 @@ fn why_not(path: &Path) -> Result<Error> {
         return Ok(Error::data("this run has not ended: it has no cells.parquet yet")
             .hint("finish it: `batchstep run SPEC --resume`"));
     }
-    Ok(Error::data("this is no run directory, and no table of published kernels")
+    Ok(Error::data("this is neither a run directory nor a table of published kernels")
         .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/published_steps.csv"))
 }
 

@@ -21,7 +21,7 @@ impl Database {
     /// Opens the database in `root`.
     ///
     /// # Errors
-    /// [`Kind::Data`] where there is none, or one of another version.
+    /// [`Kind::Data`] if there is no database, or it has another version.
     pub fn open(root: &Path) -> Result<Self> {
         check(root)?;
         Ok(Self { root: root.to_path_buf(), devices: values(&root.join(tables::CELLS), "device")? })

@@ -111,7 +111,7 @@ fn what_does_not_belong_is_refused_with_the_reason() {
     assert!(refused(unfinished).to_string().contains("is a training"));
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).expect("made");
-    assert!(refused(empty).to_string().contains("no run directory"));
+    assert!(refused(empty).to_string().contains("neither a run directory"));
 
     let control = copied("2026-11-23-epyc-2-cores-quickstart", &folder.path().join("control"));
     let spec = std::fs::read_to_string(control.join("spec.toml")).expect("readable");
@@ -126,7 +126,7 @@ fn what_does_not_belong_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_folder_of_something_else_and_a_database_of_another_version_are_left_alone() {
+fn a_folder_of_something_else_and_a_database_of_another_version_are_not_touched() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("thesis.txt"), "").expect("written");
     let error = collect(&[], folder.path(), &mut |_| {}).unwrap_err().to_string();

@@ -44,7 +44,7 @@ mod tests {
 
     /// `id` asks the same database.
     #[test]
-    fn the_account_is_that_of_the_caller() {
+    fn the_account_is_the_callers() {
         let asked = std::process::Command::new("id").arg("-un").output().expect("id starts");
         let name = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
         let found = account().map(|account| account.user).unwrap_or_default();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_is_what_happened_since_the_reading_before() {
+    fn throttling_counts_since_the_previous_reading() {
         let heat = "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count";
         let (guard, root) =
             planted(&[(heat, "4\n"), ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.stat", "nr_throttled 0\n")]);

@@ -48,7 +48,7 @@ impl FilesystemRoot {
         self.path(path).exists()
     }
 
-    /// What lies in a folder, sorted by name; nothing where there is no such folder.
+    /// The entries of a folder, sorted by name; empty if there is no such folder.
     pub fn entries(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
         let Ok(folder) = fs::read_dir(self.path(path)) else { return Vec::new() };
         let mut entries: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();
@@ -94,7 +94,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_or_malformed_file_is_none() {
+    fn a_missing_or_malformed_file_gives_none() {
         let (_guard, root) = planted(&[("sys/a", "12\n"), ("sys/b", "Unknown\n")]);
         assert_eq!(root.number::<u32>("/sys/a"), Some(12));
         assert_eq!(root.number::<u32>("sys/b"), None);

@@ -63,7 +63,7 @@ pub fn drives(root: &FilesystemRoot) -> Vec<PciDevice> {
     of_class(root, |class, _| class.starts_with(NON_VOLATILE_MEMORY))
 }
 
-/// The link of the device at `address`, as it is now; all unknown where there is no such device.
+/// The present link of the device at `address`; all fields are unknown if there is no such device.
 pub fn link(root: &FilesystemRoot, address: &str) -> Link {
     read_link(root, &Path::new("/sys/bus/pci/devices").join(address))
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_every_writing_become_those_of_sysfs() {
+    fn addresses_in_every_notation_become_those_of_sysfs() {
         assert_eq!(address("00000000:3B:00.0"), "0000:3b:00.0");
         assert_eq!(address("0000:3b:00.0"), "0000:3b:00.0");
         assert_eq!(address("00010000:01:00.0"), "10000:01:00.0");

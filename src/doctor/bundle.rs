@@ -1,5 +1,5 @@
-//! `batchstep doctor --bundle`: one small file with what a maintainer needs to understand a failure on a machine that is not
-//! theirs, and with nothing that names a person or a place.
+//! `batchstep doctor --bundle`: one small file with everything that a maintainer needs to understand a failure on another
+//! machine, and with nothing that names a person or a place.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ mod tests {
     use crate::doctor::judge;
 
     #[test]
-    fn a_bundle_has_what_failed_and_nothing_private() {
+    fn a_bundle_contains_the_failures_and_nothing_private() {
         let library = LibraryReport {
             library: Library::Cudnn,
             path: Some("/home/zaphod/envs/x/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9".into()),

@@ -53,7 +53,7 @@ pub fn render_fix(findings: &[Finding]) -> String {
         return "# Nothing that batchstep looks at needs mending.\n".to_owned();
     }
     let mut text =
-        String::from("# What `batchstep doctor` found, in the order in which to mend it. Nothing was changed.\n");
+        String::from("# What `batchstep doctor` found, in the order in which to fix it. Nothing was changed.\n");
     for (number, finding) in wrong.iter().enumerate() {
         let Finding { subject, detail, remedy, commands, .. } = finding;
         text += &format!("\n# {}. {subject}: {}\n", number + 1, on_one_line(detail));
@@ -95,7 +95,7 @@ mod tests {
             finding("GPU libraries", Status::Missing, &["pip install nvidia-cudnn-cu12"]),
             finding("GPU 0", Status::Ok, &[]),
         ];
-        let expected = "# What `batchstep doctor` found, in the order in which to mend it. Nothing was changed.\n\n\
+        let expected = "# What `batchstep doctor` found, in the order in which to fix it. Nothing was changed.\n\n\
                         # 1. GPU driver: why\nsudo modprobe -r nvidia_uvm\nsudo modprobe nvidia_uvm\n\n\
                         # 2. PCIe link of GPU 0: why\n#    by hand: deed\n\n\
                         # 3. GPU libraries: why\npip install nvidia-cudnn-cu12\n\n\

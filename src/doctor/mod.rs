@@ -1,7 +1,7 @@
-//! `batchstep doctor`: what this machine has, what it lacks, and the one command that brings each missing thing.
+//! `batchstep doctor`: what this machine has, what it lacks, and the command that installs each missing part.
 //!
-//! Gathering and judging are two things: [`Evidence::gather`] asks the machine, [`judge`] is a plain function of what was
-//! found, and [`render`] writes it for a person.
+//! Gathering and judging are separate: [`Evidence::gather`] examines the machine, [`judge`] is a pure function of the evidence,
+//! and [`render`] writes the findings for a person.
 
 mod bundle;
 mod fix;
@@ -49,7 +49,7 @@ pub struct Finding {
     pub status: Status,
     /// What was found, in one line.
     pub detail: String,
-    /// The one command, or deed, that mends it.
+    /// The command, or the action, that fixes it.
     pub remedy: Option<String>,
     /// The remedy as commands, in their order; none where it takes a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -39,7 +39,7 @@ pub struct Private {
 }
 
 impl Private {
-    /// Of this machine and process: `account` is the caller's, and `read` reads a variable of the environment.
+    /// What is private on this machine and in this process: `account` is the user's, and `read` reads an environment variable.
     pub fn of_system(host: Option<&str>, account: Option<&Account>, read: &dyn Fn(&str) -> Option<String>) -> Self {
         let user = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(read);
         let short = host.and_then(|host| host.split('.').next()).map(str::to_owned);
@@ -51,7 +51,7 @@ impl Private {
         Self::new(host.map(str::to_owned).into_iter().chain(short).chain(user).chain(of_homes).chain(of_account))
     }
 
-    /// Names of one letter, and those that stand for everyone, are left.
+    /// Names of one letter and names that mean everyone are not removed.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let is_own =
             |name: &String| name.len() > 1 && !["root", "user", "ubuntu", "localhost"].contains(&name.as_str());
@@ -133,7 +133,7 @@ fn is_mark(c: char) -> bool {
     "\"'`(),;:=<>|[]{}\n".contains(c)
 }
 
-/// And at a blank, unless a quote or what follows says that it is a part of the path.
+/// It also ends at a blank, unless a quote or the following text shows that the blank is a part of the path.
 fn is_end(c: char) -> bool {
     c.is_whitespace() || is_mark(c)
 }
@@ -195,7 +195,7 @@ fn shown(path: &str) -> String {
     if rest.contains(char::is_whitespace) { "<private>".to_owned() } else { format!("<private>/{rest}") }
 }
 
-/// Identifiers of devices and machines, of which four digits stay: enough to tell those of one machine apart. They are UUIDs, as in
+/// Shortens identifiers of devices and machines to four digits, enough to distinguish those of one machine. They are UUIDs, as in
 /// `GPU-8f3c6f2a-...`, and 32 or more hexadecimal digits in a row, as in /etc/machine-id.
 fn without_identifiers(text: &str) -> String {
     let mut out = String::new();

@@ -35,7 +35,7 @@ pub fn render(findings: &[Finding]) -> String {
     text + &format!("\n{summary}\n")
 }
 
-/// What a library or a program said as one harmless line.
+/// The text of a library or a program as a single harmless line.
 pub(super) fn on_one_line(text: &str) -> String {
     foreign::line(&text.replace('\n', " ")).into_owned()
 }

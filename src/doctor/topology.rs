@@ -196,7 +196,7 @@ fn line(device: &PciNode, above: Option<&PciNode>) -> String {
     parts.join("  ")
 }
 
-/// `PCIe 1.0 x8 of 3.0 x16, DOWNGRADED`; an idle link lowers its speed, so that alone is no finding.
+/// `PCIe 1.0 x8 of 3.0 x16, DOWNGRADED`; an idle link lowers its speed, so a low speed is not a finding.
 fn link_text(link: &Link) -> Option<String> {
     let (width, generation) = (link.width?, link.generation?);
     let (width_max, generation_max) = (link.width_max.unwrap_or(width), link.generation_max.unwrap_or(generation));
@@ -212,7 +212,7 @@ fn link_text(link: &Link) -> Option<String> {
     Some(text)
 }
 
-/// The vendors of what a training uses most (the PCI ID Repository, <https://pci-ids.ucw.cz>).
+/// The vendors of common training hardware (the PCI ID Repository, <https://pci-ids.ucw.cz>).
 fn vendor_name(vendor: u32) -> Option<&'static str> {
     Some(match vendor {
         0x10de => "NVIDIA",
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(narrow, ["NVMe 0000:01:00.0: it has 4 lanes, and the port that it is in 1"]);
         let text = render_of(machine("drive_of_one_lane.txt"));
         assert!(text.contains("0000:01:00.0  NVMe"), "{text}");
-        // Of the test's own: a GPU on node 0, a drive on node 1.
+        // A made-up machine: a GPU on node 0, a drive on node 1.
         let device = |path: &str, class: &str, node: &str| {
             let at = |file: &str| format!("sys/devices/{path}/{file}");
             [(at("class"), format!("{class}\n")), (at("numa_node"), format!("{node}\n"))]

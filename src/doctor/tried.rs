@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::child::{self, Failure};
 
-/// What came of it.
+/// The result of the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// Whether the engine can be opened, with what software; else why not, or why that is not known.
+    /// The engine's software if the engine can be opened; else why it cannot, or why that is not known.
     pub engine: Result<String, String>,
     pub checked: Checked,
     /// The algorithms that a library refused when they ran; others took their places.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_crashes_or_hangs_or_says_nothing_is_told_of() {
+    fn a_process_that_crashes_hangs_or_stays_silent_is_reported() {
         assert!(why(by("echo '{\"engine\": '; kill -SEGV $$", SOON)).contains("signal: 11"));
         assert!(why(by("exit 3", SOON)).contains("exit status: 3"));
         let begun = Instant::now();

@@ -13,6 +13,6 @@ pub struct KernelTime {
     /// The shapes of an operator's operands, as JSON: `[[15,32,16,16],[64,32,3,3]]`.
     pub shapes: Option<String>,
     pub count: u64,
-    /// Of all calls together; of an operator without those that it calls itself.
+    /// The time of all calls together; for an operator without the operators that it calls.
     pub seconds: f64,
 }

@@ -32,8 +32,8 @@ pub fn check_step(workload: &Workload, bytes_per_scalar: u64, held: u64) -> Resu
 /// The peak memory of a step: the network's own estimate, and room for a copy of one gradient in another order. The
 /// estimate also counts outputs of rectifiers, which the CPU engine stores in place of their sources. An extra sixth
 /// covers slots that are larger than their gradients, and memory that the allocator keeps. On the CPU engine VGG16 with
-/// SGD and batch size 1 took 0.32 GiB at 3x32x32, of which 0.25 are parameters and their gradients, and 1.17 GiB at
-/// 3x224x224, of which 1.03 are.
+/// SGD and batch size 1 took 0.32 GiB at 3x32x32, including 0.25 for parameters and their gradients, and 1.17 GiB at
+/// 3x224x224, including 1.03.
 pub fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let Workload { network, batch_size, settings } = workload;
     let copies = settings.optimizer.state_copies();

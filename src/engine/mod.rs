@@ -342,7 +342,7 @@ pub trait Step {
         Ok(())
     }
 
-    /// What one more step runs inside, as a profiler sees it; nothing where there is none.
+    /// The kernels of one more step, as a profiler sees them; empty without a profiler.
     ///
     /// # Errors
     /// As [`Engine::prepare`].

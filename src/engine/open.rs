@@ -33,7 +33,7 @@ impl DeviceChoice {
     /// Reads `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where it is none of them.
+    /// [`crate::error::Kind::Spec`] for any other text.
     pub fn parse(text: &str) -> Result<Self> {
         let index = |text: &str| text.parse().ok().map(Self::Cuda);
         let choice = match text {
@@ -43,7 +43,7 @@ impl DeviceChoice {
             other => other.strip_prefix("cuda:").and_then(index),
         };
         choice.ok_or_else(|| {
-            Error::spec(format!("`{text}` is no device"))
+            Error::spec(format!("`{text}` is not a device"))
                 .hint("one of: auto, cpu, and for a GPU cuda:0, cuda:1, ... (`batchstep doctor` lists them)")
         })
     }
@@ -61,7 +61,7 @@ pub struct Engines {
     synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
-    /// Why `auto` means the CPU, where no one asked for the CPU.
+    /// Why `auto` means the CPU although the user did not ask for the CPU.
     fallback: Option<String>,
 }
 
@@ -306,7 +306,7 @@ impl Engines {
         }
     }
 
-    /// Why `auto` means the CPU here, where the user did not ask for the CPU; `None` where it does not, or they did.
+    /// Why `auto` means the CPU here although the user did not ask for the CPU; `None` if `auto` does not, or the user did.
     pub fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
     }

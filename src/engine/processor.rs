@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::engine::DeviceName;
 
-/// The processor as it names itself; plain `CPU` where it does not say.
+/// The name that the processor reports, or `CPU` if it reports none.
 pub fn device_name() -> DeviceName {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = model_name(&cpuinfo).unwrap_or("CPU").to_owned();

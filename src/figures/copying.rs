@@ -71,7 +71,7 @@ mod tests {
     use crate::settings::DataPath;
 
     #[test]
-    fn the_rate_of_the_copies_stands_against_the_link_and_the_jumps() {
+    fn the_rate_of_the_copies_is_drawn_with_the_link_and_the_jumps() {
         let copy = |batch_size: f64| CopyTime { batch_size, seconds: batch_size * 50e-6, bytes_per_s: 12.04e9 };
         let jump = Copied { after: 16.0, next: 17.0, size_s: 4e-3, batch_s: None, longer_s: Some(50e-6) };
         let copying = Copying {

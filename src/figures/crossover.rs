@@ -42,7 +42,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
     }
 }
 
-/// A panel for each way of the data, so that no panel has more lines than can be told apart; one where there is one way.
+/// A panel for each data path, so that no panel has more lines than can be distinguished.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> Vec<CrossingPanel> {
     let data =
         |found: &Analysed| found.series.group.iter().find(|(name, _)| name == "data").map(|(_, way)| way.clone());
@@ -85,7 +85,7 @@ fn trainings(crossovers: &Crossovers, names: &Names) -> String {
     }
 }
 
-/// The names of series without what all of them begin with, which says nothing in a chart of them alone.
+/// The names of series without their common beginning, which distinguishes nothing within one chart.
 #[derive(Clone, Debug, Default)]
 struct Names {
     /// Parts that all names begin with.
@@ -108,7 +108,7 @@ impl Names {
         label.split(", ").skip(self.common).filter(said).collect::<Vec<_>>().join(", ")
     }
 
-    /// Which of a pair is the faster one at the largest sizes, from about which size on.
+    /// Which of a pair is faster at the largest sizes, and from about which size on.
     fn sentence(&self, pair: &Crossover, relation: &str, size: f64) -> String {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
@@ -155,7 +155,7 @@ mod tests {
             assert!((panel.marks[0].size / expected - 1.0).abs() < 0.1, "{:?}, by hand {expected}", panel.marks);
             assert!(panel.marks[0].label.starts_with("cuda over cpu from"), "{:?}", panel.marks);
         }
-        // Of one way there is one panel, whose title says nothing.
+        // With only one kind of series there is one panel, with an empty title.
         let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
         assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));
     }

@@ -7,10 +7,10 @@ use crate::analysis::fits::{FitCurve, FitStudy, FittedSurface, SurfacePoint};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
 use crate::report::human;
 
-/// A curve keeps every update up to this one, and of the later ones so many for each factor of ten.
+/// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.
 const EVERY: usize = 20;
 const PER_DECADE: f64 = 150.0;
-/// Beyond so many points the training set is drawn as a surface.
+/// A training set of more points is drawn as a surface.
 const MOST_DOTS: usize = 2500;
 
 /// The chart of a study.

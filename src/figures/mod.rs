@@ -46,11 +46,11 @@ impl Destination {
 
 /// A chart of a run, before it is drawn.
 pub struct Drawing {
-    /// Of its file.
+    /// The name of its file.
     pub name: &'static str,
-    /// What it is about, above it on a page.
+    /// The subject, printed above the chart on a page.
     pub title: &'static str,
-    /// What it says, for who does not see it.
+    /// What the chart shows, for readers who cannot see it.
     pub summary: String,
     pub chart: Chart,
 }
@@ -80,7 +80,7 @@ impl Figures {
         Self { step_time: step_time(source, found), honesty: honesty(source, found) }
     }
 
-    /// The same, with the sizes to avoid shaded: of each series, in their order.
+    /// The same, with the sizes to avoid shaded, for each series in order.
     pub fn shaded(mut self, advices: &[std::result::Result<Advice, Silence>]) -> Self {
         for (series, advice) in self.step_time.series.iter_mut().zip(advices) {
             series.avoid =
@@ -164,8 +164,7 @@ fn rate_of(unit: &str) -> &'static str {
     }
 }
 
-/// What the x counts: what a batch consists of, or tokens. `None` where one more of it is nothing to divide a time by, such as a side of
-/// a matrix.
+/// What x counts: the items of a batch, or tokens. `None` if a time per unit of x means nothing, such as per element of a matrix's side.
 fn item(found: &[Analysed]) -> Option<String> {
     let images = ["vgg", "mobilenet", "resnet", "mnist", "inception", "densenet", "cnn"];
     let named = |series: &Series| series.group.iter().any(|(_, value)| images.iter().any(|i| value.contains(i)));

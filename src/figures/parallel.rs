@@ -102,7 +102,7 @@ fn over_processes(all: &[Parallel]) -> LinePanel {
     let mut lines: Vec<Line> = Vec::new();
     for parallel in all {
         let step = parallel.cells.len().div_ceil(LINES).max(1);
-        // The largest batch sizes tell most.
+        // The largest batch sizes are the most informative.
         for cell in parallel.cells.iter().rev().step_by(step) {
             let name = format!("{}, batch size {}", name(parallel), human::batch_size(cell.batch_size));
             let more = point(f64::from(parallel.processes), cell);

@@ -8,10 +8,10 @@ use crate::chart::palette::RUNS;
 use crate::chart::{self, Chart, RunCurve, Runs, RunsPanel, StepTime};
 use crate::error::{Error, Result};
 
-/// Columns that say on what a series was measured, not what it is; the last as others call it.
+/// Columns that name the device of a series, not its task; the last one is the name in other programs' tables.
 const DEVICE: &[&str] = &["device", "device_name", "gpu"];
 
-/// A run with what was found in it.
+/// A run with its findings.
 pub struct Source {
     pub path: PathBuf,
     pub found: Vec<Analysed>,

@@ -141,7 +141,7 @@ fn accuracy(study: &EpochStudy) -> LinePanel {
     LinePanel { x: Quantity::new("Batch size", ""), y, lines, from_zero: false }
 }
 
-/// Steps, waiting, and the rest; of an engine that does not say what its steps take, all but the waiting are steps.
+/// Steps, waiting, and the rest. If the engine does not report the time of its steps, everything except the waiting counts as steps.
 fn bar(cell: &CellEpochs) -> Option<Bar> {
     let whole = cell.times.mean;
     let wait = cell.means.wait_s?;
@@ -149,7 +149,7 @@ fn bar(cell: &CellEpochs) -> Option<Bar> {
     Some(Bar { name: cell.name(), parts: [compute, wait, (whole - compute - wait).max(0.0)], note: note(cell) })
 }
 
-/// What was counted in an epoch: of the processor where it counts, else of the kernel.
+/// The counters of an epoch: the processor's counters if available, else the kernel's.
 fn note(cell: &CellEpochs) -> String {
     let get = |name: &str| cell.means.counters.get(name);
     let processor = get("instructions").zip(get("cycles")).filter(|(_, cycles)| *cycles > 0.0);

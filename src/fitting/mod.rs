@@ -57,7 +57,7 @@ impl Ledger for RunDirectory {
 
 /// Someone who watches a study.
 pub trait Observer {
-    /// A fit has ended; so many of all have.
+    /// A fit has ended; `progress` says how many fits of all have ended.
     fn fitted(&mut self, name: &str, last: &FitRow, progress: Progress);
     /// Something the user should know.
     fn warn(&mut self, message: &str);
@@ -180,7 +180,7 @@ impl Study<'_> {
 
 struct Trained {
     epochs: Vec<FitRow>,
-    /// Of the last step, where the engine says.
+    /// The output after the last step, if the engine reports it.
     output: Option<Vec<f64>>,
 }
 

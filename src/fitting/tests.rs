@@ -35,7 +35,7 @@ fn spec(body: &str) -> Fit {
     }
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Fit, stored: &[FitRow]) -> (Memory, Outcome) {
     let engines = Engines::open(&spec.experiment.engine.name, DeviceChoice::Cpu, None).expect("engines");
     let (memory, outcome, _) = run_with(spec, engines, stored);
@@ -79,7 +79,7 @@ fn each_fit_has_a_row_for_each_update_and_one_before_and_its_surface_belongs_to_
         let last = rows.iter().rfind(|row| row.cell == cell).and_then(|row| row.loss).expect("a loss");
         assert!((error / last - 1.0).abs() < 1e-5, "{error} {last}");
     }
-    // Of 30 points the grid of 6 x 6 lacks its last row.
+    // 30 points fill the grid of 6 x 6 except its last row.
     let last = surface.last().expect("a point");
     assert_eq!((last.row, last.column, last.x), (4, 5, 3.0));
 }
@@ -95,7 +95,7 @@ fn fits_that_are_stored_are_not_made_again() {
 }
 
 #[test]
-fn a_fit_by_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+fn a_fit_by_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
     let spec = spec("[sweep]\nbatch_size = [9, 16]\n[measure]\nepochs = 2");
     let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(16)));
     let (memory, _, said) = run_with(&spec, engines, &[]);
@@ -149,7 +149,7 @@ fn fitted(case: &Case, engines: &str, updates: usize) -> Vec<FitRow> {
 }
 
 #[test]
-fn every_engine_goes_the_way_of_pytorch_from_the_same_seed() {
+fn every_engine_follows_pytorch_from_the_same_seed() {
     for case in cases() {
         for row in fitted(&case, "[\"cpu\", \"candle\"]", SAME_EPOCHS) {
             let Some(expected) = case.losses.iter().find(|loss| loss.updates as i64 == row.epoch) else { continue };
@@ -162,7 +162,7 @@ fn every_engine_goes_the_way_of_pytorch_from_the_same_seed() {
 /// A fit of 2,000 updates ends where rounding leads it, so it is held against where roundings led PyTorch: among its ends, widened by a quarter
 /// as sixteen do not span all. Seeds 1 and 3 fit, seed 8 loses most rectifiers, and seed 2 all of them, which leaves the variance.
 #[test]
-fn the_error_after_two_thousand_updates_is_among_those_of_pytorch() {
+fn the_error_after_two_thousand_updates_is_among_pytorchs_errors() {
     for case in cases() {
         let rows = fitted(&case, "\"cpu\"", case.updates);
         let error = rows.last().and_then(|row| row.loss).expect("a loss");

@@ -1,7 +1,7 @@
-//! The loader: examples of a data set as batches, made by none or several threads of its own while the network trains.
+//! The loader: makes the examples of a data set into batches, on several threads (workers) while the network trains, or on none.
 //!
-//! The order of the examples is that of the seed and the epoch, and each batch is a fixed piece of it, so the batches are the
-//! same, in the same order, whatever the number of workers. Without workers a batch is made when it is asked for, as in
+//! The seed and the epoch determine the order of the examples, and each batch is a fixed piece of it, so the batches are the
+//! same, in the same order, for any number of workers. Without workers a batch is made when it is asked for, as in
 //! PyTorch's DataLoader. Each worker keeps up to `prefetch` batches ready. All memory exists before the first batch.
 
 mod order;
@@ -107,7 +107,7 @@ impl Loader {
         Ok(Self { examples, options, batches, next: 0, workers, held })
     }
 
-    /// Begins an epoch; what is left of the one before is dropped.
+    /// Begins an epoch; the rest of the previous epoch is dropped.
     pub fn begin(&mut self, epoch: usize) {
         let Options { batch_size, drop_last, .. } = self.options;
         let seed = self.options.shuffle.then_some(self.options.seed);

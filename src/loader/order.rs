@@ -20,7 +20,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or in theirs where there is no seed.
+    /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or ascending without a seed.
     ///
     /// ```
     /// use batchstep::loader::{Batches, Cut};
@@ -50,7 +50,7 @@ impl Batches {
     /// The examples of batch `number`.
     ///
     /// # Panics
-    /// Where there is no such batch.
+    /// If there is no such batch.
     pub fn get(&self, number: usize) -> &[u32] {
         &self.order[self.range(number)]
     }

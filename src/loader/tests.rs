@@ -79,7 +79,7 @@ fn the_batches_are_the_same_in_the_same_order_whatever_the_workers() {
 }
 
 #[test]
-fn an_epoch_has_every_example_once_in_an_order_of_its_own() {
+fn an_epoch_has_every_example_once_in_its_own_order() {
     let mut loader = Loader::new(sound(61), options(2, 2)).expect("a loader");
     let mut orders = Vec::new();
     for number in 0..2 {

@@ -100,7 +100,7 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Steps of one second, each with what interrupted it.
+    /// Steps of one second, each with the seconds of its interruption.
     fn steps(interrupted: &[f64]) -> Steps {
         let mut steps = Steps::default();
         interrupted.iter().for_each(|&s| steps.push(1.0 + s, Some(s)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_goes_on_until_it_has_its_steps() {
+    fn a_visit_continues_until_it_has_its_steps() {
         assert_eq!(steps(&[0.0, 0.0, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));
         assert_eq!(steps(&[0.0, 0.5, 0.0]).end(3, 0), None);
         assert_eq!(steps(&[0.0, 0.5, 0.0, 0.9, 0.0]).end(3, 0), Some(End { counts_from: 0, steady: true }));
@@ -140,7 +140,7 @@ mod tests {
         let mut interrupted = [0.5; 10];
         interrupted[3] = 0.0;
         assert_eq!(steps(&interrupted).end(2, 0), Some(End { counts_from: 3, steady: true }));
-        // The one quiet step is the warm-up that was asked for.
+        // The single quiet step is the requested warm-up.
         assert_eq!(steps(&interrupted).end(2, 1), Some(End { counts_from: 8, steady: true }));
     }
 

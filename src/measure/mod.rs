@@ -1,14 +1,14 @@
-//! Measuring: the host stopwatch, when warm-up ends, when a cell is known well enough, and what the clocks themselves cost.
+//! Measuring: the host stopwatch, the end of warm-up, the precision of a cell, and the cost of the clocks themselves.
 //!
 //! The method, with formulas, references and calibration figures, is in `docs/method.md`, "Measuring"; [`crate::simulation`] counts
-//! how well it keeps what it promises. In the order of a visit:
+//! how often its promises hold. In the order of a visit:
 //!
 //! - [`stopwatch`]: the host's clock around one synchronised step.
 //! - [`visit_length`]: how many steps of a visit count, from what the first block shows.
 //! - [`warmup`]: which steps of a visit count: the last `k`, once they show no trend.
-//! - [`interference`]: which of them other programs disturbed: a visit goes on until it has enough that were not.
+//! - [`interference`]: which of them other programs disturbed; a visit continues until it has enough undisturbed steps.
 //! - [`precision`]: the median of a cell's block medians, its interval, and whether that is narrow enough to leave the cell.
-//! - [`calibration`]: what measuring itself costs on this machine; reported with each run, never subtracted.
+//! - [`calibration`]: the cost of measuring on this machine; reported with each run, never subtracted.
 
 pub mod calibration;
 pub mod interference;

@@ -18,7 +18,7 @@ const CONFIDENCE: f64 = 0.95;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockMedian {
     pub median: f64,
-    /// Standard error of `median`, from resampled blocks; of two blocks, that of a mean; infinite for one.
+    /// Standard error of `median`, from resampled blocks; for two blocks, the standard error of a mean; infinite for one.
     pub error: f64,
     /// The 95 % interval of `median`.
     pub low: f64,
@@ -27,17 +27,17 @@ pub struct BlockMedian {
 }
 
 impl BlockMedian {
-    /// The median over blocks and its interval. `blocks` holds the steps of each visit that count; `None` where there are none
-    /// at all. One block proves nothing: its interval is unbounded.
+    /// The median over blocks and its interval. `blocks` contains the steps of each visit that count; `None` if there are none.
+    /// A single block proves nothing: its interval is unbounded.
     ///
     /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks and
     /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would
-    /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best. Of two blocks s is half their
-    /// difference, which makes it the usual interval of a mean.
+    /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best. For two blocks s is half their
+    /// difference, so the interval is the usual interval of a mean.
     ///
-    /// Of five to nine blocks that is too wide: at five it holds the truth in 96.9 to 98.6 % of cases. There the interval lies between
-    /// order statistics ([`median_interval`]), which holds it in 94 to 97 %. From ten on both are right for a fixed number of
-    /// blocks, and resampling bears the stop rule better.
+    /// For five to nine blocks that interval is too wide: at five it contains the truth in 96.9 to 98.6 % of cases. There the interval
+    /// lies between order statistics ([`median_interval`]), which contains it in 94 to 97 %. From ten blocks on both are right for a
+    /// fixed number of blocks, and resampling suffers less from the stop rule.
     pub fn of(blocks: &[Vec<f64>], seed: u64) -> Option<Self> {
         let mut medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
         let n = medians.len();

@@ -1,21 +1,21 @@
 //! How many steps of a visit count.
 //!
 //! A visit costs the time `c_v` until its step is ready and warm and its rows are stored, and each step that counts costs `c_s`. n visits of k
-//! steps take `n (c_v + k c_s)` seconds and know a level with the variance `(sigma_v^2 + sigma_s^2 / k) / n`, where sigma_s is the
-//! deviation of a step within its visit and sigma_v that of a whole visit. The product of both is least at
+//! steps take `n (c_v + k c_s)` seconds and give a level with the variance `(sigma_v^2 + sigma_s^2 / k) / n`, where sigma_s is the
+//! standard deviation of a step within its visit and sigma_v that of a whole visit. The product of both is least at
 //!
 //! ```text
 //! k = (sigma_s / sigma_v) sqrt(c_v / c_s)        (Cochran 1977, Sampling Techniques, 10.6)
 //! ```
 //!
-//! All four are read off the first block of a run. One visit to each cell cannot tell sigma_v from the curve; the second differences of
-//! neighbouring cells can, as the curve is smooth but for a few places. What the machine does over time is in them too: sigma_v is
-//! rather too large, and k rather too small, which costs less than the contrary where visits are cheap.
+//! All four are estimated from the first block of a run. One visit to each cell cannot separate sigma_v from the curve. The second
+//! differences of neighbouring cells can, as the curve is smooth except in a few places. They also contain changes of the machine over time:
+//! sigma_v is rather too large, and k rather too small, which costs less than the opposite if visits are cheap.
 
 use crate::stats::quantile::median;
 use crate::stats::robust::MAD_TO_SIGMA;
 
-/// Fewest and most steps of later visits. One step alone shows neither its scatter nor whether it was still warm-up.
+/// Fewest and most steps of later visits. A single step shows neither its scatter nor whether it was still warm-up.
 const BOUNDS: (f64, f64) = (2.0, 20.0);
 /// Fewest visits, and fewest neighbours, that scales are read from.
 const FEWEST: usize = 8;

@@ -1,8 +1,8 @@
 //! When a visit's warm-up has ended: by test, not by count.
 //!
-//! A visit runs until its last `k` steps show no trend any more; the steps before those are warm-up. Two tests, each for
-//! what the other misses: a first step that stands out above the rest (an algorithm chosen, memory touched for the first
-//! time), and a steady fall over all of them (clocks and caches coming up).
+//! A visit runs until its last `k` steps no longer show a trend; the steps before those are warm-up. Two tests complement
+//! each other: one finds a first step that is much longer than the rest (an algorithm chosen, memory touched for the first
+//! time), the other a steady fall over all of them (clocks and caches coming up).
 
 use crate::stats::quantile::median;
 
@@ -41,7 +41,7 @@ pub fn next(times: &[f64], k: usize, at_least: usize) -> Next {
     if times.len() >= LIMIT_FACTOR * k + EXTRA_STEPS { Next::Done { steady: false } } else { Next::Step }
 }
 
-/// True where neither test objects. One step alone can't be judged; it is taken as it is.
+/// True if neither test objects. A single step can't be judged, so it counts as steady.
 fn is_steady(window: &[f64]) -> bool {
     let [first, rest @ ..] = window else { return true };
     if rest.is_empty() {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_visit_has_a_warm_up_step_even_alone() {
+    fn a_first_visit_has_a_warm_up_step_even_by_itself() {
         assert_eq!(next(&[1.0], 1, 1), Next::Step);
         assert_eq!(next(&[1.0, 1.0], 1, 1), Next::Done { steady: true });
         assert_eq!(next(&[1.0], 1, 0), Next::Done { steady: true });

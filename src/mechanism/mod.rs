@@ -1,7 +1,7 @@
 //! The mechanisms that make the work of a layer grow in steps with the batch size.
 //!
-//! A mechanism is a formula: from a layer's sizes, the batch size, and a fact of the device or of the program (a tile, a number of
-//! multiprocessors) it gives an amount of work, such as blocks of threads, or examples after padding. It says where the
+//! A mechanism is a formula that gives an amount of work, such as blocks of threads, or examples after padding, from a layer's
+//! sizes, the batch size, and a fact about the device or the program (a tile, a number of multiprocessors). It says where the
 //! time must step if it follows the work. Only measurements can show whether it does.
 //!
 //! | mechanism | formula | source |
@@ -106,7 +106,7 @@ pub fn rounds(blocks: usize, multiprocessors: usize) -> usize {
 /// where it doubles.
 ///
 /// ```
-/// // Padding to 16: at 17 the work is that of 32, where 17/16 of it would be proportional.
+/// // Padding to 16: at 17 the work doubles to that of 32, while proportional work would grow by a factor of 17/16.
 /// let padded = |batch: usize| batch.next_multiple_of(16) as f64;
 /// assert_eq!(batchstep::mechanism::excess(&padded, 16, 17), 2.0 - 17.0 / 16.0);
 /// ```

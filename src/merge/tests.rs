@@ -144,7 +144,7 @@ fn shards_by_cells_get_their_numbers_in_the_whole_plan_back() {
 }
 
 #[test]
-fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
+fn missing_and_unfinished_shards_are_reported_and_foreign_runs_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let (folder, out) = (folder.path(), folder.path().join("out"));
     let shard = |number: usize, of: usize| spec("", &format!("shard = \"{number}/{of}\"\n"));
@@ -157,7 +157,7 @@ fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
         [(24, true), (10, false)]
     );
 
-    // One of its parts is lost.
+    // A part of the run is lost.
     std::fs::remove_file(half.join("parts/visit-00000004.parquet")).expect("removed");
     let merged = merge(&out, &[first.clone(), half.clone()]).expect("merged");
     assert_eq!(merged.statement.runs.iter().map(|run| run.lost).collect::<Vec<_>>(), [0, 1]);
@@ -174,10 +174,10 @@ fn what_is_missing_or_unfinished_is_said_and_what_does_not_belong_is_refused() {
     let fourth = measure(folder, "fourth", &shard(4, 4), None);
     assert!(refusal(folder, &[first.clone(), fourth]).contains("one of 4 shards by blocks"));
     assert!(refusal(folder, &[out, first.clone()]).contains("result of a merge"));
-    assert!(refusal(folder, &[folder.join("nowhere")]).contains("holds no run"));
+    assert!(refusal(folder, &[folder.join("nowhere")]).contains("contains no run"));
     std::fs::create_dir(folder.join("refused")).expect("made");
     std::fs::write(folder.join("refused/notes.txt"), "mine").expect("written");
-    assert!(refusal(folder, &[first]).contains("something else than an earlier merge"));
+    assert!(refusal(folder, &[first]).contains("something other than an earlier merge"));
 }
 
 /// Runs of one spec that are not divided repeat each other, so their blocks are different blocks.

@@ -49,7 +49,7 @@ impl Builder {
     /// The shape that layer `index` gives.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn output(&self, index: usize) -> Shape {
         self.network.layers[index].output
     }
@@ -107,7 +107,7 @@ impl Builder {
         Ok(layer)
     }
 
-    /// The network, whose output is that of the newest layer.
+    /// The network; its output is the output of the newest layer.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where there is no layer after the input, or one whose output nothing uses.

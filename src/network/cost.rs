@@ -92,7 +92,7 @@ impl Network {
     /// input with no parameter before it, such as that of the first convolution.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn cost(&self, index: usize, batch: usize, direction: Direction, bytes_per_element: usize) -> Option<Cost> {
         if direction == Direction::BackwardData && !self.passes_gradient(index) {
             return None;
@@ -112,7 +112,7 @@ impl Network {
         (0..self.layers.len()).filter_map(|index| self.cost(index, batch, direction, bytes_per_element)).sum()
     }
 
-    /// The work of all layers in all three directions: a step but for its loss and its optimizer.
+    /// The work of all layers in all three directions: a step without its loss and its optimizer.
     pub fn step_cost(&self, batch: usize, bytes_per_element: usize) -> Cost {
         Direction::ALL.into_iter().map(|direction| self.total_cost(batch, direction, bytes_per_element)).sum()
     }
@@ -122,10 +122,10 @@ impl Network {
         (0..self.layers.len()).map(|index| self.multiply_adds_of(index)).sum()
     }
 
-    /// The same of layer `index`; 0 for one that has no weights.
+    /// The same for layer `index`; 0 for a layer without weights.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn multiply_adds_of(&self, index: usize) -> f64 {
         self.sizes(index, 1).multiply_adds
     }
@@ -133,7 +133,7 @@ impl Network {
     /// The sides of layer `index`.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn sides(&self, index: usize) -> Sides {
         let Sizes { output, channels, weight, .. } = self.sizes(index, 1);
         Sides { terms: (weight / channels).max(1.0), channels, places: output / channels }
@@ -142,7 +142,7 @@ impl Network {
     /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn passes_gradient(&self, index: usize) -> bool {
         let mut trained = vec![false; index];
         for before in 0..index {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_of_each_layer_are_those_of_a_hand_calculation() {
+    fn the_sides_of_each_layer_match_a_hand_calculation() {
         let network = tiny();
         let of = |layer| {
             let Sides { terms, channels, places } = network.sides(layer);
@@ -260,7 +260,7 @@ mod tests {
     // By hand, for a batch of 10. Convolution: 54 weights at 4 positions are 216 multiply-adds for each example; 320 numbers
     // go in, 120 come out, 57 are parameters. Dense: 15 weights; 30 in, 50 out, 20 parameters.
     #[test]
-    fn the_work_of_each_layer_is_that_of_a_hand_calculation() {
+    fn the_work_of_each_layer_matches_a_hand_calculation() {
         let network = tiny();
         let of = |layer, direction| network.cost(layer, 10, direction, 4);
         use Direction::{BackwardData, BackwardWeights, Forward};

@@ -179,7 +179,7 @@ impl Network {
     }
 }
 
-/// The indices of the layers called `from`; of the newest layer, where `from` is empty.
+/// The indices of the layers called `from`, or of the newest layer if `from` is empty.
 fn sources(b: &Builder, from: &[String]) -> Result<Vec<usize>> {
     if from.is_empty() {
         return Ok(vec![b.last()]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn same_padding_and_depthwise_follow_what_comes_in() {
+    fn same_padding_and_depthwise_follow_the_input() {
         let (kernel, stride, padding) = (Extent::square(3), Extent::square(2), PaddingSpec::Same);
         let mut layers = vec![
             layer(OperationSpec::DepthwiseConv2d { kernel, stride, padding, bias: false }),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_types_is_that_of_the_operations() {
+    fn the_list_of_types_matches_the_operations() {
         let names: Vec<&str> = OperationSpec::TYPES.iter().map(|(name, _)| *name).collect();
         let (kernel, padding) = (Extent::square(1), PaddingSpec::Valid);
         let operations = [

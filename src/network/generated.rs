@@ -1,5 +1,5 @@
 //! Networks drawn at random from a family. A name says which: `cnn_1_7` is the seventh convolutional network of seed 1, so that
-//! it can be built again from its name alone, and a longer draw of one seed begins with a shorter one.
+//! it can be built again from its name, and a longer draw of one seed begins with the networks of a shorter one.
 //!
 //! They are small: made to be measured in large numbers, as the training set of a predictor of step times.
 
@@ -57,7 +57,7 @@ impl Generated {
         format!("{}_{}_{}", self.family.name(), self.seed, self.number)
     }
 
-    /// The network that a name of that form stands for.
+    /// The network that a name of that form describes.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('_');
         let family = Family::from_name(parts.next()?)?;
@@ -96,7 +96,7 @@ impl Generated {
         b.finish()
     }
 
-    /// `part` keeps what is drawn for the input apart from what is drawn for the layers.
+    /// The random numbers of a network; `part` separates the draws for the input from the draws for the layers.
     fn random(&self, part: u64) -> Rng {
         let words = [self.family as u64, self.seed, self.number as u64, part];
         Rng::new(words.into_iter().fold(0, |state, word| mix(state.wrapping_add(GOLDEN) ^ mix(word))))

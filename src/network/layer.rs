@@ -94,7 +94,7 @@ impl MaxPool2d {
     }
 }
 
-/// Batch normalisation over (batch, height, width), or over the batch alone for flat features.
+/// Batch normalisation over (batch, height, width), or only over the batch for flat features.
 /// The default is PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNorm {
@@ -189,6 +189,6 @@ pub struct Layer {
     pub operation: Operation,
     /// Indices of the layers that feed this one; all smaller than its own. Empty for the input, two for `Add`.
     pub sources: Vec<usize>,
-    /// The shape of what it gives.
+    /// The shape of its output.
     pub output: Shape,
 }

@@ -69,7 +69,7 @@ mod tests {
     // By hand: mlp 2-20-5-1 has 171 parameters; it keeps 2 + 20 + 20 + 5 + 5 + 1 = 53 numbers for each example; the most
     // gradients at once are those of fc1_relu and fc1, 20 + 20.
     #[test]
-    fn the_memory_of_a_perceptron_is_that_of_a_hand_calculation() {
+    fn the_memory_of_a_perceptron_matches_a_hand_calculation() {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
         assert_eq!(network.activation_bytes(10), 4 * 530);
         assert_eq!(network.training_bytes(10, 0), 4 * (171 + 171 + 530 + 400));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flattening_takes_no_memory_of_its_own() {
+    fn a_flattening_takes_no_extra_memory() {
         let mut b = Builder::new("test", Shape::Maps { channels: 2, height: 3, width: 3 }).unwrap();
         b.then("conv", Conv2d::square(2, 1)).unwrap();
         b.then("flatten", Operation::Flatten).unwrap();

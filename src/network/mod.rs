@@ -67,7 +67,7 @@ impl Network {
     /// The shapes that feed layer `index`, in the order of its sources; empty for the input.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn sources(&self, index: usize) -> impl Iterator<Item = Shape> + '_ {
         self.layers[index].sources.iter().map(|&source| self.layers[source].output)
     }
@@ -76,7 +76,7 @@ impl Network {
     /// `depthwise_conv2d` where each of its groups sees one channel.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn operation_name(&self, index: usize) -> &'static str {
         match self.layers[index].operation {
             Operation::Conv2d(conv) => {

@@ -45,7 +45,7 @@ impl Network {
     /// The parameters and the state of layer `index`; see [`Layer::parameters`].
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn parameters_of(&self, index: usize) -> Vec<Parameter> {
         self.sources(index).next().map(|source| self.layers[index].parameters(source)).unwrap_or_default()
     }
@@ -55,11 +55,11 @@ impl Network {
         (0..self.layers.len()).flat_map(|index| self.parameters_of(index).into_iter().map(move |p| (index, p)))
     }
 
-    /// Whether the bias of layer `index` changes nothing, because a batch norm alone reads the layer: that subtracts every
+    /// Whether the bias of layer `index` changes nothing, because only a batch norm reads the layer: it subtracts every
     /// constant again, and the bias's gradient is zero.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn has_idle_bias(&self, index: usize) -> bool {
         let has_bias = match self.layers[index].operation {
             Operation::Conv2d(conv) => conv.bias,

@@ -4,7 +4,7 @@
 //! `keras.applications.resnet`. A block that shrinks its maps does so in its first 1x1 convolution in v1, and in its
 //! 3x3 convolution in v1.5, which costs 6 % more work and gains half a per cent of accuracy
 //! (<https://catalog.ngc.nvidia.com/orgs/nvidia/resources/resnet_50_v1_5_for_pytorch>). Keras pads the first pooling with
-//! zeros; what is pooled has passed a ReLU, so minus infinity gives the same.
+//! zeros; the pooled values have passed a ReLU, so minus infinity gives the same.
 
 use super::Network;
 use super::build::Builder;

@@ -60,7 +60,7 @@ impl Operation {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where the operation's numbers make no sense (a stride of 0, a dropout rate of 1), where
     /// there are too few or too many sources, or where they have the wrong shape. An input too small for a window
-    /// carries no remedy yet: whoever builds the network knows whether to enlarge the input or to change the layer.
+    /// carries no remedy yet: only the caller, which builds the network, knows whether to enlarge the input or to change the layer.
     pub fn output(&self, sources: &[Shape]) -> Result<Shape> {
         self.check_numbers()?;
         if let Self::Add = self {
@@ -133,7 +133,7 @@ impl MaxPool2d {
         let (channels, extent) = maps("max_pool2d", source)?;
         let Padding { top, bottom, left, right } = self.padding;
         if top.max(bottom) >= self.kernel.height || left.max(right) >= self.kernel.width {
-            // A window of padding alone would give minus infinity.
+            // A window that contains only padding would give minus infinity.
             let what = format!("max_pool2d pads as much as its {} window or more", self.kernel);
             return Err(Error::spec(what).hint("use less padding, or a larger kernel"));
         }

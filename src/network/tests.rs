@@ -39,7 +39,7 @@ fn parameter_counts_are_those_that_were_published() {
 // Convolutions 1 * 32 * 9 + 32, 32 * 64 * 9 + 64, 64 * 128 * 9 + 128; batch norms 4 * (32 + 64 + 128), half of it trainable;
 // dense 1152 * 256 + 256, 256 * 128 + 128, 128 * 10 + 10. And 2 * 20 + 20 + 20 * 5 + 5 + 5 + 1.
 #[test]
-fn parameter_counts_of_the_small_networks_are_those_of_a_hand_calculation() {
+fn parameter_counts_of_the_small_networks_match_a_hand_calculation() {
     let cnn = published("mnist_cnn");
     assert_eq!(cnn.parameter_count(), 320 + 18_496 + 73_856 + 896 + 295_168 + 32_896 + 1_290);
     assert_eq!(cnn.trainable_count(), cnn.parameter_count() - 448);
@@ -72,7 +72,7 @@ fn resnet50_multiply_adds(first_stride_later: bool) -> usize {
 // Published: 15.47 G, 19.63 G and (v1.5) 4.09 G in torchvision's table of classification weights; 3.8 x 10^9 for ResNet50 v1
 // in table 1 of He et al.
 #[test]
-fn multiply_adds_are_those_of_the_papers_tables() {
+fn multiply_adds_match_the_papers_tables() {
     assert_eq!(published("vgg16").multiply_adds(), vgg_multiply_adds([2, 2, 3, 3, 3]) as f64);
     assert_eq!(published("vgg19").multiply_adds(), vgg_multiply_adds([2, 2, 4, 4, 4]) as f64);
     assert_eq!(published("resnet50").multiply_adds(), resnet50_multiply_adds(false) as f64);
@@ -220,7 +220,7 @@ fn other_inputs_and_classes_give_the_right_output() {
 // image are 28.8 M numbers (the twins of convolution and ReLU 13.5 M each), 115 MB; the largest gradients together are two
 // of 64x224x224, 25.7 MB.
 #[test]
-fn the_memory_of_vgg16_is_that_of_a_hand_calculation() {
+fn the_memory_of_vgg16_matches_a_hand_calculation() {
     let network = published("vgg16");
     let convolutions =
         2 * (2 * 64 * 224 * 224 + 2 * 128 * 112 * 112 + 3 * 256 * 56 * 56 + 3 * 512 * (28 * 28 + 14 * 14));

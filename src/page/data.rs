@@ -1,7 +1,7 @@
-//! What the charts of the page are drawn from, as JSON.
+//! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: [`StepTime`], [`Honesty`] and [`Training`] hold them, and nothing is
-//! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are whole.
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Honesty`] and [`Training`], and nothing is
+//! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::report::human;
 /// Version of the data in the page.
 const VERSION: u32 = 1;
 
-/// Steps that all honesty charts of a page show one by one; of more, stretches are shown by their extremes and their median.
+/// The most steps that all honesty charts of a page show one by one; with more, each stretch is shown by its extremes and its median.
 const MOST_STEPS: usize = 30_000;
-/// Points that all charts of step times show together; of more, every so many.
+/// The most points that all charts of step times show together; with more, only every n-th point is shown.
 const MOST_POINTS: usize = 10_000;
 
 /// Everything that the script reads.
@@ -37,7 +37,7 @@ pub(super) fn of(runs: &[Run]) -> Value {
     })
 }
 
-/// Of all runs, the series whose sizes and values are of a kind stand in one chart.
+/// The charts of step times: series of any run whose sizes and values are of the same kind share one chart.
 fn step_charts(runs: &[Run]) -> Vec<Value> {
     let mut charts: Vec<(&StepTime, Vec<Value>)> = Vec::new();
     let points: usize = runs.iter().flat_map(Run::step_series).map(|series| series.findings.points.len()).sum();
@@ -184,7 +184,7 @@ fn steps_in_order(chart: &Honesty, run: usize, most: usize) -> Value {
     })
 }
 
-/// Of each stretch of steps the lowest, the median and the highest, so that no outlier is lost.
+/// The lowest, the median and the highest of each stretch of steps, so that no outlier is lost.
 fn extremes(chart: &Honesty, stretch: usize) -> Vec<usize> {
     let mut shown = Vec::new();
     for start in (0..chart.steps.len()).step_by(stretch) {
@@ -265,7 +265,7 @@ fn rounded(value: f64) -> Value {
     format!("{value:.5e}").parse().ok().filter(|value: &f64| value.is_finite()).map_or(Value::Null, number)
 }
 
-/// Two decimals: of a residual in percent, less than its noise.
+/// Rounds to two decimals: for a residual in percent that is less than its noise.
 fn hundredth(value: f64) -> Value {
     if value.is_finite() { number((100.0 * value).round() / 100.0) } else { Value::Null }
 }
@@ -305,7 +305,7 @@ mod tests {
         };
         let shown = steps_in_order(&chart, 0, 100);
         let steps: Vec<u64> = shown["step"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
-        // By hand: 1000 steps in stretches of 30, of each three.
+        // By hand: 1000 steps in stretches of 30, with three shown of each.
         assert_eq!((shown["stretch"].as_u64(), steps.len()), (Some(30), 102));
         let at = steps.iter().position(|step| *step == 777).expect("the outlier is shown");
         assert_eq!((shown["percent"][at].as_f64(), shown["flags"][at].as_u64()), (Some(500.0), Some(2)));

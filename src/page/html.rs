@@ -1,4 +1,4 @@
-//! Markup with all text escaped. Names of elements and attributes are literals of this program; what comes from data goes in as text
+//! Markup with all text escaped. Names of elements and attributes are literals of this program; content from data goes in as text
 //! or as the value of an attribute, and can be nothing else.
 
 use crate::foreign;
@@ -53,7 +53,7 @@ impl Html {
         self.close(name);
     }
 
-    /// Script, style or data of the page itself, which the caller has made safe to stand there.
+    /// Script, style or data of the page itself, which the caller has made safe to embed.
     pub fn embedded(&mut self, name: &'static str, attributes: &[Attribute], content: &str) {
         self.open(name, attributes);
         self.0.push_str(content);
@@ -66,7 +66,7 @@ impl Html {
     }
 }
 
-/// JSON that can stand in a script element: nothing in it ends the element or a line of script.
+/// JSON that can be embedded in a script element: nothing in it ends the element or a line of script.
 pub(super) fn json(value: &serde_json::Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {

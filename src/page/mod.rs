@@ -1,8 +1,8 @@
 //! One self-contained HTML page about one run or several: the answer, interactive charts, the tables, and how to repeat it.
 //!
-//! The page loads nothing: the charting library (uPlot, in `assets/`, whole), script, style and data stand in the file. A content
-//! security policy allows these, by their hashes, and nothing else, so that what a spec or a data file says can only ever be text.
-//! The charts are drawn from the data of the PNG charts, the tables are those of the terminal.
+//! The page loads nothing: the file contains the charting library (uPlot, in `assets/`, complete), script, style and data. A content
+//! security policy allows these, by their hashes, and nothing else, so that text from a spec or a data file is never executed.
+//! The charts use the data of the PNG charts, and the tables are those of the terminal.
 
 mod data;
 mod html;
@@ -23,21 +23,21 @@ use crate::foreign;
 use crate::report::{Answer, Document, Warning};
 use html::Html;
 
-/// uPlot 1.6.32, MIT; the checksums stand in `assets/README.md`.
+/// uPlot 1.6.32, MIT; the checksums are in `assets/README.md`.
 const UPLOT: &str = include_str!("assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
 const SCRIPT: &str = include_str!("assets/page.js");
 const STYLE: &str = include_str!("assets/page.css");
 
-/// What a page says of one run.
+/// The contents of a page about one run.
 pub struct Run<'a> {
     /// The run directory or the file.
     pub source: &'a Path,
     pub charts: Charts<'a>,
     /// For each series.
     pub answers: Vec<Answer>,
-    /// Which size to use, of each series that shows it.
+    /// The advice on sizes for each series that allows it.
     pub advice: Vec<Document>,
     pub warnings: Vec<Warning>,
     /// The jump tables, or the table of a training.
@@ -46,7 +46,7 @@ pub struct Run<'a> {
     pub why: Vec<Reason>,
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
-    /// Charts that are shown as they are drawn.
+    /// Charts that are shown without interaction.
     pub pictures: Vec<Picture>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
@@ -56,7 +56,7 @@ pub struct Run<'a> {
 /// A chart as a picture.
 pub struct Picture {
     pub title: &'static str,
-    /// What it says, for who does not see it.
+    /// What the chart shows, for readers who cannot see it.
     pub summary: String,
     svg: String,
 }
@@ -68,7 +68,7 @@ impl Picture {
         Ok(Self { title, summary, svg: chart::svg(chart)? })
     }
 
-    /// Such as the policy of the page allows.
+    /// Only what the policy of the page allows.
     fn source(&self) -> String {
         format!("data:image/svg+xml;base64,{}", BASE64_STANDARD.encode(&self.svg))
     }
@@ -89,7 +89,7 @@ pub enum Charts<'a> {
         honesty: Option<&'a Honesty>,
     },
     Training(&'a Training),
-    /// None that the script draws: what kind of run it is, and what was measured on what.
+    /// No chart that the script draws, only the kind of run, and what was measured on which device.
     Pictures {
         kind: &'static str,
         facts: String,
@@ -104,7 +104,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those in the run directory `path`.
+    /// The files in the run directory `path`.
     pub fn of(path: &Path) -> Self {
         let read = |name: &str| std::fs::read_to_string(path.join(name)).ok();
         Self { spec: read(crate::store::files::SPEC), environment: read(crate::store::files::ENVIRONMENT) }

@@ -188,7 +188,7 @@ fn documents(html: &mut Html, title: &str, documents: &[Document]) {
     html.literal("</section>\n");
 }
 
-/// Reasons up to so many stand open.
+/// Up to this many reasons are shown open.
 const MOST_REASONS: usize = 4;
 
 fn reasons(html: &mut Html, several: &str, reasons: &[Reason]) {
@@ -290,7 +290,7 @@ fn table(html: &mut Html, found: &Table, name: &str) {
     }
 }
 
-/// A text up to so many characters stays in one line.
+/// A text of up to this many characters stays on one line.
 const SHORT: usize = 24;
 
 fn side(right: bool) -> &'static str {
@@ -336,7 +336,7 @@ fn file(html: &mut Html, name: &str, text: &str) {
     html.literal("</pre></details>");
 }
 
-/// What a reader asks first of an environment; the rest stands in the file.
+/// The facts of an environment that readers want first; the rest is in the file.
 fn facts(environment: &Value) -> Vec<(&'static str, String)> {
     let text = |pointer: &str| match environment.pointer(pointer) {
         Some(Value::String(text)) => Some(text.clone()),

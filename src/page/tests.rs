@@ -1,4 +1,4 @@
-//! A page as a whole: what stands in it, and what cannot.
+//! A whole page: what it contains, and what it cannot contain.
 
 use super::*;
 use crate::chart::{ChartSeries, Link, Provenance, Quantity};
@@ -120,7 +120,7 @@ fn only_the_pages_own_script_and_style_are_allowed() {
 }
 
 #[test]
-fn the_library_is_what_its_readme_says() {
+fn the_library_matches_its_readme() {
     let readme = include_str!("assets/README.md");
     for (name, text) in [("uPlot.iife.min.js", UPLOT), ("uPlot.min.css", UPLOT_STYLE), ("uPlot.LICENSE", UPLOT_LICENSE)]
     {

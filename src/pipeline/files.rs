@@ -161,7 +161,7 @@ impl Buffer {
 }
 
 thread_local! {
-    /// Of each worker.
+    /// The buffer of each worker.
     static CONTENTS: RefCell<Buffer> = RefCell::default();
 }
 
@@ -175,12 +175,12 @@ pub struct Files {
     pub method: Method,
     /// Classes that the images are given, in turn.
     pub classes: usize,
-    /// An epoch reads every file so many times.
+    /// How many times an epoch reads every file.
     pub passes: usize,
 }
 
 impl Files {
-    /// Those of a set that are read as `cache` means.
+    /// The files of a set, read by the method that `cache` asks for.
     pub fn new(set: &MadeSet, cache: Cache, classes: usize) -> Self {
         let method = set.files.first().map_or(Method::PageCache, |first| Method::of(cache, first));
         Self { format: set.format, size: set.size, paths: set.files.clone(), method, classes, passes: 1 }
@@ -191,7 +191,7 @@ impl Files {
         Shape::Maps { channels: CHANNELS, height: self.size, width: self.size }
     }
 
-    /// The same without files that cannot be opened, which the stages that are measured alone leave to the loader.
+    /// The same without files that cannot be opened: only the loader handles those, not the stages that are measured by themselves.
     pub fn that_open(self) -> Self {
         let opens =
             |path: &PathBuf| File::open(path).and_then(|file| file.metadata()).is_ok_and(|facts| facts.is_file());

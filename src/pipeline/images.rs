@@ -30,7 +30,7 @@ pub struct MadeSet {
     pub format: Format,
     pub size: usize,
     pub files: Vec<PathBuf>,
-    /// Of all files together.
+    /// The bytes of all files together.
     pub bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Made {
     /// Draws, encodes and writes the images of `spec` into the new folder `root`, and waits until they are on the device.
     ///
     /// # Errors
-    /// [`Kind::Io`] where the folder exists already or there is no room; nothing is left behind then.
+    /// [`Kind::Io`] if the folder already exists or there is no room; then nothing is left behind.
     pub fn new(root: &Path, spec: &Images, seed: u64) -> Result<Self> {
         let parent = root.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent).map_err(|e| Error::io("make the folder", parent, &e))?;
@@ -58,7 +58,7 @@ impl Made {
         Ok(made)
     }
 
-    /// The files of a format and size; `None` where the spec has no such.
+    /// The files of a format and size; `None` if the spec does not have them.
     pub fn set(&self, format: Format, size: usize) -> Option<&MadeSet> {
         self.sets.iter().find(|set| (set.format, set.size) == (format, size))
     }
@@ -117,9 +117,9 @@ fn no_room(path: &Path, error: &std::io::Error) -> Error {
         Error::new(Kind::Io, format!("cannot write an image of the study: {error}")).at(path.display().to_string());
     match error.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => failed.hint(
-            "what was written is removed again; free some space, choose another `folder` in [data], or ask for fewer `images`",
+            "the written images were removed again; free some space, choose another `folder` in [data], or ask for fewer `images`",
         ),
-        _ => failed.hint("what was written is removed again; choose another `folder` in [data]"),
+        _ => failed.hint("the written images were removed again; choose another `folder` in [data]"),
     }
 }
 
@@ -180,7 +180,7 @@ pub fn draw(seed: u64, size: usize, index: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size * size * CHANNELS);
     for row in 0..size {
         for column in 0..size {
-            // The grain is that of the brightness, as in a photograph.
+            // All channels share the grain, as in a photograph.
             let grain = 12.0 * (random.uniform() - 0.5);
             for waves in table.chunks_exact(WAVES) {
                 let value: f64 = waves.iter().map(|wave| wave.at(row, column)).sum();

@@ -1,12 +1,12 @@
 //! The loop of a study of the input pipeline: what feeds a training, and what holds it up.
 //!
-//! The program makes its own images. Each block visits every cell once, in a fresh random order. A visit measures each stage alone: reading
+//! The program makes its own images. Each block visits every cell once, in a fresh random order. A visit measures each stage by itself: reading
 //! files (warm from the page cache, cold from the storage device), decoding, the transform into the network's input, the loader's own work, the
-//! copy into the engine's memory, the training step; those of a worker with one thread, for the demands of the model, and with as many as the
-//! cell has workers, for the ceilings. The two sides, loader and training, run alone and beside one another, each on data of its own: what they
-//! take from each other. Then everything runs together, and images in a second and the share of the time in which the training
-//! waits are taken in the steady state. All of that is cut into rounds, so that a machine that changes its speed changes it for all of them.
-//! [`crate::analysis::feeding`] predicts the rate of all together from the rest.
+//! copy into the engine's memory, the training step. Stages of a worker are measured with one thread, for the demands of the model, and with as
+//! many threads as the cell has workers, for the ceilings. The two sides, loader and training, run separately and at the same time, each on its own
+//! data; the difference shows how much they slow each other. Then everything runs together, and the visit measures images per second and the share
+//! of the time in which the training waits, in the steady state. All measurements are cut into rounds, so that a change in the machine's speed
+//! affects all of them. [`crate::analysis::feeding`] predicts the rate of all together from the rest.
 
 pub mod files;
 pub mod images;
@@ -115,7 +115,7 @@ pub fn check(plan: &PipelinePlan, spec: &Pipeline, engines: &mut Engines) -> Res
     Ok(())
 }
 
-/// Runs the study, beginning after what is stored already.
+/// Runs the study, beginning after the visits that are already stored.
 ///
 /// # Errors
 /// [`Kind::Io`] where a visit can't be stored, [`Kind::Device`] where the device is lost; the visits before it are stored.

@@ -42,10 +42,10 @@ pub struct PipelinePlan {
 }
 
 impl PipelinePlan {
-    /// Multiplies out the axes of the spec; networks take the shape of the images. `engines` says what `auto` stands for.
+    /// Multiplies out the axes of the spec; networks take the shape of the images. `engines` resolves `auto`.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a network can't be built for images of that size, or an engine has no such way of the data.
+    /// [`crate::error::Kind::Spec`] if a network can't be built for images of that size, or an engine does not have that data path.
     pub fn new(spec: &Pipeline, engines: &Engines) -> Result<Self> {
         let common = Settings { learning_rate: spec.learning_rate, seed: spec.measure.seed, ..Settings::default() };
         let mut plan = Self { cells: Vec::with_capacity(spec.cell_count()), seed: spec.measure.seed };
@@ -82,7 +82,7 @@ impl PipelinePlan {
         }
     }
 
-    /// The cells as those of a sweep.
+    /// The cells as the cells of a sweep.
     pub fn steps(&self) -> Plan {
         let cells = self.cells.iter().map(|cell| cell.step.clone()).collect();
         Plan::of_cells(cells, self.seed, Order::Random)

@@ -1,4 +1,4 @@
-//! One round of a visit: a short while of every stage alone, of the two sides, and of all together.
+//! One round of a visit: a short measurement of every stage by itself, of the two sides, and of all together.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::train::Trainer;
 use crate::error::Result;
 use crate::loader::{Loader, Options};
 
-/// The share of the time of all together for which the loader runs alone, and the two sides beside one another.
+/// How long the loader runs by itself, and how long the two sides run at once, as a share of the time of all together.
 const SIDES: f64 = 0.5;
 
 /// All that a visit measures with.
@@ -20,10 +20,10 @@ pub struct Bench {
     pub loaded: Loaded,
     pub examples: Arc<Examples>,
     pub options: Options,
-    /// For the training alone.
+    /// Batches for the training without the loader.
     pub batches: Vec<Ready>,
     pub trainer: Box<dyn Trainer>,
-    /// Of a stage that workers do.
+    /// The threads of a stage that workers do.
     pub threads: usize,
     pub engine_threads: usize,
 }
@@ -56,7 +56,7 @@ impl Bench {
     /// Measures every stage for `stage_s`, all together for `together_s`.
     ///
     /// # Errors
-    /// Those of files, loader and engine.
+    /// The errors of files, loader and engine.
     pub fn round(&mut self, found: &mut Found, stage_s: f64, together_s: f64) -> Result<()> {
         self.stages(found, stage_s)?;
         let training = While { threads: self.engine_threads, seconds: 2.0 * stage_s };
@@ -86,7 +86,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What workers do: by one thread for the demands of the model, then by all of them for the ceilings.
+    /// Measures the stages of the workers with one thread, for the demands of the model, then with all threads, for the ceilings.
     fn stages(&self, found: &mut Found, seconds: f64) -> Result<()> {
         let Self { files, loaded, options, threads, .. } = self;
         for threads in if *threads == 1 { vec![1] } else { vec![1, *threads] } {

@@ -26,7 +26,7 @@ pub struct Clocks {
     pub training_s: f64,
     /// Processor time of this process.
     pub own_s: f64,
-    /// Of everyone on the processors that this process may use; `None` where the kernel does not say.
+    /// Processor time of all processes on the processors that this process may use; `None` if the kernel does not report it.
     pub all_s: Option<f64>,
 }
 

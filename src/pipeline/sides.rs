@@ -1,6 +1,5 @@
-//! The two sides of the pipeline, loader and training, each on data of its own: what the loader gives while the training rests, and what
-//! both give beside the other one: at the same time, or in turn where one thread does both. No batch goes from one to the other, so neither
-//! waits for the other.
+//! The two sides of the pipeline, loader and training, each on its own data: the rate of the loader while the training rests, and the rates of
+//! both while they run at the same time, or in turn if one thread does both. No batch passes between them, so neither waits for the other.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,7 @@ use crate::engine::train::Trainer;
 use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 
-/// What the two sides did beside one another.
+/// The work of the two sides while both ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
     pub loader: Done,
@@ -50,10 +49,10 @@ impl<'a> Drain<'a> {
     }
 }
 
-/// The loader alone, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
+/// Runs the loader by itself, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
 ///
 /// # Errors
-/// Those of the loader.
+/// The errors of the loader.
 pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Done> {
     let round = options.workers.max(1);
     let mut drain = Drain::settled(loader, options)?;
@@ -69,10 +68,10 @@ pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Don
     Ok(done)
 }
 
-/// Loader and training beside one another, for `during.seconds`; the training's batches lie ready.
+/// Runs loader and training at the same time, for `during.seconds`; the training's batches are ready.
 ///
 /// # Errors
-/// Those of the loader and the engine.
+/// The errors of the loader and the engine.
 pub fn beside(
     loader: &mut Loader,
     trainer: &mut dyn Trainer,
@@ -108,17 +107,17 @@ pub fn beside(
         ended.store(true, Ordering::Relaxed);
         let drained = drained.join().map_err(|_| Error::data("the thread that takes the batches died"))?;
         let (mut drained, training) = (drained?, training?.whole());
-        // Of the same time as the batches, not of the first step, which does not count for the training either.
+        // Scaled to the time of the counted batches: the first step does not count for the training either.
         let loader_s = (spent.own_s - spent.training_s).max(0.0);
         drained.cpu_s = loader_s * drained.elapsed_s / training.elapsed_s.max(f64::MIN_POSITIVE);
         Ok(Beside { loader: drained, training })
     })
 }
 
-/// Both on one thread, a batch of each in turn: each finds in the caches what the other one has left of its data.
+/// Runs both on one thread, a batch of each in turn: each side finds in the caches what the other side left of its data.
 fn in_turn(mut drain: Drain, trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Beside> {
     let mut in_turn = batches.iter().cycle();
-    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     // The first step does not count.
     trainer.step(next()?.batch())?;
     let (start, clocks) = (Instant::now(), Clocks::now());

@@ -1,4 +1,4 @@
-//! Each stage alone: so many threads do nothing else for a while, and what they got done is counted.
+//! Each stage by itself: a number of threads do nothing else for a while, and the work that they complete is counted.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ const IN_TURN: usize = 4;
 const VARIED: usize = 64;
 /// Contents of files that are held for decoding, at most, beyond the first few.
 const HELD_BYTES: usize = 8 << 20;
-/// Examples of an epoch of the loader alone.
+/// Examples of an epoch of the loader by itself.
 const MANY: usize = 100_000;
 
 /// What was done in a while.
@@ -76,8 +76,8 @@ where
     let barrier = Barrier::new(threads + 1);
     let limit = Duration::from_secs_f64(seconds);
     let one = |thread: usize| -> Result<Share> {
-        // The first image pays for memory and for what is not in a cache yet. A thread that dies over it must reach the barrier all the same: the
-        // others, and the one that waits for them, would never go on.
+        // The first image pays for memory and for cold caches. A thread that panics on it must still reach the barrier: otherwise the other
+        // threads, and the thread that waits for them, would wait forever.
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut work = make();
             let first = work(thread);
@@ -134,7 +134,7 @@ fn died() -> Error {
 #[derive(Debug)]
 pub struct Loaded {
     contents: Vec<Content>,
-    /// Of the first contents.
+    /// The images of the first contents.
     images: Vec<Image>,
 }
 
@@ -150,7 +150,7 @@ impl Loaded {
     /// The first sound images of the files.
     ///
     /// # Errors
-    /// What the last file says, where none is sound.
+    /// The error of the last file, if none is sound.
     pub fn new(files: &Files) -> Result<Self> {
         let mut buffer = Buffer::default();
         let mut loaded = Self { contents: Vec::new(), images: Vec::new() };
@@ -275,10 +275,10 @@ impl Ready {
     }
 }
 
-/// Copy and step: batches that lie ready, in turn, by an engine of so many threads. The first step does not count.
+/// Copy and step: the trainer takes the ready batches in turn. The first step does not count.
 pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Consumed> {
     let mut in_turn = batches.iter().cycle();
-    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     trainer.step(next()?.batch())?;
     let (start, clocks) = (Instant::now(), Clocks::now());
     let (mut images, mut copy_s) = (0, 0.0);

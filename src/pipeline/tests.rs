@@ -46,7 +46,7 @@ struct Ran {
     warnings: Vec<String>,
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran {
     run_with(spec, Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines"), stored)
 }
@@ -83,7 +83,7 @@ fn run_on(spec: &Pipeline, mut engines: Engines, stored: &[PipelineRow], spoil: 
 const QUICK: &str = "[measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
 
 #[test]
-fn every_stage_is_measured_alone_and_all_together_in_every_cell() {
+fn every_stage_is_measured_by_itself_and_all_together_in_every_cell() {
     let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\n[loader]\nworkers = [0, 2]\n";
     let Ran { rows, outcome, warnings } = run_study(&spec(&format!("{body}{QUICK}")), &[]);
     assert!(outcome.complete && warnings.is_empty(), "{warnings:?}");
@@ -116,7 +116,7 @@ fn every_stage_is_measured_alone_and_all_together_in_every_cell() {
 }
 
 #[test]
-fn a_study_continues_after_what_is_stored() {
+fn a_study_continues_after_the_stored_rows() {
     let body =
         "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\nformat = \"raw\"\n[loader]\nworkers = [0, 1]\n";
     let spec = spec(&format!("{body}{QUICK}"));
@@ -200,7 +200,7 @@ fn a_way_of_the_data_that_an_engine_has_none_of_is_refused_before_anything_is_ma
 }
 
 #[test]
-fn a_pipeline_on_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+fn a_pipeline_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
     let body = "[sweep]\nbatch_size = [4, 6]\n[data]\nimages = 12\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
     let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(6)));
     let Ran { rows, outcome, warnings } = run_with(&spec(&format!("{body}{QUICK}")), engines, &[]);

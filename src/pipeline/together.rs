@@ -9,7 +9,7 @@ use crate::engine::train::{Batch, Trainer};
 use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 
-/// A window has at least so many batches of each worker.
+/// A window has at least this many batches of each worker.
 const ROUNDS: usize = 4;
 
 /// What came out of it.
@@ -46,7 +46,7 @@ impl Fed {
 /// after a batch of the same worker, since workers that began together also finish together.
 ///
 /// # Errors
-/// Those of the loader and the engine.
+/// The errors of the loader and the engine.
 pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options, seconds: f64) -> Result<Fed> {
     let round = options.workers.max(1);
     let settled = (round * (options.prefetch + 1)).next_multiple_of(round).max(2 * round);
@@ -76,7 +76,7 @@ pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options
             continue;
         };
         fed.wait_s += asked.elapsed().as_secs_f64();
-        // The same file comes again in each epoch.
+        // Each epoch skips the same file again.
         skipped.extend(batch.skipped.iter().map(|why| why.lines().next().unwrap_or_default().to_owned()));
         // All its images may be among those left out.
         if batch.labels.is_empty() {

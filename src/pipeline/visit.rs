@@ -1,4 +1,4 @@
-//! One visit to a cell: every stage alone, then all together.
+//! One visit to a cell: every stage by itself, then all together.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::store::{AxisValues, PipelineRow, Status};
 
 /// Examples of an epoch of all stages together, so that a window ends before its epoch.
 const EPOCH: usize = 100_000;
-/// Into how many parts a visit cuts the time of each stage: a machine that is shared changes its speed within a visit, and then changes it
-/// for the stages alone as for all together.
+/// The number of parts into which a visit cuts the time of each stage. A shared machine changes its speed within a visit; with several parts
+/// the change affects single stages and all together alike.
 const ROUNDS: usize = 4;
 
 /// Where a visit stands in the run.
@@ -35,7 +35,7 @@ pub(super) struct Visit {
 
 impl Study<'_> {
     /// # Errors
-    /// What is not about this cell alone.
+    /// Errors that affect more than this cell.
     pub(super) fn visit(&mut self, cell: &PipelineCell, place: Place) -> Result<Visit> {
         match self.measure(cell, place) {
             Ok(rows) => Ok(Visit { rows, failed: None }),
@@ -159,15 +159,15 @@ fn together_row(empty: &PipelineRow, cell: &PipelineCell, fed: &Fed, one_thread:
     }
 }
 
-/// The time in which the training did not wait for a batch, and did not compute either: it was kept from its core, or, without workers, read
-/// files. Of one thread; several also wait for one another.
+/// The time in which the training neither waited for a batch nor computed: it was kept from its core, or, without workers, read files. This holds
+/// for one thread; several threads also wait for each other.
 fn training_delay(cell: &PipelineCell, fed: &Fed) -> f64 {
     let waits_s = if cell.workers == 0 { 0.0 } else { fed.wait_s };
     (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0)
 }
 
-/// The first batches that hold an example, as many as a loader with these options holds: the training reads each from where the loader wrote
-/// it, which is not its own cache. `whole`: those alone in which no image is damaged.
+/// The first batches that contain an example, as many as a loader with these options holds: the training reads each from where the loader wrote
+/// it, which is not its own cache. `whole`: only batches in which no image is damaged.
 fn ready(examples: &Arc<Examples>, options: Options, whole: bool) -> Result<Vec<Ready>> {
     let held = 1 + options.workers * options.prefetch;
     let alone = Options { skip: true, workers: 0, shuffle: false, ..options };
@@ -183,5 +183,5 @@ fn ready(examples: &Arc<Examples>, options: Options, whole: bool) -> Result<Vec<
             break;
         }
     }
-    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch lies ready")) } else { Ok(batches) }
+    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch is ready")) } else { Ok(batches) }
 }

@@ -30,7 +30,7 @@ mod tests {
 
     // Nine errors: rank ceil(10 * 0.9) = 9, the largest. Nineteen: rank 18.
     #[test]
-    fn the_rank_is_that_of_a_hand_calculation() {
+    fn the_rank_matches_a_hand_calculation() {
         let errors = |n: usize| (1..=n).rev().map(|e| e as f64).collect::<Vec<_>>();
         assert_eq!(radius(&mut errors(9)), 9.0);
         assert_eq!(radius(&mut errors(19)), 18.0);

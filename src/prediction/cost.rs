@@ -92,7 +92,7 @@ mod tests {
 
     // 60,000 examples in batches of 64 are 937.5, so 938 steps; at 10 ms, 9.38 s an epoch.
     #[test]
-    fn an_epoch_is_that_of_a_hand_calculation() {
+    fn an_epoch_matches_a_hand_calculation() {
         let job = Job { examples: 60_000.0, epochs: 10.0 };
         let step = Estimate { seconds: 0.010, low: 0.009, high: 0.011 };
         assert_eq!(job.steps(64.0), 938.0);

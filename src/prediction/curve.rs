@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_whose_place_nobody_measured_widens_the_interval_there_alone() {
+    fn a_jump_at_an_unmeasured_place_widens_only_the_interval_there() {
         let truth = |b: f64| 0.010 + 0.001 * b + if b > 21.0 { 0.008 } else { 0.0 };
         let breaks = Breaks { jumps: vec![20.0], ..Breaks::default() };
         let curve = Curve::new(levels((1..=40).filter(|b| !(21..=23).contains(b)), truth), breaks, 0.0).unwrap();
@@ -343,7 +343,7 @@ mod tests {
         assert!((0.85..=0.96).contains(&share), "{share}");
     }
 
-    /// Lets a closure that changes its state be called as one that does not.
+    /// Lets a closure that changes its state be called through a shared reference.
     fn noisy_cell(of: &mut dyn FnMut(f64) -> f64) -> impl Fn(f64) -> f64 {
         let cell = std::cell::RefCell::new(of);
         move |x| (*cell.borrow_mut())(x)

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_nobody_timed_count_by_their_work() {
+    fn untimed_layers_count_by_their_work() {
         let mut all = steps(12, 0.0, 2);
         all.iter_mut().flat_map(|step| &mut step.layers).for_each(|layer| layer.seconds = None);
         let model = StepModel::fit(&all).unwrap();

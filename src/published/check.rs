@@ -1,4 +1,4 @@
-//! Whether the launch grids that others published are those of the formulas, and whether their times step where a cache overflows.
+//! Checks whether published launch grids equal those of the formulas, and whether the published times step where a cache overflows.
 
 use super::model::{Assumptions, Model};
 use super::{Launch, Published};
@@ -12,7 +12,7 @@ pub struct Share {
     pub gpu: String,
     pub launches: usize,
     pub exact: usize,
-    /// With non-fused Winograd's batch padded to 8, and not at all; of the other families the same as `exact`.
+    /// With non-fused Winograd's batch padded to 8, and not at all; for the other families the same as `exact`.
     pub exact_padded_to_8: usize,
     pub exact_unpadded: usize,
 }
@@ -59,7 +59,7 @@ pub struct AtTheCache {
     /// Launches that move 0.8 to 1 times the cache's size, and 1 to 1.25 times.
     pub below: usize,
     pub above: usize,
-    /// Of the times over the model's, which knows of no cache: the median above over that below. 1 where nothing happens there.
+    /// The ratio of the medians above and below the boundary, of times divided by those of the model, which has no cache; 1 means no step.
     pub ratio: f64,
 }
 

@@ -16,7 +16,7 @@ pub struct Forecast {
     pub layers: Vec<LayerForecast>,
     /// The layers with arithmetic that the published times say nothing about.
     pub left_out: Vec<String>,
-    /// Of the network's multiply-adds, that of the forecast layers.
+    /// The share of the network's multiply-adds that the forecast layers have.
     pub share: f64,
     /// The smallest and the largest batch size among the published times; beyond them the forecast extrapolates, and steps below the
     /// smallest are not given.
@@ -46,9 +46,9 @@ pub struct Step {
     pub after: usize,
     /// Beyond the median growth from one batch size to the next.
     pub size_s: f64,
-    /// Of the time before it.
+    /// The share of the time before it.
     pub relative: f64,
-    /// Those that contribute a hundredth of it or more; the largest first.
+    /// The layers that contribute a hundredth of it or more; the largest first.
     pub layers: Vec<LayerStep>,
 }
 

@@ -1,9 +1,9 @@
-//! Times of GPU kernels that others measured and published, and what the mechanisms make of them: whether the launch grids are those of
-//! the formulas ([`check`]), how well the times follow from them ([`validation`]), and what they predict for a network ([`forecast`]).
+//! Published times of GPU kernels, and how well the mechanisms explain them: whether the launch grids equal those of the formulas
+//! ([`check`]), how well the times follow from the grids ([`validation`]), and what they predict for a network ([`forecast`]).
 //!
 //! The data: NeuSight (github.com/sitar-lab/NeuSight, MIT licence; Lee et al., ASPLOS 2025), about 5,000 random forward convolutions of
 //! 3 x 3 taps and stride 1 on each of five GPUs, and 6,500 dense layers; float32 without TF32, PyTorch 2.1, cuDNN 8.9.2 with
-//! `benchmark = True`, so that of each layer only the kernel that won is known. A time is the mean of the 5 fastest of 25 calls.
+//! `benchmark = True`, so that only the fastest kernel of each layer is known. A time is the mean of the 5 fastest of 25 calls.
 //! `scripts/fetch-published` fetches them.
 
 pub mod check;
@@ -20,10 +20,10 @@ use crate::look;
 use crate::mechanism::{Kernel, LayerSizes, Product};
 use crate::store::Table;
 
-/// Where `scripts/fetch-published` writes, unless it is told otherwise.
+/// Where `scripts/fetch-published` writes by default.
 pub const PATH: &str = "results/published/kernels.parquet";
 
-/// What is known of a GPU: the manufacturer's figures.
+/// The manufacturer's figures of a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gpu {
     /// As its driver names it.
@@ -80,9 +80,11 @@ impl Published {
             let value = |column: usize| numbers[column][row];
             let size = |column: usize| match value(column) {
                 number if number >= 1.0 && number.fract() == 0.0 && number < 1e9 => Ok(number as usize),
-                number => {
-                    Err(Error::data(format!("`{}` of row {} is {number}, which is no size", NUMBERS[column], row + 1)))
-                }
+                number => Err(Error::data(format!(
+                    "`{}` of row {} is {number}, which is not a size",
+                    NUMBERS[column],
+                    row + 1
+                ))),
             };
             let [multiprocessors, batch, inputs, outputs, height, width] = array([0, 3, 4, 5, 6, 7], size)?;
             let window = [value(8), value(9), value(10)];

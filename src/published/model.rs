@@ -87,7 +87,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Fitted to the convolutions among `launches`, of one GPU or of several.
+    /// Fits a model to the convolutions among `launches`, of one GPU or several.
     pub fn fit<'a>(published: &'a Published, launches: impl Iterator<Item = &'a Launch>, assumed: Assumptions) -> Self {
         let mut by_kernel: BTreeMap<Kernel, Vec<[f64; TERMS]>> = BTreeMap::new();
         let mut by_family: BTreeMap<Family, Vec<[f64; TERMS]>> = BTreeMap::new();

@@ -91,13 +91,13 @@ fn the_forecast_steps_where_the_batch_is_padded_and_names_what_it_leaves_out() {
     largest.sort_unstable();
     assert_eq!(largest, [16, 32, 48, 64]);
     assert!(steps[0].layers.iter().all(|layer| layer.reason == Reason::Padding), "{steps:?}");
-    // Where no layer is of that kind, there is no forecast.
+    // Without a layer of that kind there is no forecast.
     let mlp = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
     let refused = forecast(&published, 0, &mlp, 70, Assumptions::BOTH).unwrap_err().to_string();
     assert!(refused.contains("no layer of `mlp`") && refused.contains("batchstep run"), "{refused}");
 }
 
-/// Times that follow the model have no step where the cache overflows; with half as much again from there on, they do.
+/// Times that follow the model have no step where the cache overflows; if they are half as long again from there on, they have one.
 #[test]
 fn a_step_where_the_cache_overflows_is_seen_where_there_is_one() {
     let mut published = planted(vec![gpu("Test T4", 40)]);
@@ -130,7 +130,7 @@ fn a_gpu_is_found_by_a_word_of_its_name() {
 }
 
 #[test]
-fn the_table_is_read_and_what_it_lacks_is_named() {
+fn the_table_is_read_and_missing_values_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernels.csv");
     let header = COLUMNS.concat().join(",");

@@ -79,7 +79,7 @@ fn predict<'a>(
     }
 }
 
-/// The part of a layer, by its sizes alone.
+/// The part of a layer, which depends only on its sizes.
 fn fold_of(layer: &LayerSizes) -> u64 {
     let sizes = [layer.inputs, layer.outputs, layer.height, layer.width];
     sizes.into_iter().fold(0, |hash, size| mix(hash ^ size as u64)) % FOLDS

@@ -1,6 +1,6 @@
-//! The other batch sizes of a plan. A library may compute a layer by another algorithm there than at the two at which the step was checked: then the parts
-//! of that layer are checked at that size as well, as far as the CPU engine computes them in a minute or two. Rows of sizes with algorithms that were
-//! checked nowhere say so.
+//! The other batch sizes of a plan. There a library may compute a layer by another algorithm than at the two sizes at which the step was checked. The parts
+//! of that layer are then checked at that size as well, if the CPU engine can compute them in a minute or two. Rows of sizes with unchecked algorithms say
+//! so.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ use crate::network::{Direction, Network};
 
 /// The arithmetic that the reference may be asked for at all these batch sizes of a network and its settings, in FLOP: a minute or two of two cores.
 const AFFORDABLE: f64 = 1e13;
-/// Tensors of the size of a layer's input and output together that the check of its gradients holds at once, in float32: what was read from the device, what is
-/// expected of it, and room for the operator.
+/// The memory of the check of a layer's gradients, in units of the layer's input and output together in float32: the values that were read from the device,
+/// the expected values, and room for the operator.
 const HELD: u64 = 6;
 
 /// What has been checked of a network's step in some settings.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Of each layer, by its place.
+    /// The algorithms of each layer, by its place.
     algorithms: BTreeSet<(usize, String)>,
     /// FLOP that may still be asked for.
     left: f64,
     /// Batch sizes with algorithms that cannot be checked.
     unchecked: Vec<usize>,
-    /// Whether it was said of a batch size that there is no step.
+    /// Whether the user was already told that a batch size has no step.
     says_refused: bool,
 }
 
@@ -75,7 +75,7 @@ impl Checking<'_> {
         ));
         match engine.take_apart(&workload, &mut Only(&layers)) {
             Ok(()) => {
-                // One that was refused when it ran was not checked: what took its place was, in these layers.
+                // An algorithm that was refused when it ran was not checked; its replacement was, in these layers.
                 let mut checked: BTreeSet<_> = engine.algorithms(&workload).unwrap_or_default().into_iter().collect();
                 checked.retain(|own| layers.contains(&own.0) && !seen.algorithms.contains(own));
                 remember(self.cache, Some(subject.facts(engine, &self.replaced, &[batch_size], &checked)));
@@ -121,14 +121,14 @@ impl Checking<'_> {
     }
 }
 
-/// Of the layers, forward and backward.
+/// The FLOP of the layers, forward and backward.
 fn flops(workload: &Workload, layers: &BTreeSet<usize>) -> f64 {
     let Workload { network, batch_size, .. } = workload;
     let parts = layers.iter().flat_map(|&layer| Direction::ALL.map(|direction| (layer, direction)));
     parts.filter_map(|(layer, direction)| Some(network.cost(layer, *batch_size, direction, 4)?.flops)).sum()
 }
 
-/// Of host memory, for the check of the largest of these layers.
+/// The bytes of host memory that the check of the largest of these layers needs.
 fn bytes(workload: &Workload, layers: &BTreeSet<usize>) -> u64 {
     let network: &Network = &workload.network;
     let of = |&layer: &usize| {

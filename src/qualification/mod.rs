@@ -1,20 +1,20 @@
-//! Does an engine compute, on this machine, what a plan is about to time? Asked before the first timed step, and remembered.
+//! Does an engine compute, on this machine, what a plan is about to time? Checked before the first timed step, and remembered.
 //!
-//! First the step of each network and setting of the plan is taken apart: every layer with what is computed together with it, forward and backward, at
-//! the plan's own shapes, precision, layout and algorithms. Its values and gradients are held against those that the CPU engine, in float32, makes of
-//! the same operands ([`parts`]), and the memory around everything that is written is compared before and after. Then the whole step runs three times as it
-//! will be measured, with the launch and the streams of the plan: output, gradients, update and losses are held against the CPU engine's own step, which
-//! `selftest` holds against double precision, with the selftest's limits. Two batch sizes, one of them odd: the largest of the plan whose steps the CPU
-//! engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add in no fixed order are never
-//! chosen, so that a difference is a race or memory that nothing wrote. At the other batch sizes the parts of those layers are checked that
-//! other algorithms compute there ([`later`]).
+//! First the step of each network and setting of the plan is taken apart into parts: each layer with everything that is computed together with it, forward
+//! and backward, at the plan's own shapes, precision, layout and algorithms. Its values and gradients are compared with those that the CPU engine computes in
+//! float32 from the same operands ([`parts`]), and the memory around all written buffers is compared before and after. Then the whole step runs three times
+//! as it will be measured, with the launch and the streams of the plan. Its output, gradients, update and losses are compared, within the limits of
+//! `selftest`, with a step of the CPU engine, which `selftest` compares with double precision. This is done at two batch sizes, one of them odd: the largest
+//! of the plan whose steps the CPU engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add
+//! in no fixed order are never chosen, so a difference means a race or unwritten memory. At the other batch sizes, the parts of a layer are checked if another
+//! algorithm computes it there ([`later`]).
 //!
-//! Kernels of our own that computed a part that fails are replaced by calls of a library ([`replacement`]), and everything is checked again with those; the
-//! whole run is measured with them. Where nothing can be replaced any more the engine is refused, and `auto` takes PyTorch on that GPU, if it is there
+//! If a part fails, the kernels of our own that computed it are replaced by calls of a library ([`replacement`]), and everything is checked again; the whole
+//! run is measured with the replacements. If nothing more can be replaced, the engine is refused, and `auto` takes PyTorch on that GPU, if it is installed
 //! ([`settle`]).
 //!
-//! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
-//! the batch sizes, the algorithms that compute the layers there and the operators that a library computes. What failed is tried again.
+//! A pass is remembered together with everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
+//! the batch sizes, the algorithms of the layers and the operators that a library computes. Failed checks are repeated.
 
 mod fault;
 mod later;
@@ -52,10 +52,10 @@ const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
 /// Steps of a comparison: three whole ones, and the parts of one, whose gradients take their layers' outputs again.
 const STEPS: f64 = 3.0 + 4.0 / 3.0;
 
-/// What is known of a plan.
+/// The result of the check of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Qualified {
-    /// Of each cell, in the plan's order: whether it was checked; `None` where the engine is not one that is asked.
+    /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
     pub cells: Vec<Option<bool>>,
     /// The operators of our own that a library computes, in every cell of the GPU's engine.
     pub replaced: Vec<Replacement>,
@@ -95,10 +95,10 @@ pub fn settle(
     }
 }
 
-/// Asks the engines about every network and setting of the plan.
+/// Checks every network and setting of the plan on its engines.
 ///
 /// # Errors
-/// [`Kind::Device`] where an engine computes something else than it should and no library's calls mend it, or where `auto` took an engine that refuses
+/// [`Kind::Device`] if an engine computes wrong values and no library's calls mend it, or if `auto` took an engine that refuses
 /// every step of the plan: what, by how much, and what to do.
 pub fn qualify(
     plan: &Plan,
@@ -204,7 +204,7 @@ impl Checking<'_> {
         }))
     }
 
-    /// Whether a step passes with a library's calls in place of what is replaced so far, now or before.
+    /// Whether a step passes, now or in a remembered check, with the replacements made so far.
     fn answer(&mut self, subject: &Subject) -> Result<Answer> {
         let replaced = &self.replaced;
         let engine = self.engines.get(subject.engine)?;
@@ -262,7 +262,7 @@ fn last_failure_key() -> Key<'static> {
 /// What a check came to.
 enum Answer {
     Passed,
-    /// There is no memory for it.
+    /// There is too little memory for it.
     Unchecked,
     Fails(Fault),
 }
@@ -304,7 +304,7 @@ impl Subject {
         Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() }
     }
 
-    /// Everything that the result of the step at its two batch sizes depends on, with the algorithms in force now; `None` where there is no step.
+    /// Everything on which the result of the step at its two batch sizes depends, with the algorithms in force now; `None` if there is no step.
     fn facts_of_step(&self, engine: &mut dyn Engine, replaced: &[Replacement]) -> Option<Vec<String>> {
         let mut algorithms = Vec::new();
         for size in self.sizes {
@@ -338,7 +338,7 @@ impl Subject {
     }
 }
 
-/// Whether a step with these facts has passed before; nothing is known of one without facts.
+/// Whether a step with these facts has passed before; false without facts.
 fn remembers(cache: &Cache, facts: Option<Vec<String>>) -> bool {
     facts.is_some_and(|facts| cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some())
 }
@@ -358,7 +358,7 @@ fn sizes(plan: &Plan, cell: &Cell, affordable: f64) -> [usize; 2] {
     [largest - 1, largest]
 }
 
-/// Of a training step with one example.
+/// The FLOP of a training step with one example.
 fn flops(network: &Network) -> f64 {
     let layers = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
     layers.filter_map(|(index, direction)| Some(network.cost(index, 1, direction, 4)?.flops)).sum()

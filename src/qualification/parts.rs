@@ -1,7 +1,7 @@
-//! Is each part of a step what the CPU engine makes of the same operands?
+//! Compares each part of a step with the result of the CPU engine for the same operands.
 //!
-//! Where whole steps are compared, rounding grows from layer to layer, and a rectifier that turns makes another gradient; here nothing is carried on, so
-//! that the limits are those of one operator whatever the depth of the network, and the part that is wrong is known.
+//! If whole steps are compared, rounding grows from layer to layer, and a rectifier that switches changes the gradient. Here no error is carried on, so
+//! the limits are those of one operator whatever the depth of the network, and the part that is wrong is known.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::engine::part::{Numbers, Part, Quantity, See};
 use crate::error::{Error, Result};
 use crate::settings::Precision;
 
-/// The norm of the difference over the norm of what is expected. Rounding to the precision's 24, 11, 8 or 11 bits makes a tenth of it or less; in fp32
-/// there is room for the algorithms of cuDNN that multiply transformed tiles.
+/// The limit of the norm of the difference over the norm of the expected values. Rounding to the precision's 24, 11, 8 or 11 bits makes a tenth of it or
+/// less; in fp32 there is room for the algorithms of cuDNN that multiply transformed tiles.
 fn limit(precision: Precision) -> f64 {
     match precision {
         Precision::Fp32 => 1e-3,
@@ -21,7 +21,8 @@ fn limit(precision: Precision) -> f64 {
     }
 }
 
-/// One number's difference over what is expected of it and the root mean square of all: a number that was left out is off by more, among however many.
+/// The limit for a single number: its difference over its expected value plus the root mean square of all. A number that was left out differs by more,
+/// however many others there are.
 fn limit_of_one(precision: Precision) -> f64 {
     (20.0 * limit(precision)).min(0.25)
 }
@@ -37,11 +38,11 @@ fn most(precision: Precision) -> f32 {
     }
 }
 
-/// Compares everything that a part computed. One that was given what had overflowed, as gradients in float16 do until the loss scale is low enough, is
-/// let be: the part that gave it was compared.
+/// Compares everything that a part computed. A part whose operands have overflowed, as float16 gradients do until the loss scale is low enough, is
+/// skipped: the part that produced them was compared.
 ///
 /// # Errors
-/// [`crate::error::Kind::Device`] with what is off and where most; [`crate::error::Kind::Engine`] where the CPU engine cannot compute it.
+/// [`crate::error::Kind::Device`] with the values that differ and where they differ most; [`crate::error::Kind::Engine`] if the CPU engine cannot compute it.
 pub(super) fn check(part: Part) -> Result<()> {
     let Part { workload, task, found } = part;
     let most = most(workload.settings.precision);

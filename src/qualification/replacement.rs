@@ -8,8 +8,8 @@ use crate::error::{Kind, Result};
 impl Checking<'_> {
     /// Whether there is something to replace; it is in force from the next check on, which says whether it mends the step.
     pub(super) fn replaces(&mut self, subject: &Subject, fault: &Fault) -> Result<bool> {
-        // Wrong numbers may be those of any kernel of ours; a refusal is about one where a part that it computed is refused, and for a reason of its own:
-        // not where memory is short, nor where a graph cannot be captured.
+        // Wrong numbers may come from any kernel of ours. A refusal concerns a kernel only if a part that it computes is refused for a reason of that kernel,
+        // not because memory is short or a graph cannot be captured.
         let has_place = fault.error.kind() == Kind::Device || fault.operators.is_some();
         if fault.error.is_no_kernels_fault() || !has_place {
             return Ok(false);

@@ -162,7 +162,7 @@ fn what_refuses_or_has_no_memory_is_not_called_qualified() {
 
 /// A kernel of our own that is replaced does not make a library multiply, nor the driver capture a graph.
 #[test]
-fn nothing_is_replaced_for_what_no_kernel_of_ours_is_to_blame_for() {
+fn nothing_is_replaced_for_a_fault_that_no_kernel_of_ours_caused() {
     let library = "cuBLASLt refused to multiply";
     let driver = "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
     for (what, why) in

@@ -57,7 +57,7 @@ pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], mos
     documents
 }
 
-/// Why there is none for a series.
+/// Why there is no advice for a series.
 fn no_size_advice(series: &Series, silence: &Silence) -> String {
     format!("{}: no advice, as {silence}.", series.label())
 }
@@ -212,7 +212,7 @@ fn memory_entry(memory: &Memory) -> Value {
     })
 }
 
-/// The document of `batchstep advise --format json`: for each series its advice, or why there is none.
+/// The document of `batchstep advise --format json`: for each series, its advice or the reason why there is none.
 pub fn size_advice_json(found: &[Analysed], advices: &[Result<Advice, Silence>]) -> Value {
     let series = found.iter().zip(advices).map(|(found, advice)| {
         let group: serde_json::Map<String, Value> =

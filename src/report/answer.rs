@@ -13,11 +13,11 @@ pub struct Question<'a> {
     /// What was measured and against what, as the axes are called: `Step time`, `Batch size`.
     pub y: &'a str,
     pub x: &'a str,
-    /// Of the y values.
+    /// The unit of the y values.
     pub unit: &'a str,
-    /// The grade of what they show, as [`crate::analysis::Series::origin`] says it.
+    /// The grade of the evidence, from [`crate::analysis::Series::origin`].
     pub origin: &'a str,
-    /// What is known of the mechanisms.
+    /// What is known about the mechanisms.
     pub answers: Option<&'a Answers>,
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_jump_is_an_answer_only_with_what_would_have_been_seen() {
+    fn no_jump_is_an_answer_only_with_the_jump_that_would_have_been_seen() {
         let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         let findings =
             Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };

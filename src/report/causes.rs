@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_layer_has_its_step_its_share_and_what_changed() {
+    fn each_layer_has_its_step_its_share_and_its_changes() {
         let layers = vec![
             cause("block1_conv2", Some(3e-3), ["graph:eng58"; 2], Some([1.94, 2.06])),
             cause("block2_conv1", Some(1e-3), ["graph:eng28", "graph:eng30"], None),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn untimed_layers_are_listed_by_what_changes() {
+    fn untimed_layers_are_listed_by_their_changes() {
         let layers = vec![cause("conv", None, ["graph:eng28", "graph:eng30"], None)];
         let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, timed: false, together: None };
         let text = causes("vgg16", std::slice::from_ref(&explanation)).render(&Style::PLAIN);

@@ -39,7 +39,7 @@ pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     json!({"version": 1, "unit": unit, "cells": cells, "unmatched": found.unmatched, "yardstick": found.yardstick})
 }
 
-/// What equal runs do, and what a difference may be due to.
+/// How often equal runs differ, and what may cause a difference.
 fn meaning(when: When, cell: &str) -> String {
     let rate = format!("at most 5 % have {cell} named FASTER or SLOWER");
     let code_or_machine = "a machine that was slower then looks the same as slower code. `batchstep compare --in-turns A.toml B.toml` tells them \
@@ -65,8 +65,8 @@ fn counts(found: &Comparison) -> String {
     ALL.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ")
 }
 
-/// The cells of the first run with the ratio of each other run to it, the counts of each other run, and all runs against each other as
-/// wholes. `names` are those of the runs.
+/// The cells of the first run with the ratio of each other run to it, the counts of each other run, and the comparison of all pairs of whole
+/// runs. `names` are the names of the runs.
 pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, style: &Style) -> String {
     let mut text = ratios(found, names, unit).render(style);
     text.push('\n');
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_says_what_a_difference_may_be_due_to() {
+    fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
             comparison(&found, "s", &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")

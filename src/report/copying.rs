@@ -22,7 +22,7 @@ pub(super) fn sentences(copying: &Copying, interventions: &[Intervention]) -> Ve
         None => of_the_study(copying),
     };
     if copying.jumps.is_empty() {
-        // By arithmetic alone, where there is anything to copy.
+        // Without jumps only the arithmetic is left, if there is anything to copy.
         return of_an_example.filter(|_| copying.data != DataPath::Resident).into_iter().collect();
     }
     match copying.data {
@@ -104,7 +104,7 @@ pub(super) fn of_an_example(bytes: u64, link: Link) -> Option<String> {
     ))
 }
 
-/// Where no link was read, as on a processor: what that of the 2022 study could have to do with steps like these.
+/// The answer if no link was read, as on a CPU: how the link of the 2022 study would affect steps like these.
 fn of_the_study(copying: &Copying) -> Option<String> {
     let link = Link::SIXTEEN_OF_GENERATION_3;
     let example = of_an_example(copying.example_bytes, link)?;
@@ -204,7 +204,7 @@ mod tests {
 
     /// 16 lanes of generation 3 carry 15.754 GB/s: 4 ms are 63.0 MB, 104.7 images of 602,112 bytes.
     #[test]
-    fn without_a_link_that_of_the_study_is_held_against_the_jumps() {
+    fn without_a_link_the_jumps_are_compared_with_the_link_of_the_study() {
         let lines = sentences(&Copying { link: None, ..copying(DataPath::Pageable, Some(60e-6)) }, &[]);
         assert_eq!(
             lines[0],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn without_jumps_the_arithmetic_is_said_of_steps_that_copy() {
+    fn without_jumps_only_steps_that_copy_report_the_arithmetic() {
         let none = |data| sentences(&Copying { jumps: Vec::new(), link: None, ..copying(data, None) }, &[]);
         let pageable = none(DataPath::Pageable);
         assert!(pageable.len() == 1 && pageable[0].contains("takes 38.2 us at 15.8 GB/s"), "{pageable:?}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_steps_without_copies_say_whether_the_jumps_come_of_them() {
+    fn the_same_steps_without_copies_show_whether_copies_cause_the_jumps() {
         let verdict = |made: Intervention| sentences(&copying(DataPath::Pinned, Some(60e-6)), &[made])[1].clone();
         let stays = "without the copies (data = resident) 0 of the jumps go, 1 stay, 0 cannot be judged: the copies make none that can be judged";
         assert_eq!(verdict(in_place(&[], &[16.0])), stays);

@@ -43,8 +43,8 @@ fn setup(found: &Crossovers) -> Document {
     document
 }
 
-/// From which size on one is the faster one: a sentence for each pair that crosses in single steps. `origin` is the grade of what was
-/// measured.
+/// A sentence for each pair that crosses in single steps: the size from which one series is faster. `origin` is the grade of the
+/// measurement.
 pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
     let answer = |pair: &Crossover| {
         let text = format!("95 % interval {}, without setup", interval(&pair.at?));
@@ -54,10 +54,10 @@ pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
     found.steps.iter().filter_map(answer).collect()
 }
 
-/// Which of a pair is faster from which size on, and which at the smallest, without a full stop; `None` where they do not cross. `name` gives
-/// the name of a series as the reader knows it.
+/// Which of a pair is faster from which size on, and which is faster at the smallest, without a full stop; `None` if they do not cross. `name`
+/// gives the name of a series as the reader knows it.
 ///
-/// Both ends are named: series may cross more than once, and one that wins from some size on may win at the smallest by far more.
+/// Both ends are named: series may cross more than once, and the series that wins at large sizes may win at the smallest by far more.
 pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Option<String> {
     let place = pair.at?;
     let faster = pair.faster_at_largest();
@@ -123,7 +123,7 @@ fn pairs(found: &[Crossover]) -> Table {
             Some(place) => (size(place.size), interval(&place)),
             None => ("all sizes".to_owned(), String::new()),
         };
-        // Above 1: so many times faster than the other.
+        // How many times faster this one is than the other.
         let ratio = |ratio: f64| if faster == pair.second { ratio } else { 1.0 / ratio };
         let ratios = [pair.ratio_at_smallest, pair.ratio_at_largest].map(|value| format!("{:.2}", ratio(value)));
         table.row([faster.to_owned(), other.clone(), from, interval, ratios[0].clone(), ratios[1].clone()]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crossover_names_both_ends_and_what_is_not_shown() {
+    fn a_crossover_names_both_ends_and_the_open_questions() {
         let place = Place { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
         let said = |ratio_at_smallest: f64, place: Place| {
             let (first, second, at) = ("cpu".to_owned(), "cuda".to_owned(), Some(place));

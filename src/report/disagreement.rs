@@ -34,7 +34,7 @@ mod tests {
 
     /// Twelve batch sizes with one jump of 40 %, after 6.
     #[test]
-    fn a_jump_that_one_analysis_alone_shows_is_named() {
+    fn a_jump_that_only_one_analysis_shows_is_named() {
         let spec = "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=12\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
                     base = \"10ms\"\njumps = [{ after = 6, size = \"4ms\" }]\nnoise = { visits = \"0.5%\" }\n\
                     [measure]\nsmallest_jump = \"5%\"\n";

@@ -1,4 +1,4 @@
-//! What is said about a result, before it is laid out: for the terminal here, for a page elsewhere.
+//! The text about a result, before it is laid out: for the terminal here, for a page elsewhere.
 
 use super::style::Look;
 use super::{Style, Table};
@@ -6,10 +6,10 @@ use super::{Style, Table};
 /// A part of a document.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Of what follows.
+    /// The heading of what follows.
     Heading(String),
     Table(Table),
-    /// Below a table: its subject in a word, and what is said of it.
+    /// A remark below a table: its subject in a word, and its text.
     Remark {
         subject: &'static str,
         text: String,
@@ -29,7 +29,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Of lines that are laid out already, each with its end.
+    /// A document of lines that are laid out already, each with its line end.
     pub fn of_lines(text: String) -> Self {
         let blocks = if text.is_empty() { Vec::new() } else { vec![Block::Lines(text)] };
         Self { blocks }
@@ -64,7 +64,7 @@ impl Document {
         self.blocks.push(Block::Text(text.into()));
     }
 
-    /// Adds another matter, set off from what was said before.
+    /// Adds another document, after a blank line.
     pub(super) fn append(&mut self, other: Self) {
         if !self.is_empty() && !other.is_empty() {
             self.blocks.push(Block::Break);

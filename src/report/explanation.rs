@@ -77,7 +77,7 @@ fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>
     document
 }
 
-/// The mechanism that predicts a step at the most jumps, in a sentence: one that was shown before one that nothing speaks against. `None` where no
+/// The mechanism that predicts a step at the most jumps, in a sentence: a mechanism that was shown precedes one that is only consistent. `None` where no
 /// known one does.
 fn likely(answers: &Answers) -> Option<String> {
     let count = |mechanism: Mechanism| {
@@ -201,7 +201,7 @@ fn predicted(candidate: &Candidate) -> String {
     }
 }
 
-/// What became of the jumps where one setting is changed: whatever made them, they go with it or they do not.
+/// The effect of changing one setting on the jumps: which of them disappear and which stay, whatever their cause.
 fn changed(made: &Intervention) -> String {
     let Intervention { setting, value, gone, smaller, stay, unjudged } = made;
     let part = |what: &str, places: &[f64]| {

@@ -1,4 +1,4 @@
-//! A study of the input pipeline in the terminal: the stages alone, all together against the prediction, where more workers stop paying.
+//! A study of the input pipeline in the terminal: each stage by itself, all together against the prediction, and where more workers stop paying.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub fn feeding(study: &FeedingStudy, style: &Style) -> String {
     }
     let bold = |text: &str| style.paint(text, Look::Bold);
     let mut text = format!("{}\n  {}\n", bold("Storage"), study.storage);
-    text.push_str(&format!("\n{}\n{}", bold("Stages alone (images/s with the cell's workers)"), stages(study, style)));
+    text.push_str(&format!("\n{}\n{}", bold("Single stages (images/s with the cell's workers)"), stages(study, style)));
     text.push_str(&format!("\n{}\n{}", bold("All together (images/s)"), together(study, style)));
     let wrapped = |line: &str| format!("{}\n", style.wrap(&format!("  {line}"), 4));
     accuracy(study).iter().for_each(|line| text.push_str(&wrapped(line)));
@@ -215,7 +215,7 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
     format!("{document:#}\n")
 }
 
-/// Seconds of an image, each side alone and beside the other.
+/// Seconds for an image, for each side by itself and beside the other.
 fn sides(sides: Sides) -> Value {
     let side = |side: Side| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
     let half = |half: Half| json!({"workers": half.workers, "loader_s": half.loader_s, "training_s": half.training_s});

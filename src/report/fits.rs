@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn setup_stands_beside_the_step_and_curves_beside_one_another() {
+    fn setup_is_drawn_beside_the_step_and_curves_beside_each_other() {
         let text = fits(&study(2e-6)).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(tidy.iter().any(|line| line == "torch 1,600 2 0.0220 1.50 s 250 ms 2.00 s 75 %"), "{text}");

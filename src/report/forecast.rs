@@ -26,7 +26,7 @@ pub struct Forecasts<'a> {
     pub full: &'a Forecast,
     pub without_padding: &'a Forecast,
     pub without_rounds: &'a Forecast,
-    /// Of one image.
+    /// The bytes of one image.
     pub image_bytes: u64,
     /// By cross-validation on the same GPU, over layers left out.
     pub errors: Errors,
@@ -69,7 +69,7 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
         (
             "Covers",
             format!(
-                "{} with {} of the forward multiply-adds; relative sizes are parts of their time alone",
+                "{} with {} of the forward multiply-adds; relative sizes are shares of only their time",
                 human::counted(layers.len() as u64, "layer"),
                 human::percent(*share)
             ),

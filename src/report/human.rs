@@ -63,7 +63,7 @@ pub fn with_error(value: f64, error: f64, unit: &str) -> String {
         return signed(value, unit);
     }
     let plus = if value > 0.0 { "+" } else { "" };
-    // Two digits of an error are as many as anybody knows.
+    // More than two digits of an error are never significant.
     let decimals = (1 - (error / factor).abs().log10().floor() as i32).clamp(0, 3) as usize;
     format!("{plus}{:.decimals$} ± {:.decimals$} {sign}{unit}", value / factor, error / factor).trim_end().to_string()
 }
@@ -194,7 +194,7 @@ pub fn capitalised(text: &str) -> String {
 /// The longest size that is written out, so that it can be found again in the data.
 const MOST_DIGITS: usize = 15;
 
-/// A batch size, or another size: as it is, without decimals where it has none.
+/// A batch size, or another size, without superfluous decimals.
 pub fn batch_size(x: f64) -> String {
     let whole = format!("{x}");
     if whole.len() <= MOST_DIGITS { whole } else { digits(x) }

@@ -17,7 +17,7 @@ use crate::store::files;
 /// The version of the document.
 const VERSION: u32 = 1;
 
-/// What is said of one run or file.
+/// The results of one run or file.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub path: &'a Path,
@@ -25,25 +25,25 @@ pub struct Subject<'a> {
     pub controls: &'a [Control],
     /// For each series the layers behind its jumps; empty where none are known.
     pub explained: &'a [Vec<Explanation>],
-    /// For each series which sizes to use; empty where nobody asked.
+    /// For each series, the advice on sizes; empty if it was not asked for.
     pub advices: &'a [Result<Advice, Silence>],
     pub warnings: &'a [Warning],
 }
 
-/// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
-/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `detectable` the
-/// smallest jump, relative, that would have been found with a probability of 90 %; `kept` the share of the visits that was used, below 1 only
+/// The document of some series and their findings. `aa_rate` is the share of false alarms in the machine's A/A runs, null if there are
+/// none; `p_value` is the share of jump-free series like it that show a step as strong as its strongest; `detectable` is the smallest
+/// relative jump that would have been found with a probability of 90 %; `kept` is the share of the visits that was used, below 1 only
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
-/// most likely after `after`. `nodes` are the machines that measured the series, where they are several, with what each
-/// adds to all sizes, relative. `read_as`, of a table of another program, says which columns were taken for what. `left_out`, where there is any, are the rows of the table without a number in a column. A period's
-/// `unconfirmed` are its places at which the neighbouring points show no jump. `too_early` is null,
-/// or the complete blocks of the run and how many of them it asks for before anything is reported.
+/// most likely after `after`. `nodes` are the machines that measured the series, if there are several, each with its relative difference
+/// from the others at all sizes. `read_as` describes how the columns of another program's table were read. `left_out`, if any, are the
+/// rows of the table without a number in a column. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
+/// `too_early` is null, or the number of complete blocks of the run and the number that its spec requires before anything is reported.
 ///
 /// `advice` is null, or says which sizes to use, see [`super::size_advice`].
 ///
 /// A jump that is explained has `causes`, the layers that step or change there, and `layers_together`, the step of all layers' times, null
-/// where it is not known. `warnings` are those of the runs, each with its `source`, a `message` and what to do about it, `help`.
+/// if it is not known. `warnings` are the warnings of the runs, each with its `source`, a `message` and the remedy, `help`.
 pub fn jumps(subjects: &[Subject]) -> Value {
     let entries: Vec<Value> = subjects.iter().flat_map(Subject::entries).collect();
     let warnings: Vec<Value> = subjects.iter().flat_map(Subject::warnings).collect();
@@ -137,7 +137,7 @@ fn gap(Gap { column, rows, first_line, sizes, said }: &Gap) -> Value {
     json!({"column": column, "rows": rows, "first_line": first_line, "sizes": sizes, "said": said})
 }
 
-/// Of a run with fewer complete blocks than it asks for.
+/// The note on a run with fewer complete blocks than its spec asks for.
 pub(super) fn early(Early { blocks, of }: Early) -> Value {
     json!({"blocks": blocks, "of": of})
 }

@@ -10,7 +10,7 @@ use crate::stats::quantile::median;
 /// More machines than that are listed by the slowest and the fastest.
 const MOST: usize = 12;
 
-/// A table of the machines of each series that several measured: what each adds to all batch sizes. Empty where none was.
+/// A table of the machines, for each series that several machines measured: what each adds to all batch sizes. Empty if there is no such series.
 pub fn nodes(found: &[Analysed]) -> Document {
     let mut document = Document::default();
     for Analysed { series, findings } in found.iter().filter(|found| !found.findings.nodes.is_empty()) {
@@ -39,9 +39,9 @@ pub fn nodes(found: &[Analysed]) -> Document {
     document
 }
 
-/// How many machines measured the series together, by how much they differ, and which stand out, in a sentence; `None` where one did.
+/// A sentence on how many machines measured the series together, by how much they differ, and which stand out; `None` for a single machine.
 ///
-/// Of several series, what a machine adds is the middle of what it adds to each.
+/// With several series, the value of a machine is the median of what it adds to each series.
 pub fn machines(found: &[Analysed]) -> Option<String> {
     let all = pooled(found);
     let relative = || all.iter().map(|machine| machine.relative.ln_1p());

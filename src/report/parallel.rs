@@ -115,7 +115,7 @@ mod tests {
     use crate::report::Style;
 
     #[test]
-    fn efficiency_and_what_jumps_do_to_it_are_said() {
+    fn efficiency_and_the_effect_of_jumps_on_it_are_reported() {
         let cell = |batch_size, efficiency: f64| ParallelCell {
             batch_size,
             alone: 0.010,

@@ -12,7 +12,7 @@ use crate::prediction::cost::{Choice, Limits};
 /// The version of the JSON document.
 const VERSION: u32 = 1;
 
-/// Everything that is said.
+/// Everything that is reported.
 pub struct Predictions<'a> {
     pub name: &'a str,
     pub rows: &'a [Priced],
@@ -170,9 +170,9 @@ fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'
     Some(("Choice", line))
 }
 
-/// The same for programs: seconds, joules, US dollars. `low_s` and `high_s` hold a further measurement with probability `coverage`, null
-/// where nothing is known of the error. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words;
-/// `reported_s` is what others measured of the step, null where nobody has published it.
+/// The same for programs: seconds, joules, US dollars. A further measurement lies between `low_s` and `high_s` with probability `coverage`;
+/// they are null if the error is not known. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words;
+/// `reported_s` is the published time of the step, null if none is known.
 pub fn predictions_json(found: &Predictions) -> Value {
     let finite = |value: f64| value.is_finite().then_some(value);
     let row = |priced: &Priced| {

@@ -11,14 +11,14 @@ pub struct Repeated<'a> {
     members: Vec<&'a Jump>,
 }
 
-/// So many members are listed one by one.
+/// Up to this many members are listed one by one.
 const FEW: usize = 8;
-/// A jump that is so many times larger or smaller than the median member, or of the other sign, has a line of its own: another jump stands at
-/// the same place.
+/// A jump that is at least this many times larger or smaller than the median member, or has the other sign, has a line of its own: it is
+/// another jump at the same place.
 const ALIKE: f64 = 3.0;
 
 impl<'a> Repeated<'a> {
-    /// `None` where there is no period, or where few of its jumps are alike.
+    /// `None` if there is no period, or if few of its jumps are alike.
     pub fn of(findings: &'a Findings) -> Option<Self> {
         let period = findings.period.as_ref()?;
         let explained = |jump: &&Jump| period.explains.contains(&jump.after);
@@ -77,7 +77,7 @@ impl<'a> Repeated<'a> {
         self.period.p_value
     }
 
-    /// That of all, where they agree.
+    /// The verdict of all members if they agree, else ambiguous.
     pub fn verdict(&self) -> Option<Verdict> {
         let first = self.members[0].verdict;
         if self.members.iter().all(|jump| jump.verdict == first) { first } else { Some(Verdict::Ambiguous) }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_member_stands_for_all() {
+    fn the_middle_member_represents_all() {
         let findings = staircase(&[-3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0, -10.0, -11.0]);
         let repeated = Repeated::of(&findings).expect("nine");
         assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn winograd_explains_only_what_it_computed() {
+    fn winograd_explains_only_layers_that_it_computed() {
         let dense = text(false, 2.03);
         assert!(dense.contains("203 % of 40.0 GFLOP/s") && dense.contains("busy moment"), "{dense}");
         assert!(!dense.contains("Winograd"), "{dense}");

@@ -15,8 +15,8 @@ use crate::spec::Measure;
 use crate::stats::quantile::median;
 use crate::store::{LayerRow, StopReason, files, visits_of};
 
-/// The one list of the warnings of the run in `path`, for the terminal, its page and its documents: what it `ended` with, and what its
-/// data show.
+/// The list of all warnings of the run in `path`, for the terminal, its page and its documents: the warnings that it `ended` with, and those
+/// that follow from its data.
 ///
 /// # Errors
 /// As [`visits_of`].
@@ -59,10 +59,10 @@ pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
     Ok(kept.filter(|warning| !is_of_data(warning)).collect())
 }
 
-/// Less than what a library takes to start one operation on a device, in seconds.
+/// Less than the time that a library takes to start one operation on a device, in seconds.
 const NEXT_TO_NOTHING_S: f64 = 20e-6;
 
-/// Of a step of one's own whose largest size, four times the smallest or more, takes no longer than others.
+/// The warning that the step of a user's file takes next to no time at any size, although the largest size is at least four times the smallest.
 fn next_to_nothing(found: &Analysed) -> Option<Warning> {
     let Analysed { series, findings } = found;
     if series.facts.get("engine").map(String::as_str) != Some(EngineName::Python.name()) {
@@ -77,7 +77,7 @@ fn next_to_nothing(found: &Analysed) -> Option<Warning> {
         .then(|| Warning::NextToNothing { what: series.label(), median_s: median(&mut times) })
 }
 
-/// Of a run with fewer complete blocks than it asks for, as its least visited series has.
+/// The warning that a run has fewer complete blocks than its spec asks for, from its least visited series.
 fn too_early(found: &[Analysed]) -> Option<Warning> {
     let goals = found.iter().filter_map(|found| found.series.goal.as_ref());
     let early = goals.filter_map(|goal| Some((goal.early()?, goal))).min_by_key(|(early, _)| early.blocks);
@@ -166,7 +166,7 @@ mod tests {
     use crate::simulation::simulate;
     use crate::spec::Experiment;
 
-    /// Three cells and `blocks`, of which 2 or 3 were executed.
+    /// Three cells and `blocks`; 2 or 3 of the blocks were executed.
     fn run(blocks: &str) -> (Outcome, Measure) {
         let spec = format!(
             "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=3\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\

@@ -94,7 +94,7 @@ mod tests {
         let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
         let text = scaling(&found).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        // By hand: the geometric mean of 1 and 4 is 2, half of what 4 threads could bring; 1/2 = s + (1 - s)/4 has s = 1/3; 1/(1/3 + 2/3/16) = 2.67,
+        // By hand: the geometric mean of 1 and 4 is 2, half of the possible speed-up of 4 threads; 1/2 = s + (1 - s)/4 has s = 1/3; 1/(1/3 + 2/3/16) = 2.67,
         // 1/(1/3 + 2/3/64) = 2.91.
         for line in [
             "vgg16 1 4 10.0 ms 1.00 0.90 to 4.00 25 %",

@@ -3,8 +3,8 @@
 use super::{Answer, Column, Document, Ground, Table, human};
 use crate::analysis::side_by_side::{Against, Pair, Task};
 
-/// The cells against the fastest way of the other engine, where it has several; else those of the pairs that differ in the engine alone (of all
-/// pairs, where no such one is). Then the geometric means of every pair. Empty for no pairs.
+/// The cells against the fastest variant of the other engine, if it has several; else the cells of the pairs that differ only in the engine, or of
+/// all pairs if there are no such pairs. Then the geometric means of every pair. Empty for no pairs.
 pub fn side_by_side(pairs: &[Pair]) -> Document {
     let mut document = Document::default();
     if pairs.is_empty() {
@@ -25,9 +25,9 @@ fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
     pairs.iter().filter(move |pair| wanted.is_none_or(|wanted| pair.against == wanted))
 }
 
-/// For each of the same pairs (none, where all differ in more than the engine), how the two compare; then network by network.
+/// A sentence on each of these pairs (none if all differ in more than the engine), then on each network.
 ///
-/// `origin` is the grade of what was measured.
+/// `origin` is the grade of the measurement.
 pub fn side_by_side_answers(pairs: &[Pair], origin: &str) -> Vec<Answer> {
     let answer = |pair: &Pair| {
         let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();

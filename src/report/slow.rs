@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_told_before_single_sizes() {
+    fn a_class_is_named_before_single_sizes() {
         let size = |x: f64, relative: f64| SlowSize { x, relative };
         let class = Class { common: Common::MultiplesOf(48), relative: 0.25, slow: 2, of: 3, p_value: 0.0021 };
         let sizes = vec![size(48.0, 0.25), size(50.0, 0.09), size(96.0, 0.25)];

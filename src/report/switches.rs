@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sign_that_was_seen_is_likely_and_what_is_known_of_a_library_is_worth_a_try() {
+    fn an_observed_sign_is_likely_and_a_known_property_of_a_library_is_worth_a_try() {
         let one = |after, is_seen| Switch { after, sign: "it".into(), is_seen, env: "A=1,0" };
         let text = |series: &[(String, Vec<Switch>)]| {
             switches("results/mine", series).render(&Style { color: false, width: 300 })

@@ -216,8 +216,8 @@ fn is_of_the_fewest(curve: &WorkerCurve) -> bool {
     curve.points.first().is_some_and(|point| point.workers == curve.advice.workers)
 }
 
-/// `2 workers; 4 bring less than 1 %`, with the batch size and what it gains. Of several curves with one series and one advice, which hardly
-/// wait, in one sentence.
+/// `2 workers; 4 bring less than 1 %`, with the batch size and the gain. Several curves of one series that have the same advice and hardly
+/// wait share one sentence.
 fn sentence(curves: &[WorkerCurve]) -> String {
     let Some(curve) = curves.first() else { return String::new() };
     let advice = curve.advice;
@@ -350,7 +350,7 @@ mod tests {
         let two = [hardly(64, 0.002), hardly(128, 0.003)].concat();
         let end = "; the training waits for the loader 0.200 to 0.300 % of the time, all that more workers could save";
         assert_eq!(said(two.clone()), [format!("cpu, batch size 64 and 128: no workers{end}")]);
-        // One that waits says so by itself.
+        // A curve that waits has its own sentence.
         let three = said([two, hardly(256, 0.5).to_vec()].concat());
         assert!(three.len() == 2 && three[1].starts_with("cpu, batch size 256: "), "{three:?}");
     }

@@ -1,4 +1,4 @@
-//! What a user should know about a result, each with what to do about it.
+//! Warnings about a result, each with a remedy.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Warning {
     TooEarly { blocks: usize, of: usize, go_on: String },
     /// The run was stopped before its end.
     Interrupted,
-    /// The device does not work any more; what came next would have failed for no reason of its own.
+    /// The device no longer works; later cells would have failed only because of that.
     DeviceLost { message: String },
     /// Cells that did not fit in the device's memory.
     OutOfMemory { cells: usize },
@@ -28,7 +28,7 @@ pub enum Warning {
     LeftOut { what: Vec<String> },
     /// Optional engines that cannot run a training on these data, each with the reason and what to do.
     EnginesLeftOut { what: Vec<String> },
-    /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
+    /// Operators whose own kernels failed their check on this GPU, each with the failure.
     Replaced { what: Vec<String> },
     /// Rows of a table without a number in a column, which are left out.
     Gaps { source: String, column: String, rows: usize, first_line: usize, sizes: Vec<f64>, said: Option<String> },
@@ -60,7 +60,7 @@ pub enum Warning {
     Unsteady { visits: usize },
     /// Cells with epochs far from their others; one of them by name.
     OutlyingEpochs { cells: usize, first: String, in_first_block: bool },
-    /// Cells of a training that failed, with what the first one said.
+    /// Cells of a training that failed, with the message of the first.
     FailedEpochs { cells: usize, first: String },
     /// Examples that could not be read.
     SkippedExamples { examples: usize },
@@ -70,7 +70,7 @@ pub enum Warning {
     NanEpochs { epochs: usize },
     /// The time limit came before the last repetition.
     OutOfTime { visits: usize, of: usize },
-    /// Cells of a study of the input pipeline that failed, with what the first one said.
+    /// Cells of a study of the input pipeline that failed, with the message of the first.
     FailedPipelines { cells: usize, first: String },
     /// Images of such a study that could not be read: each with its name and the reason.
     SkippedImages { why: Vec<String> },
@@ -78,7 +78,7 @@ pub enum Warning {
     NotCold { cells: usize, first: String },
     /// Cells whose rate is farther than a tenth from the predicted one.
     Unpredicted { cells: usize, of: usize },
-    /// Fits that failed, with what the first one said.
+    /// Fits that failed, with the message of the first.
     FailedFits { cells: usize, first: String },
     /// Fits whose losses part early from those of the same seed, and the first of them.
     LossesDiffer { fits: usize, first: String },
@@ -159,7 +159,7 @@ impl Warning {
                  middle of a grid with an odd side while biases are 0: fit an even number of points to a side"
             }
             Self::Stopped { .. } => {
-                "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
+                "repair the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
             }
         }
     }

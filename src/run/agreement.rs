@@ -14,12 +14,12 @@ pub struct Disagreement {
 }
 
 impl Disagreement {
-    /// Between the decisions at the boundaries after the places `x` and the jumps that were found; of these the tests look for those of
-    /// `smallest_jump` and more.
+    /// Compares the decisions at the boundaries after the places `x` with the jumps that were found. The tests look only for jumps of
+    /// `smallest_jump` or more.
     pub fn between(decisions: &[(usize, Decision)], x: &[f64], found: &[Jump], smallest_jump: f64) -> Self {
         let mut own = Self::default();
         let position = |after: f64| x.iter().position(|x| *x == after);
-        // A place that is off by one is the same jump.
+        // Two places one boundary apart are the same jump.
         let is_near = |k: usize| move |jump: &Jump| position(jump.after).is_some_and(|j| j.abs_diff(k) <= 1);
         for &(k, decision) in decisions {
             let shown = |jump: &Jump| jump.after == x[k] && jump.relative.abs() >= smallest_jump;

@@ -119,7 +119,7 @@ impl CellState {
         Some((times.iter().map(|time| (time.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
     }
 
-    /// The centre of the step times and the largest departure from it that is no outlier; `None` where there are too
+    /// The centre of the step times and the largest departure from it that is not an outlier; `None` if there are too
     /// few steps, or their times differ too little, to define outliers.
     pub(super) fn ordinary(&self) -> Option<(f64, f64)> {
         let mut times: Vec<f64> = self.visits().flat_map(|(_, times)| times.iter().copied()).collect();

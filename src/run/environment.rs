@@ -42,7 +42,7 @@ pub struct EngineFacts {
     pub name: String,
     pub device: String,
     pub device_name: String,
-    /// Of an engine that is no part of this program.
+    /// The version of an engine that is not part of this program.
     pub version: Option<String>,
     /// The time of a step with next to nothing in it: what no batch size can be faster than. See
     /// [`crate::engine::Engine::smallest_step_s`].
@@ -59,8 +59,8 @@ pub struct EngineFacts {
     pub workspace_limit_bytes: Option<u64>,
 }
 
-/// Of every engine, precision and number of threads once. What cannot be measured is left out: it explains results, and is
-/// none itself.
+/// Measures the peaks once for every engine, precision and number of threads. A peak that cannot be measured is left out: peaks
+/// explain results and are not results themselves.
 fn peaks(plan: &Plan, engines: &mut Engines) -> Vec<MeasuredPeaks> {
     let mut seen = Vec::new();
     let mut measured = Vec::new();
@@ -156,7 +156,7 @@ impl RunEnvironment {
         Ok(())
     }
 
-    /// The same run, continued; looks once at what the device lets be read now.
+    /// The same run, continued; checks once which values the device allows to be read now.
     pub fn resumed(mut self, device: &mut dyn Device) -> Self {
         self.resumed += 1;
         drop(device.read());

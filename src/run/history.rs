@@ -25,7 +25,7 @@ pub struct History {
     next_order: i64,
     /// Visits of this process.
     pub(super) visits_here: usize,
-    /// Cells that are still measured, and those of them that this block has not visited yet.
+    /// The number of cells that are still measured, and of those that this block has not visited yet.
     pub(super) open: usize,
     pub(super) left_in_block: usize,
     /// The networks that this process has already run, by engine.
@@ -85,7 +85,7 @@ impl History {
         &self.cells
     }
 
-    /// Adds the rows of one visit: one that has just ended, or one that an earlier process stored.
+    /// Adds the rows of one visit, which has just ended or was stored by an earlier process.
     pub fn record(&mut self, visit: &[StepRow]) {
         let Some(last) = visit.last() else { return };
         self.next_visit = self.next_visit.max(last.visit + 1);
@@ -138,8 +138,8 @@ impl History {
         until().filter(move |visit| undisturbed.counts(&visit.times.cell, visit.disturbed))
     }
 
-    /// The steps that count of the visits up to a block to some cells, as the detector takes them; `x` says where a cell stands, if it is one of
-    /// them.
+    /// The counted steps of some cells in the visits up to a block, as input of the detector; `x` gives the place of a cell, or `None` for a cell
+    /// that is left out.
     pub(super) fn observations_until(&self, block: usize, x: impl Fn(usize) -> Option<f64>) -> Vec<Observation> {
         let until = self.counted_until(block).enumerate();
         let of_visit = |(order, visit): (usize, &VisitRecord)| {

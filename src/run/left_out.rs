@@ -2,11 +2,11 @@
 //!
 //! A spec may list settings that only some devices have: page-locked memory, a CUDA graph, a second stream, bf16. A value that none of the run's
 //! engines has on this device is left out, with a line that says so and a warning at the end, and the other values of its axis run.
-//! Where an axis keeps none, the run is refused: it would be the measurement of something else. Where one engine has a value and another does not, the
-//! other has no cells with it, so that each can be measured at its best in one run.
+//! If an axis keeps no value, the run is refused: it would measure something else. If one engine has a value and another does not, the
+//! other has no cells with it, so that each engine can be measured at its best in one run.
 //!
-//! Where `auto` took the CPU because there is no GPU, a value that would be computed as another one, such as tf32 as fp32, is not there either. Who wants
-//! that asks for the CPU.
+//! If `auto` took the CPU because there is no GPU, a value that would be computed as another one, such as tf32 as fp32, is left out as well. Users
+//! who want it ask for the CPU.
 
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::settings::{AXES, Axis, EngineName, Grid, Settings, Value};
 pub struct LeftOut {
     /// What no engine has, and why: a clause each.
     pub of_all: Vec<String>,
-    /// What only some of the engines have, and why the other does not: a clause each.
+    /// The values that only some of the engines have, and why the others do not: a clause each.
     pub of_some: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl Lack {
     }
 }
 
-/// Why no engine has a value of an axis; `None` where one has it, or no engine knows the axis.
+/// Why no engine has a value of an axis; `None` if an engine has it, or no engine knows the axis.
 fn lack(names: &[EngineName], engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
     let asked = with(axis, value);
     let fell_back = engines.fallback().is_some();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_nobody_named_and_what_the_cpu_has_are_let_through() {
+    fn an_unnamed_default_and_values_that_the_cpu_has_are_accepted() {
         for text in ["", "[train]\nprecision = \"fp32\"\nlayout = \"nchw\"", "[engine]\nthreads = [1, 2]\nstreams = 1"]
         {
             assert_eq!(narrowed(text).expect("runs"), (spec(text), LeftOut::default()), "{text}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_engine_has_and_another_lacks_makes_cells_of_the_one_alone() {
+    fn a_value_that_one_engine_lacks_makes_cells_only_of_the_other() {
         // The CPU engine has no algorithms to choose from; that which plays a known truth takes every setting.
         let text =
             "[engine]\nname = [\"cpu\", \"synthetic\"]\nalgorithms = [\"heuristic\", \"autotune\"]\n[synthetic]\n";

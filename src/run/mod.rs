@@ -84,7 +84,7 @@ pub trait Ledger: Sync {
     /// [`crate::error::Kind::Io`]; what was stored before stays.
     fn append(&self, visit: &[StepRow]) -> Result<()>;
 
-    /// Stores what the engine says of a cell's layers.
+    /// Stores the engine's report on a cell's layers.
     ///
     /// # Errors
     /// As [`Ledger::append`].
@@ -126,7 +126,7 @@ pub struct Outcome {
     pub complete: bool,
     /// Why nothing runs any more, where the device was lost.
     pub lost: Option<Error>,
-    /// For each cell the centre of its step times and the largest departure from it that is no outlier.
+    /// For each cell, the centre of its step times and the largest departure from it that is not an outlier.
     ordinary: Vec<Option<(f64, f64)>>,
     /// For each cell the shortest time of each of its layers.
     layer_times: Vec<Vec<Option<f64>>>,
@@ -173,7 +173,7 @@ pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
     Ok(notices)
 }
 
-/// Runs the plan, beginning after what is stored already.
+/// Runs the plan, beginning after the visits that are already stored.
 ///
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored; the visits before it are.
@@ -350,7 +350,7 @@ struct Beside<'a> {
     in_this_process: bool,
 }
 
-/// A step and what was counted from its start to its end.
+/// A step and its counters from start to end.
 pub(crate) struct MeasuredStep {
     times: StepTimes,
     counts: Counts,
@@ -364,10 +364,10 @@ pub(crate) struct Measured {
     steal_s: Option<f64>,
     /// How many processes of each other program ran, where it was looked.
     others: Option<BTreeMap<String, usize>>,
-    /// The first of them that counts.
+    /// The place of the first step that counts.
     counts_from: usize,
     steady: bool,
-    /// The visit's time was over before its steps were steady: none of them counts.
+    /// The visit's time was over before its steps were steady, so none of them counts.
     cut_short: bool,
     ready: Ready,
 }
@@ -386,7 +386,7 @@ struct Ready {
     started_s: f64,
     /// Seconds until the step was ready.
     prepare_s: f64,
-    /// Of them.
+    /// The parts of `prepare_s`.
     setup: SetupTimes,
 }
 

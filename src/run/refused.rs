@@ -1,4 +1,4 @@
-//! Algorithms that a library refuses after they were checked. Another takes the place of one that is refused when it runs, and that one nobody has checked.
+//! Algorithms that a library refuses after they were checked. The algorithm that replaces a refused one has not been checked.
 
 use super::RunFacts;
 use crate::engine::open::Engines;
@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::plan::Cell;
 
 impl RunFacts {
-    /// Asked after everything that a cell's engine prepares. Where a library has refused something since it was last asked, the rows of this cell, and
-    /// of those of `cells` with the same layers, no longer say that they are checked; gives what the user should know of that.
+    /// Called whenever the engine of `cell` has prepared something. If a library has refused an algorithm since the last call, the rows of this cell,
+    /// and of those `cells` that have the same layers, no longer count as checked. Returns a message about that for the user.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] where the engine is not open.

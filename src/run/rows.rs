@@ -58,12 +58,12 @@ impl RunFacts {
         Ok(facts)
     }
 
-    /// With what is known of each cell's engine.
+    /// Sets whether each cell was checked.
     pub fn with_qualified(self, qualified: Vec<Option<bool>>) -> Self {
         Self { qualified, ..self }
     }
 
-    /// Says of cells that were checked that they are not; whether there was one.
+    /// Marks cells as not checked; returns whether any of them was marked as checked.
     pub(super) fn withdraw<'a>(&mut self, cells: impl Iterator<Item = &'a Cell>) -> bool {
         let mut any = false;
         for cell in cells {
@@ -79,7 +79,7 @@ impl RunFacts {
         Self { node: Some(node), ..self }
     }
 
-    /// With the name of what is swept.
+    /// Sets the name of the swept argument.
     pub fn with_x(self, x: &str) -> Self {
         Self { x: (x != OwnSteps::BATCH_SIZE).then(|| x.to_owned()), ..self }
     }
@@ -111,7 +111,7 @@ impl RunFacts {
         format!("{} {} at {x} {}", self.engine_of(cell), cell.model, cell.batch_size)
     }
 
-    /// Those in force.
+    /// The settings in force for a cell.
     pub fn settings_of(&self, cell: &Cell) -> &Settings {
         &self.in_force[cell.index]
     }

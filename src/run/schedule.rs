@@ -1,8 +1,9 @@
 //! Which cells each block visits, and when the run is over.
 //!
-//! The first blocks visit all cells. Then, where the spec asks to decide on jumps, a block visits the cells that an undecided boundary
-//! needs ([`crate::sequential`]), and all cells again where the detector does not agree with what was decided; where it asks for cells,
-//! those that are not yet measured precisely enough. Everything follows from the spec and the visits of earlier blocks, so a resumed run makes the same decisions.
+//! The first blocks visit all cells. If the spec asks to decide on jumps, later blocks visit the cells that undecided boundaries need
+//! ([`crate::sequential`]), and all cells again if the detector disagrees with the decisions. If the spec asks for cells, later blocks visit
+//! the cells that are not yet measured precisely enough. Everything follows from the spec and the visits of earlier blocks, so a resumed run
+//! makes the same decisions.
 
 use super::cells::CellState;
 use super::{Disagreement, History};
@@ -19,8 +20,8 @@ const FEWEST: usize = 8;
 /// A new look is taken after this many visits, or this share of those so far, whichever is more.
 const PACE: usize = 35;
 const SHARE: f64 = 0.08;
-/// Where the detector does not agree with what was decided, a run goes on until it has so many times the visits to the series that it had when
-/// all was decided first.
+/// Where the detector disagrees with the decisions, a run continues until the series has this many times the visits that it had when all
+/// boundaries were first decided.
 const AGAIN: usize = 2;
 /// The probability that any jump of a series is declared where there is none.
 const FALSE_POSITIVE_RATE: f64 = 0.01;
@@ -62,7 +63,7 @@ struct Place {
 /// What is known at the end of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Knowledge {
-    /// Boundaries that are tested; those of them that are not decided yet; and those that no visit decides, because the levels of neighbouring
+    /// The numbers of boundaries that are tested, that are not decided yet, and that no visit decides, because the levels of neighbouring
     /// batch sizes differ by more than the smallest jump without pattern.
     pub boundaries: usize,
     pub open: usize,
@@ -113,7 +114,7 @@ impl<'a> Schedule<'a> {
         order
     }
 
-    /// After a block: decides what is left to do. False where the run is over.
+    /// Decides after a block what is left to do. False if the run is over.
     pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
         if block == 0 && self.measure.steps_per_visit == StepsPerVisit::Auto {
             let series = self.plan.cells.chunk_by(same_series);
@@ -133,7 +134,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn look(&mut self, block: usize, history: &History) {
-        // A cell that failed is visited no more, and what lies beside it cannot be decided.
+        // A cell that failed is no longer visited, and the boundaries beside it cannot be decided.
         let usable = |visit: &VisitTimes| !history.cells()[visit.cell].is_left();
         let visits: Vec<VisitTimes> = history.visits_until(block).filter(usable).collect();
         let due = PACE.max((SHARE * self.looked_at as f64) as usize);
@@ -208,7 +209,7 @@ fn agrees(sequence: &Sequence, block: usize, history: &History, smallest_jump: f
     Disagreement::between(&decisions, &x, &jumps, smallest_jump).is_none()
 }
 
-/// Whether two cells, neighbours in the plan, differ in the batch size alone.
+/// Whether two cells, neighbours in the plan, differ only in the batch size.
 fn same_series(a: &Cell, b: &Cell) -> bool {
     a.model == b.model && a.engine == b.engine && a.workload.settings == b.workload.settings
 }

@@ -1,9 +1,9 @@
 //! A time limit for steps that cannot be interrupted.
 //!
-//! A step that waits inside a driver cannot be stopped from its own process. So the limit has two stages: a visit whose
-//! steps end late is cut short by the loop itself after `visit_limit`; a step that has not ended after twice that limit is
-//! reported by a second thread. Time in which the process stood still, by SIGSTOP or because a scheduler suspended its job,
-//! counts for neither: the thread knows of it by a sleep of its own that lasted far longer than it asked for.
+//! A step that waits inside a driver cannot be stopped from its own process. So the limit has two stages: the loop itself cuts
+//! a visit short after `visit_limit` if its steps end late, and a second thread reports a step that has not ended after twice that
+//! limit. Time in which the process was stopped, by SIGSTOP or by a scheduler that suspended its job, counts for neither: the
+//! second thread recognises it by a sleep that lasted far longer than requested.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ struct State {
     stopped: Duration,
 }
 
-/// The current visit, and what is reported of it after `end`.
+/// The current visit, and the report on it after `end`.
 struct Armed {
     end: Instant,
     row: StepRow,

@@ -35,14 +35,14 @@ pub fn all_settings() -> Vec<Settings> {
     all
 }
 
-/// The settings that an engine takes as they are asked for.
+/// The settings that an engine supports without a substitute.
 pub fn supported(engine: &dyn Engine) -> Vec<Settings> {
     let as_asked = |asked: &Settings| engine.in_force(asked).is_ok_and(|in_force| in_force == *asked);
     all_settings().into_iter().filter(as_asked).collect()
 }
 
-/// The comparisons of one set of settings: every operator at odd batch sizes, every network, every optimizer. An operator alone has
-/// next to nothing that runs beside it.
+/// The comparisons of one set of settings: every operator at odd batch sizes, every network, every optimizer. For a single
+/// operator almost nothing else runs in the step.
 ///
 /// # Errors
 /// None that a correct build of batchstep meets.

@@ -1,6 +1,6 @@
 //! How far numbers are apart.
 
-/// How far one tensor is from another: the norm of the difference, and that of what is expected.
+/// How far one tensor is from another: the norm of the difference, and the norm of the expected tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Apart {
     distance: f64,
@@ -11,7 +11,7 @@ impl Apart {
     /// What cannot be compared.
     pub const INFINITELY: Self = Self { distance: f64::INFINITY, scale: 0.0 };
 
-    /// Of numbers, each as it was found and as it is expected. Nothing is stored of them: a tensor may have a hundred million.
+    /// The difference over pairs of numbers (found, expected). The numbers are not stored: a tensor may have a hundred million.
     pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
         let squares = |(distance, scale), (found, expected): (f64, f64)| {
             (distance + (found - expected) * (found - expected), scale + expected * expected)
@@ -20,8 +20,8 @@ impl Apart {
         Self { distance: distance.sqrt(), scale: scale.sqrt() }
     }
 
-    /// The same of what was added to numbers that are kept in float32: the rounding of the sums, half a unit in the last place
-    /// of each, is no error. Each number comes as it was before, as it was found after and as it is expected after.
+    /// The same for a change of numbers in float32: the rounding of the sums, half a unit in the last place of each, is not an
+    /// error. Each element is the number before, the number found after, and the number expected after the change.
     pub fn of_change(numbers: impl Iterator<Item = [f64; 3]>) -> Self {
         Self::of(numbers.map(|[before, found, expected]| {
             let unit = expected.abs() * f64::from(f32::EPSILON);
@@ -31,9 +31,9 @@ impl Apart {
     }
 }
 
-/// The distance over the norm of what is expected, the largest over all tensors. A tensor whose expected norm is below a
-/// millionth of the largest is held against that millionth: the gradient of a bias in front of a batch norm is zero but for
-/// rounding. Infinite where a number is none.
+/// The distance over the norm of the expected tensor, the largest over all tensors. If the expected norm is below a millionth
+/// of the largest norm, that millionth is used: the gradient of a bias before a batch norm is zero except for rounding. Infinite
+/// if a number is not-a-number.
 pub fn worst(tensors: &[Apart]) -> f64 {
     let floor = 1e-6 * largest(tensors.iter().map(|tensor| tensor.scale));
     let relative = |tensor: &Apart| match tensor.distance {
@@ -58,7 +58,7 @@ pub fn relative<T: AsRef<[f64]>>(found: &[T], expected: &[T]) -> f64 {
     worst(&tensors)
 }
 
-/// The largest of some numbers that are not negative; infinite where one is none.
+/// The largest of some numbers that are not negative; infinite if one of them is not-a-number.
 pub fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(0.0, |worst: f64, value| if value.is_nan() { f64::INFINITY } else { worst.max(value) })
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_those_of_a_hand_calculation() {
+    fn differences_match_a_hand_calculation() {
         // The norm of (3, 4) is 5; one tensor is off by 0.5, the other by nothing.
         assert_eq!(relative(&[vec![3.0, 4.5], vec![1.0]], &[vec![3.0, 4.0], vec![1.0]]), 0.1);
         // From (1, 2) to (4, 6) is a change of norm 5; that to (4, 6.5) is off by 0.5.

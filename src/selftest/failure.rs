@@ -22,7 +22,7 @@ pub struct Failure {
     /// By the keys of a spec.
     pub settings: BTreeMap<String, String>,
     pub errors: BTreeMap<&'static str, Measured>,
-    /// Of each tensor that differs, the number that differs most; none where the engine refuses.
+    /// For each tensor that differs, the number that differs most; empty if the engine refuses.
     pub numbers: Vec<Number>,
 }
 

@@ -33,7 +33,7 @@ use trace::{Detail, Expected, Trace, taken};
 const STEPS: usize = 3;
 const CLASSES: usize = 5;
 
-/// Of an update: every engine computes it in float32, whatever the precision of the step.
+/// The limit of an update: every engine computes it in float32, whatever the precision of the step.
 const UPDATE_LIMIT: f64 = 2e-4;
 
 /// One comparison.
@@ -49,19 +49,19 @@ pub struct Check {
     pub limits: Errors,
 }
 
-/// How far an engine is from the reference: the norm of the difference over the norm of what the reference has; for
+/// How far an engine is from the reference: the norm of the difference over the norm of the reference's values; for
 /// parameters, the largest of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// Of the network's output.
+    /// The error of the network's output.
     pub output: f64,
-    /// Of the gradients.
+    /// The error of the gradients.
     pub gradients: f64,
-    /// Of what one update changed the parameters by, given the engine's own gradients.
+    /// The error of one update of the parameters, given the engine's own gradients.
     pub updates: f64,
-    /// Of the loss of the first step, which comes before any update.
+    /// The error of the loss of the first step, which comes before any update.
     pub first_loss: f64,
-    /// Of the losses after it, each relative to itself or to the first.
+    /// The error of the later losses, each relative to itself or to the first.
     pub losses: f64,
 }
 
@@ -80,7 +80,7 @@ impl Check {
     }
 }
 
-/// The engine of that name, if it reports what it computes: PyTorch's process reports times alone, and the synthetic engine
+/// The engine of that name, if it reports what it computes: PyTorch's process reports only times, and the synthetic engine
 /// computes nothing.
 ///
 /// # Errors
@@ -97,9 +97,9 @@ pub fn engine(name: &str) -> Result<EngineName> {
 /// Which checks to run, by the words of their lines: `resnet50`, `fp32 nhwc`, `conv2d 1x1 tf32`, `batch 17`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Those that have any of these; empty for all.
+    /// Only checks whose lines contain any of these; empty for all.
     pub only: Vec<String>,
-    /// But none that has any of these.
+    /// Skips checks whose lines contain any of these.
     pub skip: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Choice {
     }
 }
 
-/// Runs every chosen check; `seen` is called with each as it is done.
+/// Runs every chosen check; `seen` is called with each when it is done.
 ///
 /// # Errors
 /// What the reference refuses; [`crate::error::Kind::Spec`] where nothing is chosen; [`crate::error::Kind::Device`] where the
@@ -165,7 +165,7 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, se
     }
 }
 
-/// Sees a check as it is made, with the engine that made it; breaks off where no other is wanted.
+/// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
 type Seen<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
 
 /// A check that was made.
@@ -221,11 +221,11 @@ pub fn first_steps(engine: &mut dyn Engine, mut reference: Box<dyn Engine>, work
     Ok(FirstSteps { check, repeats: again.output == output && again.gradients == gradients })
 }
 
-/// Refuses the comparison of [`first_steps`] where this machine has no memory for it: a process that is killed says nothing. `double`: the
-/// reference is that in double precision.
+/// Refuses the comparison of [`first_steps`] if this machine has too little memory for it: a process that is killed prints no message. `double`:
+/// the reference computes in double precision.
 ///
 /// # Errors
-/// [`crate::error::Kind::OutOfMemory`], with what it takes and what is free.
+/// [`crate::error::Kind::OutOfMemory`], with the memory that it takes and the memory that is free.
 pub fn room_for_first_steps(engine: &dyn Engine, double: bool, workload: &Workload) -> Result<()> {
     let of_reference = memory::step_bytes(workload, if double { 8 } else { 4 });
     let is_here = engine.device().id == "cpu";
@@ -278,7 +278,7 @@ pub fn way(workload: &Workload) -> String {
 /// error moves a number across the corner of a rectifier, or makes another value the maximum of a window, the gradient flows
 /// elsewhere: gradients of whole networks differ by much more than outputs do. Behind tens of batch norms the gradients have no
 /// limit at low precision, and the losses after the first update have none at any precision. Where RMSprop or Adam make signs of
-/// the gradients, a loss after an update has a limit in float32 alone: in bf16, gradients that are 0.21 apart made losses 1.1
+/// the gradients, a loss after an update has a limit only in float32: in bf16, gradients that are 0.21 apart made losses 1.1
 /// apart. The first loss comes before any update and always has a limit; behind tens of batch norms it is that of the output. The operators are
 /// checked one by one.
 pub(crate) fn limits(settings: &Settings, depth: Depth) -> Errors {

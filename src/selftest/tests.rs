@@ -43,8 +43,8 @@ fn a_right_engine_passes_and_a_wrong_update_does_not() {
     }
 }
 
-/// The reference, but for a rounding that turns the sign of the two smallest gradients of each tensor of 64 and more, and for
-/// an update that is `scale` times what RMSprop makes of them.
+/// The reference, except that a rounding flips the sign of the two smallest gradients of each tensor with 64 or more, and that
+/// the update is `scale` times the update of RMSprop.
 struct Flipped {
     engine: Box<dyn Engine>,
     scale: f64,
@@ -77,7 +77,7 @@ impl Engine for Flipped {
 }
 
 impl Step for FlippedStep {
-    /// The rule is that of PyTorch's documentation of `torch.optim.RMSprop`.
+    /// The rule comes from PyTorch's documentation of `torch.optim.RMSprop`.
     fn run(&mut self) -> Result<StepTimes> {
         let times = self.step.run()?;
         let Computed { output, gradients, .. } = self.step.computed()?.unwrap();
@@ -222,8 +222,8 @@ fn looking_for_a_failure_ends_when_time_is_over() {
     assert_eq!(found, (1, None));
 }
 
-/// Ten layers of 1024, at ten times the default rate: the first update of RMSprop moves every weight by a hundredth, and those of a row
-/// alike, which adds up over a row and from layer to layer, as it does at the default rate over the 25,088 inputs of a VGG's first dense layer.
+/// Ten layers of 1024, at ten times the default rate. The first update of RMSprop moves every weight by a hundredth, and the weights of a row in the
+/// same direction. This adds up over a row and from layer to layer, as at the default rate over the 25,088 inputs of a VGG's first dense layer.
 fn deep() -> Workload {
     let mut b = Builder::new("deep", Shape::Flat(1024)).unwrap();
     for layer in 0..10 {
@@ -245,7 +245,7 @@ fn a_loss_that_rises_a_hundredfold_after_the_first_update_is_held_against_its_ow
     };
     let (expected, found) = (losses(Engines::reference()), losses(Engines::cpu_reference()));
     assert!(expected[1] > 100.0 * expected[0], "{expected:?}");
-    // The rounding of float32 alone is more than the limit, of the first loss.
+    // The rounding of float32 already exceeds the limit, which is relative to the first loss.
     assert!((found[1] - expected[1]).abs() > 1e-3 * expected[0], "{found:?}, {expected:?}");
     let FirstSteps { check, .. } = first_steps(&mut CpuEngine::cpu(None), Engines::reference(), &workload).unwrap();
     assert_eq!(check.limits.losses, 1e-3);

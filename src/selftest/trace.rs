@@ -14,7 +14,7 @@ const MOST_SKIPPED: usize = 17;
 /// What an engine should make of a workload.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
-    /// Of the first step.
+    /// The output of the first step.
     pub output: Vec<f64>,
     pub gradients: Vec<Vec<f64>>,
     losses: Vec<f64>,
@@ -48,7 +48,7 @@ pub(super) struct Trace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     First,
-    /// Each, where the optimizer keeps a state: without one, a second update shows nothing that the first does not.
+    /// Each step, if the optimizer keeps a state: without a state, a second update shows nothing new.
     EachStep,
 }
 
@@ -115,11 +115,11 @@ fn loss_errors(found: &[f64], expected: &[f64]) -> [f64; 2] {
     [largest(errors.clone().take(1)), largest(errors.skip(1))]
 }
 
-/// The most that [`super::first_steps`] holds, in bytes: while the reference computes, its step and what is read of it,
-/// parameters and gradients; then its gradients, and of the engine the parameters before and after an update and their
-/// gradients: four times the parameters in double precision, and the copies that the tensor that is being read
-/// goes through, two at a time; `own` is what a step of the engine takes of the same memory. A VGG16 of 138,357,544 parameters, of which one
-/// tensor has 102,760,448: 8 x (4 x 138,357,544 + 2 x 102,760,448) = 6.1e9.
+/// The most memory that [`super::first_steps`] holds, in bytes. While the reference computes: its step, and the parameters and gradients
+/// that are read from it. Then: its gradients, and the engine's parameters before and after an update and their gradients, which is four
+/// times the parameters in double precision, and two copies of the tensor that is being read. `own` is the memory of the same machine that
+/// a step of the engine takes. For a VGG16 of 138,357,544 parameters whose largest tensor has 102,760,448:
+/// 8 x (4 x 138,357,544 + 2 x 102,760,448) = 6.1e9.
 pub(super) fn bytes(workload: &Workload, reference: u64, own: u64) -> u64 {
     let counts = || workload.network.parameters().map(|(_, parameter)| parameter.count() as u64);
     let (all, largest) = (counts().sum::<u64>(), counts().max().unwrap_or(0));

@@ -9,11 +9,11 @@ use crate::units::Bytes;
 pub struct Axis {
     /// In the spec.
     pub key: &'static str,
-    /// The table of the spec that it stands in: `train`, `engine`.
+    /// The table of the spec that contains it: `train`, `engine`.
     pub table: &'static str,
     /// In `steps.parquet`. Null where the engine does not have the axis.
     pub column: &'static str,
-    /// Of the column; SI, or empty.
+    /// The unit of the column: SI, or empty.
     pub unit: &'static str,
     pub meaning: &'static str,
     pub domain: Domain,
@@ -23,7 +23,7 @@ pub struct Axis {
     pub engines: &'static [EngineName],
     pub role: Role,
     pub get: fn(&Settings) -> Value,
-    /// Leaves the settings as they are where the value is not of the axis's domain.
+    /// Does not change the settings if the value is not in the axis's domain.
     pub set: fn(&mut Settings, Value),
 }
 
@@ -153,8 +153,8 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Declares [`Settings`], its default and [`AXES`](super::AXES) at once: each axis with all that is known of it, then the
-/// settings that are no axes.
+/// Declares [`Settings`], its default and [`AXES`](super::AXES) at once: first each axis with all its properties, then the
+/// settings that are not axes.
 macro_rules! settings {
     (
         axes { $(
@@ -171,7 +171,7 @@ macro_rules! settings {
             $($(#[$fdoc])* pub $fixed: $ftype,)+
         }
 
-        /// What a spec that names none of them gets.
+        /// The settings of a spec that names none of them.
         impl Default for Settings {
             fn default() -> Self {
                 Self { $($field: $default,)+ $($fixed: $fdefault,)+ }

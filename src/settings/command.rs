@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The words of a command, and where the times of its steps come from. No shell reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// The program and its arguments, in which `{name}` stands for a value.
+    /// The program and its arguments; `{name}` is replaced by a value.
     pub words: Vec<String>,
     pub timed: Timed,
 }
@@ -15,7 +15,7 @@ pub struct Command {
 pub enum Timed {
     /// One step is the whole process, from its start to its end.
     Process,
-    /// Each number that the group of a regular expression finds in what it prints is a step, in this unit.
+    /// The command prints the times of its steps; the group of a regular expression finds them, in this unit.
     Printed { pattern: String, unit: String },
     /// The program stays, and answers lines of JSON.
     Lines,
@@ -77,7 +77,7 @@ fn pieces(word: &str) -> impl Iterator<Item = Piece<'_>> {
                 let name = name_at(rest)?;
                 (Piece::Name(name), &rest[name.len() + 2..])
             }
-            // An opening brace that begins no name is passed over with what stands before it.
+            // An opening brace that does not begin a name is skipped together with the text before it.
             _ => {
                 let begins = |(at, _): &(usize, _)| *at > 0 && name_at(&rest[*at..]).is_some();
                 let end = rest.match_indices('{').find(begins).map_or(rest.len(), |(at, _)| at);

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AXES, Axis, EngineName, Settings, Value};
 
-/// The values that an experiment gives to its axes; one that it does not name has its default alone.
+/// The values that an experiment gives to its axes; an axis that it does not name has only its default.
 #[derive(Clone, Debug)]
 pub struct Grid {
     values: BTreeMap<&'static str, Vec<Value>>,
     /// The axes that the experiment names.
     named: BTreeSet<&'static str>,
-    /// Values that one engine does not have here, while others do.
+    /// Values that one engine lacks on this machine while others have them.
     lacking: Vec<Lacking>,
 }
 
@@ -57,7 +57,7 @@ impl Grid {
         self.lacking.push(Lacking { engine, axis: axis.key, value });
     }
 
-    /// The values of an axis for one engine: the default alone where it does not have the axis.
+    /// The values of an axis for one engine; only the default if the engine does not have the axis.
     fn values_of(&self, engine: EngineName, axis: &Axis) -> Vec<Value> {
         if !axis.is_of(engine) {
             return vec![axis.default_value()];
@@ -67,7 +67,7 @@ impl Grid {
     }
 
     /// The settings of one engine's cells, the last axis innermost: the product of the axes that it has, and the values of
-    /// `common` for all that is no axis.
+    /// `common` for everything that is not an axis.
     pub fn settings(&self, engine: EngineName, common: &Settings) -> Vec<Settings> {
         let mut all = vec![common.clone()];
         for axis in &AXES {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_engine_lacks_is_left_out_of_its_cells_alone() {
+    fn a_value_that_one_engine_lacks_is_left_out_only_of_its_cells() {
         let mut grid = Grid::default();
         let [nchw, nhwc] = ["nchw", "nhwc"].map(Value::Name);
         grid.set(axis("layout"), vec![nchw, nhwc]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_sets_what_it_gets_and_leaves_values_of_others_alone() {
+    fn every_axis_sets_its_value_and_does_not_change_others() {
         for axis in &AXES {
             let mut settings = Settings::default();
             assert!(["train", "engine", "sweep"].contains(&axis.table) && axis.meaning.ends_with('.'));

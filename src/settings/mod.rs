@@ -46,7 +46,7 @@ impl EngineName {
         self == Self::Python
     }
 
-    /// Those that run the networks of this program, or of a spec.
+    /// The engines that run the networks of this program or of a spec.
     pub fn of_networks() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|engine| !engine.is_own())
     }
@@ -142,7 +142,7 @@ named! {
         /// Where the engine finds it faster.
         Any = "any",
         Never = "never",
-        /// In its non-fused form alone: transforms and products are kernels of their own.
+        /// Only in its non-fused form: transforms and products are separate kernels.
         NonFused = "nonfused",
     }
 }
@@ -211,7 +211,7 @@ settings! {
 
         scaling: Scaling = Scaling::Weak, "engine", "scaling", Domain::Names(Scaling::NAMES), Method,
             engines &[EngineName::Torch];
-        "What the batch size is of several processes: of each (weak), of all together (strong)."
+        "With several processes, the batch size of each (weak) or of all together (strong)."
 
         workspace_limit: Option<u64> = None, "engine", "workspace_limit_bytes", Domain::Bytes, Method,
             unit "bytes", unset "the engine's", engines &[EngineName::Cudnn];
@@ -219,7 +219,7 @@ settings! {
 
         streams: usize = 1, "engine", "streams", Domain::Count { low: 1, high: 2 }, Method,
             engines &[EngineName::Cudnn];
-        "CUDA streams of a step: with 2, the gradients of weights run beside those of the feature maps."
+        "CUDA streams of a step: with 2, the gradients of weights run at the same time as those of the feature maps."
 
         winograd: Winograd = Winograd::Any, "engine", "winograd", Domain::Names(Winograd::NAMES), Method,
             engines &[EngineName::Cpu, EngineName::Cudnn];
@@ -231,13 +231,13 @@ settings! {
 
         product_columns: Option<usize> = None, "engine", "product_columns", Domain::Count { low: 1, high: 4096 }, Method,
             unset "all", engines &[EngineName::Cpu];
-        "Columns of such a product that one call of the CPU's matrix product computes, at most; null: all."
+        "The most columns of such a product that one call of the CPU's matrix product computes; null: all."
 
         arguments: Text = Text::NONE, "sweep", "arguments", Domain::Text, Task, engines &[EngineName::Python];
-        "The further arguments of a person's own step, as a JSON object; null: of another engine."
+        "The further arguments of a user's own step, as a JSON object; null for other engines."
 
         env: Text = Text::NONE, "engine", "env", Domain::Text, Method, engines &[EngineName::Python];
-        "Variables of the environment of a person's own step, as a JSON object in which null is a variable that is not set; null: of another engine."
+        "Environment variables of a user's own step, as a JSON object; null in it is a variable that is not set; null for other engines."
     }
     fixed {
         learning_rate: f64 = 1e-4;

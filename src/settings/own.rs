@@ -12,7 +12,7 @@ named! {
     Fresh {
         /// One process for the whole run.
         Run = "run",
-        /// One for each block.
+        /// A process for each block.
         Block = "block",
     }
 }
@@ -20,7 +20,7 @@ named! {
 /// What runs, and what it is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnSteps {
-    /// One for each model of the spec, in its order; none where a command runs.
+    /// A file for each model of the spec, in its order; empty if a command runs.
     pub files: Vec<StepFile>,
     pub command: Option<Command>,
     pub fresh: Fresh,
@@ -42,8 +42,8 @@ impl OwnSteps {
     }
 }
 
-/// The path of a file that holds a step. Two are the same where their names are: a run and its copy on another machine have them in other folders,
-/// and what is in them is told apart by hashes.
+/// The path of a file that holds a step. Two paths are equal if the file names are: a run and its copy on another machine have the file in other
+/// folders, and hashes distinguish its contents.
 #[derive(Clone, Debug, Eq)]
 pub struct StepFile(pub PathBuf);
 
@@ -66,7 +66,7 @@ pub fn is_name(name: &str) -> bool {
     begins && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
 }
 
-/// The product of what is given, as objects, the last name innermost; of nothing, one object without members.
+/// The product of the given values, as objects, with the last name innermost; without values, one empty object.
 pub fn product(given: &[(String, Vec<Value>)]) -> Vec<Text> {
     let mut all = vec![Map::new()];
     for (name, values) in given {

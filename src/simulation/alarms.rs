@@ -62,7 +62,7 @@ pub enum Procedure {
     AscendingBy(Baseline),
 }
 
-/// The number of runs, of those with at least one jump, and of all jumps.
+/// The number of all runs, the number of runs with at least one jump, and the number of all jumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alarms {
     pub runs: usize,

@@ -49,7 +49,7 @@ impl NoiseModel {
             Self::Normal | Self::HeavyTailed => Ok(1.0),
             Self::Drifting => {
                 // The drift is skewed, so the median of drift plus noise is not the sum of their medians. The noise of a
-                // visit's median is that of visits, 1 %, and of the median of five steps, 0.536 x 0.5 %.
+                // visit's median consists of the noise of visits, 1 %, and that of the median of five steps, 0.536 x 0.5 %.
                 let (constant, sd) = ((steps / 4) as f64, 0.010_35);
                 let drift = |row: &StepRow| 1.0 - 0.02 * (-(row.order as f64) / constant).exp_m1();
                 let noisy = |row: &StepRow| QUANTILES.map(|z| drift(row) * (1.0 + sd * z));
@@ -75,9 +75,9 @@ const TRUE_S: f64 = 0.020;
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// After so many blocks.
+    /// After this many blocks.
     Fixed(usize),
-    /// When a jump of so many percent is resolved, after 100 blocks at the latest.
+    /// When a jump of this many percent is resolved, after 100 blocks at the latest.
     Resolved(u32),
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn stopping_early_costs_little_coverage_and_saves_steps() {
         let found = coverage(NoiseModel::Normal, Stop::Resolved(8), 100).expect("runs");
         assert!((0.906..=0.994).contains(&found.share()), "{}", found.share());
-        // A quarter of 8 % is an interval of 2 %: with visits that scatter by 1.04 % about ten blocks, of a hundred allowed.
+        // The interval must shrink to a quarter of 8 %, 2 %: about ten blocks with visits that scatter by 1.04 %; a hundred are allowed.
         assert!((7.0..=14.0).contains(&found.blocks), "{}", found.blocks);
         let coarser = coverage(NoiseModel::Normal, Stop::Resolved(20), 20).expect("runs");
         assert!(coarser.blocks < 6.0, "{}", coarser.blocks);

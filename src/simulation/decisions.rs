@@ -122,7 +122,7 @@ pub struct Decisions {
     pub planted: usize,
     /// Planted jumps that the detector reports at their place.
     pub found: usize,
-    /// Those of them whose size lies in the interval that it gives.
+    /// Jumps whose true size lies in the reported interval.
     pub covered: usize,
     /// Runs in which it reports another jump.
     pub with_false: usize,
@@ -243,7 +243,7 @@ mod tests {
 
     /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
     #[test]
-    fn the_forecast_is_what_the_simulated_run_takes() {
+    fn the_forecast_matches_the_simulated_run() {
         let ratio = |machine: Machine, seed: u64| {
             let planted = Planted::new(machine, Curve::Line, seed);
             let run = |most| planted.run(Design { rule: Rule::Jumps, steps: 3, most }).expect("runs").outcome;
@@ -253,7 +253,7 @@ mod tests {
         let middle = |machine: Machine| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
         let found = [Machine::Normal, Machine::CommonFactor].map(middle);
         assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
-        // Of more visits the fastest of several can stand for them, which the forecast does not know: it takes less than half.
+        // With more visits, the fastest of several can represent them. The forecast does not know this, and the run takes less than half of it.
         let found = middle(Machine::TwoState);
         assert!((1.0..3.0).contains(&found), "{found}");
     }

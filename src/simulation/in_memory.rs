@@ -15,7 +15,7 @@ use crate::store::{EndOfRun, LayerRow, Status, StepRow};
 /// The results of a run in memory.
 #[derive(Debug)]
 pub struct SimulatedRun {
-    /// Every step, as it would stand in `steps.parquet`.
+    /// Every step, as it would be stored in `steps.parquet`.
     pub rows: Vec<StepRow>,
     pub outcome: Outcome,
     /// The warnings that the user would have seen.
@@ -23,7 +23,7 @@ pub struct SimulatedRun {
 }
 
 impl SimulatedRun {
-    /// The steps that count, as the detector takes them: of one series, so of an experiment with one axis.
+    /// The steps that count, as input of the detector. The experiment must have one axis, that is, one series.
     pub fn observations(&self) -> Vec<Observation> {
         self.rows.iter().filter_map(observation).collect()
     }
@@ -40,7 +40,7 @@ fn observation(row: &StepRow) -> Option<Observation> {
     })
 }
 
-/// Runs an experiment in memory, on the CPU; `device` stands in for the engine's own, where given.
+/// Runs an experiment in memory, on the CPU; `device`, if given, replaces the engine's own.
 ///
 /// ```
 /// use batchstep::{simulation::simulate, spec::Experiment};

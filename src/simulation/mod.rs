@@ -5,7 +5,7 @@
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //! - [`machines`]: how often machines that differ, and measure one series together, make a jump.
 //!
-//! Series with exact truth, for the detector alone: [`batchstep_detect::shapes`].
+//! Series with exact truth, which test only the detector: [`batchstep_detect::shapes`].
 //!
 //! The first three execute ordinary specs of the synthetic engine in the same loop as every other run
 //! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` and `examples/steps_to_decide.rs` print them.

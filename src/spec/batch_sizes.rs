@@ -1,4 +1,4 @@
-//! The batch axis as it is written: `1..=70`, `1..71`, `1..=512 step 8`.
+//! The notation of the batch axis: `1..=70`, `1..71`, `1..=512 step 8`.
 
 /// Reads a range of batch sizes.
 ///
@@ -33,7 +33,7 @@ pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String
     Ok((low..=end).step_by(step).collect())
 }
 
-/// How a range is written; also this one, where its numbers are plain: `1-24`, `1 to 24`, `8:64:8`.
+/// How a range is written; also in these notations, if its numbers are plain: `1-24`, `1 to 24`, `8:64:8`.
 fn form(text: &str) -> String {
     const FORM: &str = "a range is written \"1..=70\", or \"1..=512 step 8\"";
     let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).collect();

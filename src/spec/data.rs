@@ -10,9 +10,9 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub source: DataSource,
-    /// Only so many of the training examples. Default: all; of drawn digits 60,000.
+    /// The number of training examples that are used. Default: all; 60,000 drawn digits.
     pub examples: Option<usize>,
-    /// The same of those that test. Default: all; of drawn digits 10,000.
+    /// The number of test examples that are used. Default: all; 10,000 drawn digits.
     pub test_examples: Option<usize>,
     /// For each channel, where a byte of 255 is 1. Default: measured on the training examples; for folders and Parquet 0.5.
     pub mean: Option<Vec<f64>>,
@@ -22,11 +22,11 @@ pub struct Data {
 /// The kinds of data sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataSource {
-    /// MNIST's files in a folder; where there are none, drawn digits. The default, with `data/mnist`.
+    /// MNIST's files in a folder; drawn digits if there are none. The default, with `data/mnist`.
     Mnist { path: PathBuf },
     /// Digits that batchstep draws.
     Digits,
-    /// MNIST's files in a folder; an error where there are none.
+    /// MNIST's files in a folder; an error if there are none.
     Idx { path: PathBuf },
     /// Folders of images, a folder for each class.
     Images { train: PathBuf, test: Option<PathBuf> },
@@ -77,7 +77,7 @@ pub(super) fn read(section: Option<Section>) -> Result<Data> {
     Ok(data)
 }
 
-/// The keys that say where the examples are; which of them have a meaning depends on the source.
+/// The keys that say where the examples are; the source determines which of them have a meaning.
 struct Places {
     path: Option<PathBuf>,
     train: Option<PathBuf>,

@@ -17,8 +17,8 @@ use crate::units::{Bytes, Seconds, Share};
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
 pub(super) const MAX_EXTENT: usize = 1 << 20;
-/// The largest batch: with 31 numbers to an example, indices still fit in 32 bits, which GPU kernels count in. Whether it fits in memory is asked
-/// of the engine, cell by cell.
+/// The largest batch: with 31 numbers for each example, indices still fit into the 32 bits of GPU kernels. The engine decides for each cell whether
+/// it fits into memory.
 pub(super) const MAX_SIZE: usize = 1 << 26;
 
 /// The kinds of specs.
@@ -186,7 +186,7 @@ pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model>
 /// The most networks that one `generate` may ask for.
 const MOST_GENERATED: usize = 10_000;
 
-/// `names`, and those of the networks that `generate` asks for: one table, or a list of them.
+/// `names`, and the names of the networks that `generate` asks for: one table, or a list of tables.
 fn with_generated(mut names: Vec<String>, field: &Field) -> Result<Vec<String>> {
     for element in field.elements()? {
         let what = "expected generate = { family = \"cnn\", count = 50, seed = 1 }";
@@ -291,7 +291,7 @@ pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Res
     Ok(values)
 }
 
-/// Reads the axes that stand in one table of the spec.
+/// Reads the axes of one table of the spec.
 fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &mut Grid) -> Result<()> {
     for axis in AXES.iter().filter(|axis| axis.table == table) {
         let Some(field) = section.get(axis.key) else { continue };
@@ -304,7 +304,7 @@ fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &
     Ok(())
 }
 
-/// Numbers of threads, where `"all"` is that of the cores which this process may use; on a machine with one, `[1, "all"]` is one value.
+/// Numbers of threads; `"all"` is the number of cores that this process may use. On a machine with one core, `[1, "all"]` is one value.
 fn threads(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
     let all = Value::Count(std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let (named, counted): (Vec<Field>, Vec<Field>) = field.elements()?.into_iter().partition(Field::is_text);
@@ -436,7 +436,7 @@ impl Measure {
         }
     }
 
-    /// The same, with what the table says.
+    /// The same, with the values of the table.
     pub(super) fn read(self, section: Option<Section>) -> Result<Self> {
         read_measured(self, section)
     }
@@ -555,7 +555,7 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 }
 
 impl Experiment {
-    /// The number of cells: the product of all axes, of which some belong to one engine alone.
+    /// The number of cells: the product of all axes, some of which belong to only one engine.
     pub fn cell_count(&self) -> usize {
         let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
         ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())

@@ -151,7 +151,7 @@ pub(super) fn axes(out: &mut String, grid: &Grid, table: &str) {
     }
 }
 
-/// A list of values; of one, just the value.
+/// A list of values; a single value is written without brackets.
 pub(super) fn list(values: impl IntoIterator<Item = String>) -> String {
     match &values.into_iter().collect::<Vec<_>>()[..] {
         [one] => one.clone(),

@@ -5,7 +5,7 @@ use crate::error::nearest;
 /// A spec of the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// That of its file, without `.toml`.
+    /// The name of its file, without `.toml`.
     pub name: &'static str,
     pub text: &'static str,
 }

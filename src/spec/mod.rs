@@ -57,7 +57,7 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// Reads and checks the spec in `path`; where there is no such file, the program's own of that name.
+    /// Reads and checks the spec in `path`; if there is no such file, the program's own spec of that name.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
@@ -124,7 +124,7 @@ pub struct Experiment {
     pub measure: Measure,
     /// The known truth that the synthetic engine plays; given exactly where that engine is named.
     pub synthetic: Option<Truth>,
-    /// A person's own steps; given exactly where the engine is that of their files.
+    /// The user's own steps; given exactly if the engine runs the user's files.
     pub own: Option<OwnSteps>,
 }
 
@@ -146,9 +146,9 @@ pub struct Model {
 pub struct Engines {
     /// Axis. Default: auto.
     pub name: Vec<EngineName>,
-    /// Those of `name` that are left out of the run, with a notice, where they cannot be opened; never all of them. Default: none.
+    /// The engines of `name` that are left out of the run, with a notice, if they cannot be opened; never all of them. Default: none.
     pub optional: Vec<EngineName>,
-    /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
+    /// The source of the algorithms for `algorithms = "fixed"`; not an axis. Default: none.
     pub fixed_from: Option<FixedFrom>,
 }
 
@@ -215,7 +215,7 @@ pub enum StepsPerVisit {
 }
 
 impl StepsPerVisit {
-    /// Of the first block, where nothing else is given.
+    /// The default for the first block.
     pub const FIRST: usize = 5;
 }
 
@@ -234,8 +234,8 @@ pub enum Decide {
 pub enum Order {
     /// A fresh random order for each block.
     Random,
-    /// Along the batch axis, as others do it. There to show what that costs: with it, whatever happens to the machine
-    /// meanwhile looks like a jump.
+    /// Along the batch axis, as other tools do. It exists to show the cost of this order: any disturbance of the machine during
+    /// the sweep looks like a jump.
     Ascending,
 }
 
@@ -277,7 +277,7 @@ impl Experiment {
         encode::toml(self, None)
     }
 
-    /// The same for a file in `folder`: paths lead there from the folder.
+    /// The same for a file in `folder`: its paths are relative to the folder.
     pub fn to_toml_in(&self, folder: &Path) -> String {
         encode::toml(self, Some(folder))
     }

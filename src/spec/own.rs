@@ -63,7 +63,7 @@ pub(super) fn trigger<'a, 'i>(engine: &mut Section<'a, 'i>) -> Result<Option<Fie
     }
 }
 
-/// What such a spec says of its engine.
+/// The engine's part of such a spec.
 struct OwnEngine {
     files: Vec<StepFile>,
     command: Option<Command>,
@@ -150,7 +150,7 @@ fn check_placeholders(field: &Field, command: &Command, sweep: &OwnSweep) -> Res
         };
     }
     if let Some(name) = used.iter().find(|name| !known.contains(name)) {
-        let error = field.error(format!("`{{{name}}}` is no argument: [sweep] gives {}", known.join(", ")));
+        let error = field.error(format!("`{{{name}}}` is not an argument: [sweep] gives {}", known.join(", ")));
         return Err(match nearest(name, &known) {
             Some(near) => error.hint(format!("did you mean `{{{near}}}`?")),
             None => error.hint(format!("add `{name} = [...]` to [sweep]")),
@@ -234,7 +234,7 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
         let stem = file.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         match file.0.extension().is_some_and(|extension| extension == "py") && !stem.is_empty() {
             true => Ok(stem),
-            false => Err(step.error(format!("`{}` is no file of Python, whose name ends in .py", file.name()))),
+            false => Err(step.error(format!("`{}` is not a Python file, whose name ends in .py", file.name()))),
         }
     };
     let names = match &engine.command {
@@ -242,7 +242,7 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
         None => engine.files.iter().map(name).collect::<Result<Vec<String>>>()?,
     };
     match (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
-        Some(twice) => Err(step.error(format!("two of the files are called {}: give one another name", names[twice]))),
+        Some(twice) => Err(step.error(format!("two of the files are called {}: rename one of them", names[twice]))),
         None => Ok(Model { names, layers: None, input: None, classes: None }),
     }
 }
@@ -287,7 +287,7 @@ impl Experiment {
     }
 }
 
-/// The tables [engine] and, but for the sizes, [sweep]. Paths are written relative to `folder`, if one is given.
+/// The table [engine], and the table [sweep] without the sizes. Paths are written relative to `folder`, if one is given.
 pub(super) fn write_engine(out: &mut String, steps: &OwnSteps, folder: Option<&Path>) {
     section(out, "engine");
     let path = |file: &StepFile| Json::from(relative(&file.0, folder).display().to_string()).to_string();
@@ -337,7 +337,7 @@ fn relative(path: &Path, folder: Option<&Path>) -> PathBuf {
     up.map(PathBuf::from).chain(to.components().skip(common).map(|part| PathBuf::from(part.as_os_str()))).collect()
 }
 
-/// With the links of what is there resolved.
+/// The path with all existing links resolved.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     match (path.canonicalize(), path.parent(), path.file_name()) {

@@ -33,7 +33,7 @@ pub struct Pipeline {
     pub notices: Vec<String>,
     /// Axis. Default: cpu; `auto` is the GPU's where there is one.
     pub engines: Vec<EngineName>,
-    /// Those of them that may be missing: one that cannot run here is left out with a notice. Default: none.
+    /// The engines that may be missing: one that cannot run here is left out with a notice. Default: none.
     pub optional: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,
@@ -67,7 +67,7 @@ named! {
         /// Its bytes, height x width x 3, without a header.
         Raw = "raw",
         Png = "png",
-        /// Of quality 90.
+        /// With quality 90.
         Jpeg = "jpeg",
     }
 }
@@ -98,7 +98,7 @@ pub struct Feeding {
 pub struct Windows {
     /// Blocks: each visits every cell once. Default: 3.
     pub repetitions: usize,
-    /// Seconds of each stage alone. Default: 0.1.
+    /// Seconds of each stage by itself. Default: 0.1.
     pub stage_time_s: f64,
     /// Seconds of all stages together. Default: 0.5.
     pub together_time_s: f64,

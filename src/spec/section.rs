@@ -73,7 +73,7 @@ impl<'a, 'i> Section<'a, 'i> {
         Error::spec(what).at(if self.path.is_empty() { place } else { format!("{place}: [{}]", self.path) })
     }
 
-    /// Every key that nobody asked for, in the order of the document.
+    /// Every key that was not read, in the order of the document.
     pub fn others(self) -> Vec<(String, Field<'a, 'i>)> {
         let mut others: Vec<_> =
             self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())).collect();
@@ -85,7 +85,7 @@ impl<'a, 'i> Section<'a, 'i> {
         others.into_iter().map(field).collect()
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Refuses every key that was not read.
     pub fn finish(self) -> Result<()> {
         for (key, _) in self.table.iter() {
             let name = key.get_ref().as_ref();

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Experiment;
 use crate::error::{Error, Result};
 
-/// One of several parts that an experiment is measured in, on a machine each.
+/// One of several parts of an experiment, each measured on its own machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// From 1.
@@ -62,7 +62,7 @@ impl Shard {
         self.number - 1
     }
 
-    /// How many of `blocks` numbers 0, 1, 2, ..., dealt to the shards in turn, are its own.
+    /// How many of `blocks` numbers 0, 1, 2, ... belong to this shard, if they are given to the shards in turn.
     fn own(self, blocks: usize) -> usize {
         blocks.saturating_sub(self.place()).div_ceil(self.count)
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_blocks_of_all_shards_are_those_of_the_spec() {
+    fn the_shards_together_have_the_blocks_of_the_spec() {
         let blocks = |number| {
             let own = experiment("{ min = 30, max = 30 }", &format!("{number}/8")).own_part().expect("blocks");
             (own.measure.min_blocks, own.measure.max_blocks)

@@ -84,7 +84,7 @@ fn the_resolved_spec_reads_back_equal() {
 }
 
 #[test]
-fn fixed_algorithms_come_from_somewhere() {
+fn fixed_algorithms_need_a_source() {
     let text = refusal("[model]\nname = \"vgg16\"\n[engine]\nalgorithms = \"fixed\"");
     assert!(text.contains("fixed_from") && text.contains("help: fixed_from = "), "{text}");
     let text = refusal("[model]\nname = \"vgg16\"\n[engine]\nworkspace_limit = \"1GB\"");

@@ -31,7 +31,7 @@ pub struct Training {
     pub notices: Vec<String>,
     /// Axis. Default: cpu.
     pub engines: Vec<EngineName>,
-    /// Those of them that may be missing: one that cannot run here, or not on these data, is left out with a notice. Default: none.
+    /// The engines that may be missing: one that cannot run here, or not on these data, is left out with a notice. Default: none.
     pub optional: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,

@@ -14,17 +14,17 @@
 //! drift = { amplitude = "3%", steps = 2000 }   # gets slower as it gets warm; steps until 63 % of it are there
 //! clock_step = { at_step = 900, size = "3%" }  # slower from that step of the run on
 //! neighbour = { from_step = 300, steps = 200, size = "20%" }
-//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, so many steps at a time
-//! common = { sd = "10%", steps = 150 }         # what all steps share; its correlation falls to 37 % within so many steps
+//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, `steps` at a time
+//! common = { sd = "10%", steps = 150 }         # a factor that all steps share; its correlation falls to 37 % within `steps`
 //! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
 //! first_visit = "15%"                          # each batch size is that much slower the first time
-//! machines = { sd = "10%", cells = "0.5%" }     # each shard runs on a machine that differs by that much, and by that at each batch size
+//! machines = { sd = "10%", cells = "0.5%" }     # each shard runs on a machine that differs by `sd`, and by `cells` at each batch size
 //!
 //! # What goes wrong, at which batch sizes.
 //! nan_loss = [12]
 //! fails = [13]
-//! lost = [15]                                  # fails, and nothing runs after it any more
-//! hangs = [{ at = 14, for = "1h" }]            # really sleeps so long in each step
+//! lost = [15]                                  # fails, and nothing runs after it
+//! hangs = [{ at = 14, for = "1h" }]            # really sleeps that long in each step
 //! ```
 
 use super::decode::{MAX_EXTENT, share};
@@ -91,7 +91,7 @@ fn events(field: &Field, keys: EventKeys) -> Result<Vec<(usize, f64)>> {
     if !field.is_list() {
         return Err(field.error(format!("expected a list such as [{{ {place} = 16, {size} = \"12ms\" }}]")));
     }
-    // An empty list is a fine way to say that there are none.
+    // An empty list says that there are none.
     let Ok(elements) = field.elements() else { return Ok(Vec::new()) };
     let event = |element: &Field| {
         let mut section = element.section()?;
@@ -226,7 +226,7 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     );
     line(out, "noise", noise);
     write_disturbance(out, &truth.disturbance);
-    // Of one machine nothing differs.
+    // A single machine has no differences.
     if truth.machines != Machines::default() {
         let Machines { relative_sd, cell_sd } = truth.machines;
         line(out, "machines", format!("{{ sd = \"{}\", cells = \"{}\" }}", Share(relative_sd), Share(cell_sd)));
@@ -235,7 +235,7 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     if let Some(Clock { hz, relative_sd }) = truth.clock {
         line(out, "clock", format!("{{ hz = {hz:?}, noise = \"{}\" }}", Share(relative_sd)));
     }
-    // Faults are for tests: where there are none, nobody needs to read of them.
+    // Faults are for tests: a spec without faults does not list them.
     let faults = &truth.faults;
     let named = [("nan_loss", &faults.nan_loss), ("fails", &faults.fails), ("lost", &faults.lost)];
     named

@@ -11,7 +11,7 @@ use crate::settings::{AXES, Axis, Domain, EngineName, Settings, Text, Value};
 pub struct AxisValues([Option<Value>; AXES.len()]);
 
 impl AxisValues {
-    /// Those of `settings` that `engine` has.
+    /// The values in `settings` of the axes that `engine` has.
     pub fn new(engine: EngineName, settings: &Settings) -> Self {
         let value =
             |axis: &Axis| axis.is_of(engine).then(|| (axis.get)(settings)).filter(|value| *value != Value::Unset);

@@ -1,12 +1,11 @@
 //! Which of several processes a run directory belongs to.
 //!
-//! Where a machine is lost, or only its link, a scheduler starts the run again elsewhere while the first process may still live. A
-//! lock does not help: it may never be released, and some file systems have none. So each process that opens a run directory makes a
-//! claim, numbered from 1, by creating the file `.claim-N` that must not exist yet: of two processes only one can. It then notes in it
-//! the first visit that is its own. A process whose number is not the highest any more stops at its next visit; what it may still write is
-//! recognised by the number in the part's name and the place in the run, and left out by every reader (a fencing token;
-//! Kleppmann, Designing Data-Intensive Applications, 2017, chapter 8). That takes exclusive creation and atomic renaming, and neither locks nor
-//! hard links.
+//! If a machine or its link is lost, a scheduler starts the run again elsewhere while the first process may still live. A
+//! lock does not help: it may never be released, and some file systems have no locks. So each process that opens a run directory makes a
+//! claim, numbered from 1, by creating the file `.claim-N`, which must not exist yet; only one of two processes can. It then notes in the file
+//! the first visit that it owns. A process whose number is no longer the highest stops at its next visit. Every reader recognises later parts
+//! of that process by the number in their names and their place in the run, and leaves them out (a fencing token; Kleppmann, Designing
+//! Data-Intensive Applications, 2017, chapter 8). This requires exclusive creation and atomic renaming, but neither locks nor hard links.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -51,8 +50,8 @@ impl Claim {
         }
     }
 
-    /// Notes the first visit that is this claim's own: the first that no earlier claim has stored. Where the last of those turns out to be
-    /// damaged it becomes an earlier one, and never a later one.
+    /// Notes the first visit that this claim owns: the first that no earlier claim has stored. If the last stored visits turn out to be
+    /// damaged, this number falls; it never rises.
     ///
     /// # Errors
     /// [`Kind::Io`].
@@ -120,7 +119,7 @@ impl Claims {
             let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
             if let Some(number) = number {
                 let first = look::text(&entry.path())?.and_then(|text| text.trim().parse().ok());
-                // One that does not say yet where it begins has stored nothing.
+                // A claim without a first visit has stored nothing.
                 claims.insert(number, first.unwrap_or(i64::MAX));
             }
         }
@@ -166,7 +165,7 @@ pub(super) fn claim_of(path: &Path) -> Option<u64> {
     Shelf::ALL.iter().find_map(|shelf| Part::named(path, name, shelf)).map(|part| part.claim)
 }
 
-/// Every file in the folder of parts and in the folders of its thousands; nothing where there is no such folder.
+/// Every file in the folder of parts and in its subfolders of a thousand parts each; empty if there is no such folder.
 ///
 /// # Errors
 /// [`Kind::Io`].
@@ -194,8 +193,8 @@ pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Those of them that count: of each visit the one of the claim that the visit belongs to. Parts of cells are the same whoever wrote
-/// them, and the last one counts.
+/// The parts that count: for each visit, the part written under the claim that owns the visit. Parts of cells do not depend on the claim,
+/// so for each cell the last part counts.
 ///
 /// # Errors
 /// [`Kind::Io`].

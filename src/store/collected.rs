@@ -1,4 +1,4 @@
-//! The tables of a database of runs: what is kept of each run, cell and layer, and of kernels that others measured.
+//! The tables of a database of runs: a row for each run, cell and layer, and for kernels that others measured.
 
 use super::axis_values::AxisValues;
 use super::record::table;
@@ -19,7 +19,7 @@ table! {
         cells: i64, "", "Cells that were collected for this device.";
         batchstep: Option<String>, "", "The version that measured.";
         started: Option<String>, "", "UTC.";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         cores: Option<i64>, "", "Processor cores that the run may use.";
         os: Option<String>, "", "The operating system.";
         driver: Option<String>, "", "The GPU's driver.";
@@ -37,7 +37,7 @@ table! {
         source: String, "", "Who measured.";
         licence: Option<String>, "", "Of published numbers.";
         engine: String, "", "What executed the step, by its name in the spec.";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         model: String, "", "The network's name.";
         network_id: String, "", "A hash of its layers: two networks with the same are the same.";
         input: String, "", "The shape of one example.";
@@ -68,11 +68,11 @@ table! {
 }
 
 table! {
-    /// One layer of a cell in one direction: a row of `layers/device=.../network=.../layers.parquet`. Of the same cell in several runs one
-    /// is kept, with measured times if any has them.
+    /// One layer of a cell in one direction: a row of `layers/device=.../network=.../layers.parquet`. If several runs have
+    /// the same cell, one of them is kept, with measured times if any has them.
     CollectedLayer {
         run_id: String, "", "The run.";
-        engine: String, "", "What executed it.";
+        engine: String, "", "The engine that executed it.";
         model: String, "", "The network's name.";
         network_id: String, "", "As in the cells.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
@@ -80,7 +80,7 @@ table! {
         layer: String, "", "The layer's name in the network.";
         operation: String, "", "conv2d, dense, ...";
         direction: String, "", "forward, backward_data, backward_weights.";
-        algorithm: Option<String>, "", "As the library names it.";
+        algorithm: Option<String>, "", "The library's name for the algorithm.";
         math_mode: Option<String>, "", "The arithmetic in force.";
         workspace_bytes: Option<i64>, "bytes", "Scratch memory of the algorithm.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";

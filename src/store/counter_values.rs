@@ -9,14 +9,14 @@ use crate::error::Result;
 type Facts = (&'static str, &'static str, &'static str);
 
 const COUNTERS: [Facts; 9] = [
-    ("cycles", "", "Cycles of the process and its threads in user space; null where the machine has no such counter."),
+    ("cycles", "", "Cycles of the process and its threads in user space; null if the machine has no such counter."),
     ("instructions", "", "Instructions, likewise."),
     ("cache_references", "", "References to the last cache, likewise."),
-    ("cache_misses", "", "Those of them that missed, likewise."),
+    ("cache_misses", "", "References to the last cache that missed, likewise."),
     ("branch_misses", "", "Branches that were predicted wrongly, likewise."),
     ("page_faults", "", "Page faults of the process and its threads."),
     ("context_switches", "", "Context switches, likewise."),
-    ("migrations", "", "Moves of a thread to another core; null where the kernel does not count them."),
+    ("migrations", "", "Moves of a thread to another core; null if the kernel does not count them."),
     ("task_clock_s", "s", "Processor time of all threads together."),
 ];
 
@@ -39,7 +39,7 @@ impl CounterValues {
         self
     }
 
-    /// One of them.
+    /// The value of the counter of that name.
     pub fn get(&self, name: &str) -> Option<f64> {
         COUNTERS.iter().zip(self.0).find(|((own, ..), _)| *own == name).and_then(|(_, value)| value)
     }

@@ -46,7 +46,7 @@ pub fn replace<R: Record>(path: &Path, fill: impl FnOnce(&mut dyn FnMut(R) -> Re
     parquet::write(path, &metadata, true, fill)
 }
 
-/// Gives every row of a table that [`replace`] wrote to `each`; nothing where there is no such file.
+/// Gives every row of a table that [`replace`] wrote to `each`; does nothing if there is no such file.
 ///
 /// # Errors
 /// [`Kind::Data`] where it is damaged, or of another version; what `each` refuses.

@@ -33,7 +33,7 @@ pub enum Begin {
     /// To go on with an unfinished run of the same spec, and with a finished one where the spec gives it another time limit; begins
     /// where there is nothing yet.
     Resume,
-    /// The same, also where another process holds the run, perhaps on a machine that is lost: that one stops at its next visit.
+    /// The same, also if another process owns the run, perhaps on a machine that is lost: that process stops at its next visit.
     TakeOver,
 }
 
@@ -49,7 +49,7 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// What only the end of a run says of its rows.
+/// Facts about the rows that are known only at the end of a run.
 pub trait EndOfRun {
     fn step(&self, _: &mut StepRow) {}
 
@@ -57,7 +57,7 @@ pub trait EndOfRun {
     fn layer(&self, _: &mut LayerRow, _place: usize) {}
 }
 
-/// What came of sealing a run.
+/// The result of sealing a run.
 #[derive(Debug)]
 #[must_use]
 pub struct Sealed {
@@ -79,7 +79,7 @@ impl Found {
     /// Looks at a folder.
     ///
     /// # Errors
-    /// [`Kind::Conflict`] where it holds something that is no run, or links in places where a run writes and deletes; [`Kind::Io`].
+    /// [`Kind::Conflict`] if it contains something other than a run, or links in places where a run writes and deletes; [`Kind::Io`].
     fn look(path: &Path) -> Result<Self> {
         [files::LOCK, files::PARTS, files::DAMAGED].iter().try_for_each(|name| look::refuse_link(&path.join(name)))?;
         let conflict = |what: &str| {
@@ -88,7 +88,7 @@ impl Found {
                 .hint("choose another folder with `--out DIR`"))
         };
         if look::is_file(&path.join(files::MERGE))? {
-            return conflict("this folder holds the result of a merge");
+            return conflict("this folder contains the result of a merge");
         }
         match look::text(&path.join(files::SPEC))? {
             Some(spec) => Ok(Self::Run(spec)),
@@ -140,8 +140,8 @@ impl RunDirectory {
         Ok(!look::is_file(&path.join(files::SPEC))? && !look::is_file(path)? && !holds_something_else(path)?)
     }
 
-    /// The lock first, so that a process that is refused does not stop the one that runs; to take a run over, the claim first, so
-    /// that the other one stops and releases the lock.
+    /// Takes the lock first, so that a process that is refused does not stop the one that runs. To take a run over, it makes the claim first, so
+    /// that the other process stops and releases the lock.
     fn claimed(path: &Path, begin: Begin) -> Result<Self> {
         let (claim, lock) = match begin {
             Begin::TakeOver => (Claim::make(path)?, Lock::wait(path)?),
@@ -299,7 +299,7 @@ impl RunDirectory {
         Ok(rows)
     }
 
-    /// Keeps a damaged part where no reader takes it for one; what to tell the user.
+    /// Moves a damaged part to a place where readers ignore it; returns a message for the user.
     fn set_aside<R: Stored>(&self, part: &Path, error: &Error) -> Result<String> {
         let folder = self.path.join(files::DAMAGED);
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder", &folder, &e))?;
@@ -317,7 +317,7 @@ impl RunDirectory {
         let (clause, shown) = (error.clause(), part.display().to_string());
         let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
         let consequence = if R::SHELF.is_main() { "measured again" } else { "left out" };
-        Ok(format!("{shown} is damaged: {why}; it is kept as {}, and what it held is {consequence}", kept.display()))
+        Ok(format!("{shown} is damaged: {why}; it is kept as {}, and its rows are {consequence}", kept.display()))
     }
 
     /// Turns the parts of a sweep into the single files. `end` sees each row before it is written; `complete` says that the plan was
@@ -337,7 +337,7 @@ impl RunDirectory {
         })
     }
 
-    /// The same of a training: of the batches those whose epochs are there.
+    /// The same for a training; batches are kept only if their epochs are stored.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].
@@ -345,7 +345,7 @@ impl RunDirectory {
         self.seal_with::<EpochRow, BatchRow>(complete)
     }
 
-    /// The same of a study of fits, with its surfaces.
+    /// The same for a study of fits, with its surfaces.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].
@@ -365,7 +365,7 @@ impl RunDirectory {
         })
     }
 
-    /// The same of a study of the input pipeline.
+    /// The same for a study of the input pipeline.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].
@@ -400,7 +400,7 @@ impl RunDirectory {
             if let Some(part) = missing {
                 return Err(Error::new(Kind::Io, format!("{} lacks a visit that this part holds", shelf.table))
                     .at(part.path.display().to_string())
-                    .hint("nothing was removed: go on with `--resume`"));
+                    .hint("nothing was removed: continue with `--resume`"));
             }
         }
         let mut folders = BTreeSet::new();
@@ -551,7 +551,7 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
     // Held while the folder is renamed: a process that resumes the run here would go on in the renamed one.
     let _lock = Lock::take(path)?;
     if !is_complete(path)? {
-        return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
+        return Err(Error::new(Kind::Conflict, "this folder contains an unfinished run")
             .at(path.display().to_string())
             .hint("continue it with `--resume`, or choose another folder with `--out DIR`"));
     }
@@ -570,7 +570,7 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether two specs differ in their time limit alone.
+/// Whether two specs differ only in their time limit.
 ///
 /// # Errors
 /// [`Kind::Conflict`] where they differ in anything else.

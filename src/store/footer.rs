@@ -1,5 +1,5 @@
-//! The footer of a Parquet file, looked at before polars reads it: it reserves memory for as many entries as a list claims, and
-//! takes a field for what its number promises whatever its type says, so that a damaged footer can ask for any amount.
+//! Checks the footer of a Parquet file before polars reads it: polars reserves memory for as many entries as a list claims, and
+//! interprets a field by its number whatever its type, so a damaged footer can request any amount of memory.
 //!
 //! The format: <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
 
@@ -109,11 +109,11 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// Why the inside of a file cannot be used.
 #[derive(Debug)]
 pub enum Flaw {
-    /// It could not be read: nothing is known of what it holds.
+    /// It could not be read, so its contents are not known.
     Unread(std::io::Error),
-    /// What it holds is not what the format says; the sentence says where.
+    /// Its contents violate the format; the sentence says where.
     Damaged(String),
-    /// It may be whole, and is not read.
+    /// It may be valid, but is too large to be read.
     TooLarge(String),
 }
 
@@ -221,7 +221,7 @@ impl Walk<'_> {
             self.groups.push(children);
         }
         if self.groups.len() > MOST_GROUPS {
-            self.claim = Some(format!("the footer's schema has more than {MOST_GROUPS} groups within one another"));
+            self.claim = Some(format!("the footer's schema has more than {MOST_GROUPS} nested groups"));
             return None;
         }
         while self.groups.last() == Some(&0) {
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(check(&mut schema(&[&group(2), &group(1), column, column])), Ok(()));
     }
 
-    /// As that of a file of two million columns, of which nothing is read.
+    /// A footer like that of a file with two million columns; nothing of it is read.
     #[test]
     fn a_footer_beyond_the_limit_is_refused_unread() {
         let what = check(&mut file(&vec![0; 33 << 20])).expect_err("too large");

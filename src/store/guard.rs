@@ -13,7 +13,7 @@ thread_local! {
     static WITHIN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The same for all threads: polars hands part of its work to threads of its own.
+/// The same for all threads: polars hands part of its work to its own threads.
 static ANYWHERE: AtomicUsize = AtomicUsize::new(0);
 
 /// Counted while it lives.

@@ -18,7 +18,7 @@ const PATH: &str = "path";
 /// Bytes of images that are decoded from Parquet at once, about.
 const PIECE: u64 = 64 << 20;
 
-/// One file, of which only the footer has been read.
+/// One file; only its footer has been read.
 #[derive(Debug)]
 pub struct ImageTable {
     path: PathBuf,
@@ -67,7 +67,7 @@ pub enum Label<'a> {
 }
 
 impl ImageTable {
-    /// Reads what the file says of itself.
+    /// Reads the file's description of itself.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where the file is not Parquet or damaged, [`crate::error::Kind::Io`] where it cannot be read.

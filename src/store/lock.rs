@@ -19,11 +19,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock once another process releases it, which has been asked to stop. `None` where it does not: it may be on a machine that
-    /// is lost.
+    /// Waits until another process, which was asked to stop, releases the lock, and takes it. `None` if the other process does not release
+    /// it: its machine may be lost.
     ///
     /// # Errors
-    /// [`Kind::Io`] where there can be no lock file.
+    /// [`Kind::Io`] if a lock file cannot be created.
     pub fn wait(directory: &Path) -> Result<Option<Self>> {
         let begun = Instant::now();
         loop {

@@ -40,7 +40,7 @@ impl MergedDirectory {
         let is_ours = |name: &str| name == files::LOCK || name.starts_with(TEMPORARY);
         let occupied = look::entries(path)?.iter().any(|entry| !entry.file_name().to_str().is_some_and(is_ours));
         if occupied && !look::is_file(&path.join(files::MERGE))? {
-            return Err(Error::new(Kind::Conflict, "this folder holds something else than an earlier merge")
+            return Err(Error::new(Kind::Conflict, "this folder contains something other than an earlier merge")
                 .at(path.display().to_string())
                 .hint("give a new folder for the result"));
         }
@@ -73,7 +73,7 @@ impl MergedDirectory {
         parquet::write(&self.path.join(name), &metadata, true, fill)
     }
 
-    /// Writes the statement of what was merged: the last file, so that with it the rest is there.
+    /// Writes the statement of what was merged. It is the last file, so if it exists, the rest does as well.
     ///
     /// # Errors
     /// [`Kind::Io`].

@@ -1,5 +1,5 @@
-//! The headers of a Parquet file's pages, looked at before polars reads them: it reserves memory for as many values as a
-//! header claims, and a damaged one that claims 2^61 would end the process.
+//! Checks the headers of a Parquet file's pages before polars reads them: polars reserves memory for as many values as a
+//! header claims, and a damaged header that claims 2^61 would end the process.
 //!
 //! A header is a struct of Thrift's compact protocol; the format is that of
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
@@ -32,7 +32,7 @@ struct Header {
 /// The largest header that is looked at: its statistics may hold long texts.
 const MOST_HEADER: u64 = 1 << 20;
 
-/// The bytes of all pages when they are unpacked. Fails, with what is wrong, where a page claims more than its column holds.
+/// The bytes of all pages when they are unpacked. Fails, with a sentence that says why, if a page claims more than its column contains.
 ///
 /// # Errors
 /// That sentence; [`Flaw::Unread`] where the file cannot be read.
@@ -74,7 +74,7 @@ fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header,
     Err(Flaw::Damaged(format!("a page at byte {at} has no header that can be read")))
 }
 
-/// The header that begins there; `None` where it is cut short or is none.
+/// The header at the beginning of `bytes`; `None` if it is cut short or not a header.
 fn header(bytes: &[u8]) -> Option<Header> {
     let mut reader = Compact::new(bytes);
     let mut header = Header::default();

@@ -67,7 +67,7 @@ pub(super) fn write<R: Record>(
     })
 }
 
-/// Reads what was written: whoever removes the rows' source next must know that they are there.
+/// Reads the written file back: the caller may then remove the source of the rows, and must know that they are stored.
 fn read_back<R: Record>(written: &Path, rows: usize) -> Result<()> {
     let mut found = 0;
     read(written, None, |frame| R::rows(frame).map(|rows| found += rows.len()))?;
@@ -153,7 +153,7 @@ pub(super) struct Checked {
     file: File,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
-    /// Of each row group, the columns with the bytes of their pages when they are unpacked.
+    /// For each row group, its columns with the bytes of their unpacked pages.
     unpacked: Vec<Vec<(String, u64)>>,
 }
 
@@ -292,7 +292,7 @@ fn unusable(path: &Path) -> Error {
         .hint("write its numbers as int64 or float64, its texts as UTF-8")
 }
 
-/// What polars says, also where it says it by panicking, as it does over some damaged files.
+/// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
 pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
     match guard::guarded(work) {
         Ok(result) => result.map_err(|e| wrap(doing, path, &e)),

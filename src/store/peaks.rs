@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct MeasuredPeaks {
     pub engine: String,
     pub precision: String,
-    /// Of a CPU's engine, where the spec sets them.
+    /// The threads of a CPU engine, where the spec sets them.
     pub threads: Option<u64>,
-    /// Of a large matrix product.
+    /// The rate of a large matrix product.
     pub flops_per_s: f64,
-    /// Of a copy, or a triad: bytes read and bytes written.
+    /// The rate of a copy or a triad, which counts the bytes read and the bytes written.
     pub bytes_per_s: f64,
 }

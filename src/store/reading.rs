@@ -1,4 +1,4 @@
-//! How far a run has come that another process may be writing to.
+//! The progress of a run that another process may be writing to.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Of the sweep in `path`; nothing where none has begun.
+    /// The extent of the sweep in `path`; empty if none has begun.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where the sealed table is damaged; [`crate::error::Kind::Io`].
@@ -41,12 +41,12 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Of the run in `path`.
+    /// Reads how the run in `path` began.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where there is no run; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
-        let none = || Error::data("this folder holds no run").at(path.display().to_string());
+        let none = || Error::data("this folder contains no run").at(path.display().to_string());
         let spec = look::text(&path.join(files::SPEC))?
             .ok_or_else(|| none().hint("give run directories, such as results/vgg16.shard-1-of-8"))?;
         Ok(Self { spec, environment: look::text(&path.join(files::ENVIRONMENT))? })

@@ -1,4 +1,4 @@
-//! Every column of every table that a run writes: name, type, unit, meaning. Nulls stand for what could not be read.
+//! Every column of every table that a run writes: name, type, unit, meaning. A null is a value that could not be read.
 
 use super::axis_values::AxisValues;
 use super::counter_values::CounterValues;
@@ -11,7 +11,7 @@ use crate::settings::named;
 pub const SCHEMA_VERSION: u32 = 2;
 
 named! {
-    /// What became of one step.
+    /// The outcome of one step.
     #[derive(Default)]
     Status {
         #[default]
@@ -43,11 +43,11 @@ table! {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the step, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         model: String, "", "The network.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
-        block: i64, "", "The block, from 0: all cells once, or those still in question.";
+        block: i64, "", "The block, from 0: a visit to all cells, or to those that are still measured.";
         order: i64, "", "The place of the step in the whole run, from 0.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
         step: i64, "", "The place of the step in its visit, from 0.";
@@ -61,45 +61,45 @@ table! {
         backward_time_s: Option<f64>, "s", "Backward pass.";
         optimizer_time_s: Option<f64>, "s", "Parameter update.";
         loss: Option<f64>, "", "The loss before the update.";
-        pcie_link_width: Option<i64>, "lanes", "In force, read beside the visit.";
+        pcie_link_width: Option<i64>, "lanes", "In force, read right after the visit.";
         pcie_link_generation: Option<i64>, "", "In force; drops while idle.";
-        pcie_link_width_max: Option<i64>, "lanes", "What device and slot allow.";
-        pcie_link_generation_max: Option<i64>, "", "What device and slot allow.";
-        pcie_replay_counter: Option<i64>, "", "Packets the link had to send again, since the driver was loaded.";
+        pcie_link_width_max: Option<i64>, "lanes", "The most that device and slot allow.";
+        pcie_link_generation_max: Option<i64>, "", "The most that device and slot allow.";
+        pcie_replay_counter: Option<i64>, "", "Packets that the link had to send again since the driver was loaded.";
         sm_clock_hz: Option<f64>, "Hz", "Clock of the GPU's multiprocessors.";
         memory_clock_hz: Option<f64>, "Hz", "Clock of the GPU's memory.";
-        throttle_reasons: Option<String>, "", "Why the clock was held down; none where it was not.";
-        temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
+        throttle_reasons: Option<String>, "", "Why the clock was held down; empty if it was not.";
+        temperature_c: Option<f64>, "degrees C", "The temperature of the GPU or of the CPU package.";
         power_w: Option<f64>, "W", "Drawn by the device.";
         energy_j: Option<f64>, "J", "The device's energy counter.";
-        memory_used_bytes: Option<i64>, "bytes", "Of the device, or of this process on a CPU.";
+        memory_used_bytes: Option<i64>, "bytes", "Memory used on the device, or by this process on a CPU.";
         outlier: Option<bool>, "", "Far from the cell's median (modified z above 3.5); kept, flagged when the run is sealed.";
         cell: i64, "", "The cell's number in the plan.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
         started_s: Option<f64>, "s", "When the visit began: Unix time.";
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
-        compile_time_s: Option<f64>, "s", "Of it, compiling the network (torch.compile); null where that is not done, or not apart.";
-        search_time_s: Option<f64>, "s", "Of it, choosing algorithms and planning memory, with compiling kernels that no cache holds; the engine cudnn.";
-        capture_time_s: Option<f64>, "s", "Of it, capturing the step in a CUDA graph, with the steps before it; launch = graph.";
+        compile_time_s: Option<f64>, "s", "The part for compiling the network (torch.compile); null if it is not compiled, or not timed separately.";
+        search_time_s: Option<f64>, "s", "The part for choosing algorithms and planning memory, including the compilation of kernels that are not cached; only the engine cudnn.";
+        capture_time_s: Option<f64>, "s", "The part for capturing the step in a CUDA graph, with the steps before it; launch = graph.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
-        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before it was timed; null where that is not asked.";
-        node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
-        allreduce_time_s: Option<f64>, "s", "Of several processes: an all-reduce of gradients ran, waits for slower processes included; a part of it lies beside the backward pass.";
+        qualified: Option<bool>, "", "Whether the step, with the algorithms of this batch size, passed a comparison with a reference on this machine before it was timed; null if the engine is not checked.";
+        node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that identifies its host's name.";
+        allreduce_time_s: Option<f64>, "s", "With several processes: the time in which an all-reduce of gradients ran, including waits for slower processes; a part of it overlaps the backward pass.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
-        x_name: Option<String>, "", "The argument of a person's own step that is swept, whose values batch_size holds; null where that is the batch size.";
-        peak_memory_bytes: Option<i64>, "bytes", "Of a person's own step: the most memory of its process so far in the visit, allocated on a GPU, else resident.";
-        compilations: Option<i64>, "", "Of a person's own step: what its frameworks compiled meanwhile.";
-        repeats: Option<i64>, "", "Of a person's own step: how often it ran between two waits; the times are those of one.";
-        processor_time_s: Option<f64>, "s", "On a processor, of all threads that computed the step together; null where nothing was read, as in runs of earlier versions.";
-        runqueue_wait_s: Option<f64>, "s", "Of these threads together: ready, and without a processor, as other programs had them (schedstat); null where the kernel does not count it.";
-        longest_wait_s: Option<f64>, "s", "Of it, the part of the thread that waited longest.";
-        voluntary_switches: Option<f64>, "", "Of its process: a thread gave its processor up, as to wait for another.";
-        involuntary_switches: Option<f64>, "", "Of its process: a thread's processor was given to another thread, or program.";
-        witness: Option<String>, "", "What `disturbed` was read from: schedstat, or switches, where the kernel counts no waits.";
-        disturbed: Option<bool>, "", "Another program held one of its threads up for more than 2 % of its time: not used for results, unless its batch size has fewer than two visits with other steps; null where nothing could tell.";
-        steal_s: Option<f64>, "s", "Of the visit: a hypervisor took the processors that this process may use, all together (/proc/stat).";
-        others: Option<String>, "", "Of a visit with a disturbed step: how many processes of each other program were running, as a JSON object; null where nobody looked, as within a second of the last look.";
+        x_name: Option<String>, "", "The swept argument of a user's own step, whose values are in batch_size; null if it is the batch size.";
+        peak_memory_bytes: Option<i64>, "bytes", "For a user's own step: the most memory of its process so far in the visit, allocated on a GPU, else resident.";
+        compilations: Option<i64>, "", "For a user's own step: the number of compilations of its frameworks during the step.";
+        repeats: Option<i64>, "", "For a user's own step: how often it ran between two waits; the times are those of one step.";
+        processor_time_s: Option<f64>, "s", "Processor time of all threads that computed the step; null if it was not read, as in runs of earlier versions.";
+        runqueue_wait_s: Option<f64>, "s", "The time in which these threads, together, were ready but had no processor, because other programs had it (schedstat); null if the kernel does not count it.";
+        longest_wait_s: Option<f64>, "s", "The part of the thread that waited longest.";
+        voluntary_switches: Option<f64>, "", "How often a thread of its process gave up its processor, for example to wait for another thread.";
+        involuntary_switches: Option<f64>, "", "How often the processor of a thread of its process was given to another thread or program.";
+        witness: Option<String>, "", "The source of `disturbed`: schedstat, or switches if the kernel counts no waits.";
+        disturbed: Option<bool>, "", "Whether another program held one of its threads up for more than 2 % of its time; then it is not used for results, unless its batch size has fewer than two visits with undisturbed steps; null if this is not known.";
+        steal_s: Option<f64>, "s", "The time during the visit in which a hypervisor took the processors that this process may use, over all of them (/proc/stat).";
+        others: Option<String>, "", "For a visit with a disturbed step: the number of running processes of each other program, as a JSON object; null if they were not counted, as within a second of the last count.";
     }
 }
 
@@ -130,36 +130,36 @@ table! {
     /// How one layer of one cell was executed in one direction: a row of `layers.parquet`.
     LayerRow {
         run_id: String, "", "The run.";
-        engine: String, "", "What executed it.";
+        engine: String, "", "The engine that executed it.";
         model: String, "", "The network.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
         cell: i64, "", "The cell's number in the plan.";
         layer: String, "", "The layer's name in the network.";
         operation: String, "", "conv2d, dense, ...";
         direction: String, "", "forward, backward_data, backward_weights.";
-        algorithm: Option<String>, "", "As the library names it.";
+        algorithm: Option<String>, "", "The library's name for the algorithm.";
         workspace_bytes: Option<i64>, "bytes", "Scratch memory of the algorithm.";
         math_mode: Option<String>, "", "The arithmetic in force, as read back.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
         bytes: f64, "bytes", "Least memory traffic: operands read once, results written once.";
-        device_time_s: Option<f64>, "s", "Time on the device, where measured, the shortest of up to ten visits: a GPU's own clock, or the host's where the processor is the device.";
-        kernel: Option<String>, "", "The kernel that does most of its work on a GPU, as its library names it.";
-        blocks: Option<i64>, "thread blocks", "Of that kernel's launch.";
-        threads_per_block: Option<i64>, "threads", "Of that kernel's launch.";
-        blocks_per_multiprocessor: Option<i64>, "thread blocks", "How many of them a multiprocessor holds at a time.";
-        waves: Option<f64>, "", "Its tiles (its blocks, where each has one) over those that the GPU works on at a time; null where it is not sure.";
-        replaced: Option<String>, "", "The operator of batchstep's own whose kernels failed their check here, and how: a library computes it instead; null elsewhere.";
+        device_time_s: Option<f64>, "s", "Time on the device if measured, the shortest of up to ten visits: by a GPU's own clock, or by the host's clock on a processor.";
+        kernel: Option<String>, "", "The kernel that does most of its work on a GPU, by its library's name.";
+        blocks: Option<i64>, "thread blocks", "Thread blocks of that kernel's launch.";
+        threads_per_block: Option<i64>, "threads", "Thread blocks of that kernel's launch.";
+        blocks_per_multiprocessor: Option<i64>, "thread blocks", "How many of these blocks a multiprocessor holds at a time.";
+        waves: Option<f64>, "", "Its tiles (its blocks, if each has one tile) over the number that the GPU works on at a time; null if that is not certain.";
+        replaced: Option<String>, "", "The operator whose own kernels failed their check here, and the failure: a library computes it instead; null otherwise.";
     }
 }
 
 table! {
-    /// What became of one cell: a row of `cells.parquet`.
+    /// The result of one cell: a row of `cells.parquet`.
     CellRow {
         run_id: String, "", "The run.";
         cell: i64, "", "The cell's number in the plan.";
-        engine: String, "", "What executed it.";
+        engine: String, "", "The engine that executed it.";
         model: String, "", "The network.";
-        precision: Option<String>, "", "The arithmetic in force; null of a person's own step.";
+        precision: Option<String>, "", "The arithmetic in force; null for a user's own step.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
         blocks: i64, "", "Visits that counted.";
         steps: i64, "", "Steps that counted.";
@@ -176,45 +176,45 @@ table! {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the training, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         model: String, "", "The network.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
         batch_size: i64, "examples", "Examples of a whole batch.";
-        workers: i64, "", "Threads (of PyTorch: processes) that make batches; 0: the training thread itself.";
+        workers: i64, "", "Threads (for PyTorch: processes) that make batches; 0: the training thread itself.";
         prefetch: Option<i64>, "batches", "Batches that each worker keeps ready; null without workers.";
-        dataset: String, "", "What the examples are.";
+        dataset: String, "", "The name of the examples.";
         cell: i64, "", "The cell's number in the plan.";
         block: i64, "", "The block, from 0: a visit to every cell.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
         epoch: i64, "", "The epoch of the visit, from 0.";
-        warmup: bool, "", "True of the steps before the visit's first epoch, which are not counted.";
+        warmup: bool, "", "True for the steps before the visit's first epoch, which are not counted.";
         status: Status, "", "ok, nan_loss, out_of_memory, failed.";
         error: Option<String>, "", "Why it failed; or the first of the examples that were left out, and why.";
         examples: i64, "examples", "Examples that the network was trained on.";
         steps: i64, "", "Training steps.";
-        dropped: i64, "examples", "Left out at the end, where drop_last asks for whole batches.";
-        skipped: i64, "examples", "Left out because they could not be read.";
+        dropped: i64, "examples", "Examples left out at the end, because drop_last asks for whole batches.";
+        skipped: i64, "examples", "Examples left out because they could not be read.";
         epoch_time_s: Option<f64>, "s", "Host clock, from the shuffling to the end of the last step.";
-        compute_time_s: Option<f64>, "s", "Of it, in training steps, copies of the batch included; null of PyTorch on a GPU, where they run behind the loop.";
-        wait_time_s: Option<f64>, "s", "Of it, waiting for the loader; without workers, making the batches.";
-        copy_time_s: Option<f64>, "s", "Of the steps, copying the batch to the engine.";
-        forward_time_s: Option<f64>, "s", "Of the steps, forward pass and loss.";
-        backward_time_s: Option<f64>, "s", "Of the steps, backward pass.";
-        optimizer_time_s: Option<f64>, "s", "Of the steps, parameter update.";
-        user_time_s: Option<f64>, "s", "Processor time in user space, of all threads; of PyTorch: of its processes.";
+        compute_time_s: Option<f64>, "s", "The part in training steps, including copies of the batch; null for PyTorch on a GPU, where they run asynchronously.";
+        wait_time_s: Option<f64>, "s", "The part waiting for the loader; without workers, making the batches.";
+        copy_time_s: Option<f64>, "s", "The part of the steps for copying the batch to the engine.";
+        forward_time_s: Option<f64>, "s", "The part of the steps for forward pass and loss.";
+        backward_time_s: Option<f64>, "s", "The part of the steps for the backward pass.";
+        optimizer_time_s: Option<f64>, "s", "The part of the steps for the parameter update.";
+        user_time_s: Option<f64>, "s", "Processor time in user space, over all threads; for PyTorch, over its processes.";
         system_time_s: Option<f64>, "s", "Processor time in the kernel, likewise.";
         loss: Option<f64>, "", "Mean over the examples of the loss before each update.";
         last_loss: Option<f64>, "", "The loss of the last step.";
         test_loss: Option<f64>, "", "Mean loss of the test examples after the epoch.";
         test_accuracy: Option<f64>, "", "Share of the test examples that are classified correctly after the epoch.";
-        test_skipped: Option<i64>, "examples", "Test examples that could not be read: loss and accuracy are those of the others.";
+        test_skipped: Option<i64>, "examples", "Test examples that could not be read; loss and accuracy cover the others.";
         test_time_s: Option<f64>, "s", "Classifying the test examples; not part of the epoch's time.";
         prepare_time_s: Option<f64>, "s", "Until the visit's first step: parameters, memory, workers.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores, read after the epoch.";
-        temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
-        memory_used_bytes: Option<i64>, "bytes", "Of this process on a CPU, read after the epoch.";
+        temperature_c: Option<f64>, "degrees C", "The temperature of the GPU or of the CPU package.";
+        memory_used_bytes: Option<i64>, "bytes", "Memory of this process on a CPU, read after the epoch.";
         counters: CounterValues, "", "What was counted during the epoch.";
-        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before; null where that is not asked.";
+        qualified: Option<bool>, "", "Whether the step, with the algorithms of this batch size, passed a comparison with a reference on this machine before; null if the engine is not checked.";
     }
 }
 
@@ -234,12 +234,12 @@ table! {
 }
 
 table! {
-    /// The state of a fit after so many updates: a row of `fit.parquet`.
+    /// The state of a fit after a number of updates: a row of `fit.parquet`.
     FitRow {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the training, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         model: String, "", "The network.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
         batch_size: i64, "examples", "Points of the surface; all are in each batch.";
@@ -251,7 +251,7 @@ table! {
         loss: Option<f64>, "", "Mean squared error after these updates.";
         step_time_s: Option<f64>, "s", "The step that measured this loss and made the next update, by the host's clock.";
         prepare_time_s: Option<f64>, "s", "Until the first step: parameters, data, memory, compilation, search for algorithms.";
-        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before; null where that is not asked.";
+        qualified: Option<bool>, "", "Whether the step, with the algorithms of this batch size, passed a comparison with a reference on this machine before; null if the engine is not checked.";
     }
 }
 
@@ -261,26 +261,26 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         visit: i64, "", "The place of the fit in the whole run, from 0.";
         row: i64, "", "The point's row in the grid, from 0.";
-        column: i64, "", "Its column.";
-        x: f64, "", "Its place.";
-        y: f64, "", "Its place.";
-        height: f64, "", "The surface there: what the network was trained on.";
-        fitted: f64, "", "What the network gives there after the last update.";
+        column: i64, "", "The point's column in the grid, from 0.";
+        x: f64, "", "The point's place.";
+        y: f64, "", "The point's place.";
+        height: f64, "", "The height of the surface there, which the network was trained on.";
+        fitted: f64, "", "The network's output there after the last update.";
     }
 }
 
 table! {
-    /// One stage of one visit of a study of the input pipeline, alone, or all together: a row of `pipeline.parquet`.
+    /// One stage of one visit of a study of the input pipeline, or all stages together: a row of `pipeline.parquet`.
     PipelineRow {
         run_id: String, "", "The run: name, start time, process.";
         engine: String, "", "What executed the training step, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
-        device_name: String, "", "The device as it names itself.";
+        device_name: String, "", "The name that the device reports.";
         model: String, "", "The network.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
-        storage: String, "", "The storage device that the images lie on.";
+        storage: String, "", "The storage device that contains the images.";
         format: String, "", "raw, png, jpeg.";
-        image_size: i64, "pixels", "Of a side.";
+        image_size: i64, "pixels", "Pixels of a side.";
         cache: String, "", "warm: in the page cache; cold: on the storage device.";
         read_method: String, "", "page_cache, direct (O_DIRECT), dropped (POSIX_FADV_DONTNEED after each read).";
         resident_share: Option<f64>, "", "Share of the files' pages in the page cache before the visit (mincore).";
@@ -289,21 +289,21 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         block: i64, "", "The block, from 0: a visit to every cell.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
-        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, without workers in turn, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
-        stage_threads: i64, "", "Threads that did this stage; of together the workers.";
+        stage: String, "", "read, decode, transform, batch, copy, step: that stage by itself; loader: all work of the workers, by itself; loader_beside, step_beside: loader and training (copy and step) at the same time (without workers: in turn), each on its own data; loader_half, step_half: the same with half of the workers; together: all of them.";
+        stage_threads: i64, "", "Threads that did this stage; for together, the workers.";
         status: Status, "", "ok, out_of_memory, failed.";
         error: Option<String>, "", "Why it failed, or why images were left out: a line for each.";
-        images: i64, "examples", "Images that went through in the time measured.";
+        images: i64, "examples", "Images that were processed in the measured time.";
         elapsed_s: Option<f64>, "s", "Host clock.";
-        cpu_time_s: Option<f64>, "s", "Processor time meanwhile: of the stage's threads; of batch, loader and together of the whole process.";
-        wait_time_s: Option<f64>, "s", "Of together: the training had no batch; without workers, making the batches.";
-        file_bytes: Option<i64>, "bytes", "Of read: the lengths of the files that were read.";
-        storage_bytes: Option<i64>, "bytes", "Of read and together: what came from the storage device (/proc/self/io).";
-        delay_time_s: Option<f64>, "s", "Of read, decode and transform: a thread was ready and had no core (schedstat), the mean of the threads. Of together: the training neither waited for a batch nor computed.";
-        worker_delay_time_s: Option<f64>, "s", "Of together: the same of a worker.";
-        others_cpu_time_s: Option<f64>, "s", "Of together: processor time of other processes on the cores that this one may use (/proc/stat), a hypervisor's included.";
+        cpu_time_s: Option<f64>, "s", "Processor time meanwhile, of the stage's threads; for batch, loader and together of the whole process.";
+        wait_time_s: Option<f64>, "s", "For together: the time in which the training had no batch; without workers, making the batches.";
+        file_bytes: Option<i64>, "bytes", "For read: the total length of the files that were read.";
+        storage_bytes: Option<i64>, "bytes", "For read and together: bytes that came from the storage device (/proc/self/io).";
+        delay_time_s: Option<f64>, "s", "For read, decode and transform: the time in which a thread was ready and had no core (schedstat), the mean over the threads. For together: the time in which the training neither waited for a batch nor computed.";
+        worker_delay_time_s: Option<f64>, "s", "For together: the same for a worker.";
+        others_cpu_time_s: Option<f64>, "s", "For together: processor time of other processes, including a hypervisor, on the cores that this process may use (/proc/stat).";
         cores: Option<f64>, "", "Cores that this process may use.";
-        skipped: i64, "examples", "Of together: different images that were left out because they could not be read, warm-up included.";
-        qualified: Option<bool>, "", "What computes its step was held against a reference on this machine before; null where that is not asked.";
+        skipped: i64, "examples", "For together: different images that were left out because they could not be read, including warm-up.";
+        qualified: Option<bool>, "", "Whether its step passed a comparison with a reference on this machine before; null if the engine is not checked.";
     }
 }

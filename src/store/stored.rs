@@ -87,7 +87,7 @@ impl Shelf {
         Self::main().contains(self)
     }
 
-    /// The numbers in the sealed table; none where there is no table.
+    /// The numbers in the sealed table; empty if there is no table.
     ///
     /// # Errors
     /// [`Kind::Data`] where it is damaged; [`Kind::Io`].
@@ -150,10 +150,12 @@ fn read_part<R: Stored>(part: &Part) -> Result<Vec<R>> {
     parquet::read(&part.path, None, |frame| R::rows(frame).map(|more| rows.extend(more)).map_err(here))?;
     match rows.iter().find(|row| row.number() != part.number) {
         None if !rows.is_empty() => Ok(rows),
-        None => Err(here(Error::data("this part holds no row"))),
-        Some(other) => {
-            Err(here(Error::data(format!("this part holds a row of {} {}", R::SHELF.number.column(), other.number()))))
-        }
+        None => Err(here(Error::data("this part contains no row"))),
+        Some(other) => Err(here(Error::data(format!(
+            "this part contains a row of {} {}",
+            R::SHELF.number.column(),
+            other.number()
+        )))),
     }
 }
 
@@ -189,7 +191,7 @@ fn read_sealed<R: Stored>(folder: &Path, given: &mut BTreeSet<i64>, each: Each<R
 /// As [`read_all`].
 pub fn visits_of<R: Stored>(path: &Path, notices: &mut Vec<String>, each: Each<R>) -> Result<()> {
     let mut damaged = |part: &Path, _: &Error| {
-        notices.push(format!("{} is damaged; what it held is left out", part.display()));
+        notices.push(format!("{} is damaged; its rows are left out", part.display()));
         Ok(())
     };
     read_all(path, &mut damaged, each)
@@ -222,14 +224,14 @@ pub fn rows_of<R: Stored>(path: &Path) -> Result<Vec<R>> {
     let mut damaged = |part: &Path, error: &Error| {
         Err(Error::data(format!("this part is damaged: {}", error.clause()))
             .at(part.display().to_string())
-            .hint("`batchstep run SPEC --resume` sets it aside and measures again what it held"))
+            .hint("`batchstep run SPEC --resume` sets it aside and measures its rows again"))
     };
     read_all(path, &mut damaged, &mut |more: Vec<R>| {
         rows.extend(more);
         Ok(())
     })?;
     if rows.is_empty() && R::SHELF.is_main() {
-        let what = format!("this folder holds no {} and no parts of one", R::SHELF.table);
+        let what = format!("this folder contains no {} and no parts of one", R::SHELF.table);
         return Err(Error::data(what).at(path.display().to_string()));
     }
     Ok(rows)

@@ -1,5 +1,5 @@
-//! Reading anyone's data: a run directory of ours, a Parquet file or a table of another program; batch by batch, so that
-//! memory does not grow with the file.
+//! Reads the data of a run directory, a Parquet file or a table of another program, batch by batch, so that memory does not
+//! grow with the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -25,7 +25,7 @@ pub struct Table {
     columns: BTreeMap<String, Values>,
     /// The line of the first row of this batch; the column names are line 1 where nothing stands before them.
     first_line: usize,
-    /// The line of each row, where they do not follow one another.
+    /// The line of each row, if the lines are not consecutive.
     lines: Vec<usize>,
     rows: usize,
 }
@@ -37,11 +37,11 @@ pub enum Values {
     Numbers(Vec<f64>),
     /// Missing values are empty.
     Texts(Texts),
-    /// Of a text, where each reader says what it takes them for.
+    /// The cells of a text file; each reader decides whether they are numbers or texts.
     Cells(Cells),
 }
 
-/// Texts of which most are alike: each distinct one is kept once.
+/// Texts that are mostly alike: each distinct text is kept once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Texts {
     /// In the order of first appearance.
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::scan`], of a table that is open.
+    /// As [`Table::scan`], for a table that is already open.
     ///
     /// # Errors
     /// As [`Sheet::scan`].
@@ -194,7 +194,7 @@ impl Table {
     /// The column as numbers.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Data`] where it is missing, or where a value is no number: with the row.
+    /// [`crate::error::Kind::Data`] if it is missing, or if a value is not a number, with the row.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>> {
         match self.column(name)? {
             Values::Numbers(numbers) => Ok(numbers.clone()),
@@ -215,7 +215,7 @@ impl Table {
         }
     }
 
-    /// What stands in a cell of a text; `None` where it holds nothing, or the table is no text.
+    /// The text of a cell in a text file; `None` if the cell is empty, or the table is not a text file.
     pub fn said(&self, name: &str, row: usize) -> Option<&str> {
         match self.columns.get(name)? {
             Values::Cells(cells) => Some(cells.get(row)).filter(|text| !text.is_empty()),
@@ -321,7 +321,7 @@ fn run_directory(path: &Path) -> Result<Form> {
             )));
     }
     if tables.is_empty() {
-        return Err(Error::data("this folder holds no steps.parquet and no parts of a run")
+        return Err(Error::data("this folder contains no steps.parquet and no parts of a run")
             .at(path.display().to_string())
             .hint("give a run directory such as results/vgg16, a Parquet file, or a CSV file"));
     }

@@ -92,7 +92,7 @@ impl EndOfRun for Flagging {
     }
 }
 
-/// Those of a cell that was sealed before and those of a new one.
+/// The layers of a cell that was sealed before, and the layers of a new cell.
 #[test]
 fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,7 +157,7 @@ fn a_newer_schema_is_refused() {
 
 /// The runs under `experiments/runs` are of version 1, whose `candle` is the engine `cpu` of today.
 #[test]
-fn an_earlier_version_is_read_as_what_it_meant() {
+fn an_earlier_version_is_read_with_its_own_meaning() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs/2026-11-21-xeon-2-cores-vgg16-small");
     let (_, metadata) = parquet::describe(&run.join(files::STEPS)).expect("described");
     assert_eq!(metadata["batchstep.schema_version"], "1");
@@ -178,7 +178,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     (0..3).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
     let part = std::fs::read(path.join("parts/visit-00000002.parquet")).expect("a part");
 
-    // The first one releases its lock only once it has seen that it is not alone.
+    // The first process releases its lock only once it has seen the second one.
     let stops = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
         let error = first.directory.append(&[row(3, 0)]).expect_err("refused");
@@ -281,9 +281,9 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
     assert!(path.join("damaged/visit-00000003.2.2.damaged").is_file());
 }
 
-/// With the last part damaged, or with one that came too late, the visits that are done again count.
+/// If the last part is damaged, or a part came too late, the repeated visits count.
 #[test]
-fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
+fn visits_that_replace_damaged_and_late_ones_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
     let first = open(&path, Begin::Anew);
@@ -295,7 +295,7 @@ fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
     (3..5).for_each(|visit| second.directory.append(&[row(visit, 0)]).expect("stored"));
     assert_eq!(stored(&second).len(), 5);
     drop(second);
-    // Of the first claim, on its way when the second one began.
+    // A late part of the first claim, which was being written when the second claim began.
     std::fs::copy(path.join("parts/visit-00000000.parquet"), path.join("parts/visit-00000007.parquet"))
         .expect("copied");
     let third = open(&path, Begin::Resume);
@@ -304,7 +304,7 @@ fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
     assert_eq!(stored(&third).iter().map(|row| row.visit).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 
-/// Named after one visit, with the rows of another: a copy by hand.
+/// A part named after one visit, with the rows of another: a copy by hand.
 #[test]
 fn a_part_of_another_visit_is_damaged() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -314,7 +314,7 @@ fn a_part_of_another_visit_is_damaged() {
     std::fs::copy(parts.join("visit-00000000.parquet"), parts.join("visit-00000001.parquet")).expect("copied");
     let mut notices = Vec::new();
     assert_eq!(opened.directory.all::<StepRow>(&mut notices).expect("read").len(), 1);
-    assert!(notices[0].contains("this part holds a row of visit 0"), "{notices:?}");
+    assert!(notices[0].contains("this part contains a row of visit 0"), "{notices:?}");
 }
 
 #[cfg(unix)]
@@ -390,7 +390,7 @@ fn a_path_that_is_not_utf_8_is_a_path() {
     assert_eq!(names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), [&b"r\xffn"[..], b"r\xffn.1"]);
 }
 
-/// Of two processes that found the folder empty, the one that is later to lock it finds a run there.
+/// Two processes find the folder empty; the one that locks it later finds a run there.
 #[test]
 fn a_run_that_began_meanwhile_is_not_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -411,7 +411,7 @@ fn a_run_that_began_meanwhile_is_not_overwritten() {
     assert_eq!(spec, format!("{SPEC}# {number}\n"));
 }
 
-/// The limits of what is read of a table that a stranger made.
+/// The limits on reading a table from an unknown source.
 #[test]
 fn a_table_without_line_ends_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,9 @@
-//! The compact protocol of Thrift, in which Parquet writes its footer and the headers of its pages: read as far as it takes to
-//! look at them before polars does.
+//! The compact protocol of Thrift, in which Parquet writes its footer and the headers of its pages. Only as much is read as the checks
+//! before polars need.
 //!
 //! The format: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
-/// Structs and lists within one another; a footer has six.
+/// The deepest nesting of structs and lists; a footer has six levels.
 const MOST_DEPTH: usize = 16;
 
 /// The types, as a field's or a list's head numbers them.

@@ -9,11 +9,11 @@ pub struct Notation {
     comma: Comma,
     /// The unit that values are given in, where it is known.
     unit: Option<&'static Unit>,
-    /// What all cells end in, which then stands in the name.
+    /// The common ending of all cells, which is added to the name.
     shared: Option<String>,
 }
 
-/// A number and what stands behind it.
+/// A number and the text after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Parts<'a> {
     number: &'a str,
@@ -21,7 +21,7 @@ struct Parts<'a> {
 }
 
 impl Notation {
-    /// Of the column of that `name`.
+    /// The notation of the column of that `name`.
     pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
         let parts = cells.clone().filter_map(Parts::of);
         let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
@@ -35,7 +35,7 @@ impl Notation {
         Self { comma, unit: in_name.or_else(in_cells), shared }
     }
 
-    /// In a table in which other numbers have decimal points, a comma is none.
+    /// If other numbers in the table have decimal points, commas are not decimal.
     pub fn beside_points(mut self, points: bool) -> Self {
         if points && self.comma == Comma::Unknown {
             self.comma = Comma::Thousands;
@@ -43,7 +43,7 @@ impl Notation {
         self
     }
 
-    /// What is added to the name of the column, as the cells say it and the name does not.
+    /// The addition to the column's name: what the cells say and the name does not.
     pub fn addition(&self, name: &str) -> Option<String> {
         if unit(&Reading::of(name).unit).is_some() {
             return None;
@@ -56,7 +56,7 @@ impl Notation {
         self.comma == Comma::Unknown && Parts::of(text).is_some_and(|parts| parts.number.contains(','))
     }
 
-    /// The number, in the unit of the column; `None` where there is none.
+    /// The number, in the unit of the column; `None` if the cell contains none.
     pub fn number(&self, text: &str) -> Option<f64> {
         // The usual case first.
         if let Ok(number) = text.trim().parse::<f64>() {
@@ -130,7 +130,7 @@ fn power(base: f64, rest: &str) -> Option<f64> {
     exponent(rest.strip_prefix("<<")?).map(|exponent| base * 2f64.powi(exponent)).filter(|value| value.is_finite())
 }
 
-/// How many one of `K`, `Mi`, `kB` is. Without a `B`, and with an `i`, sizes are counted in powers of two.
+/// The number that `K`, `Mi` or `kB` means. Without a `B`, and with an `i`, sizes are counted in powers of two.
 fn multiple(rest: &str) -> Option<f64> {
     let mut letters = rest.chars();
     let power = "kmgt".find(letters.next()?.to_ascii_lowercase())? as i32 + 1;
@@ -143,7 +143,7 @@ fn multiple(rest: &str) -> Option<f64> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of a cell that begins with a number: `**5.19 ms** ± 0.02`.
+    /// The parts of a cell that begins with a number: `**5.19 ms** ± 0.02`.
     fn of(cell: &'a str) -> Option<Self> {
         let cell = cell.trim_matches(|letter: char| letter.is_whitespace() || "*`~≈\"'".contains(letter));
         let cell = cell.strip_prefix('(').unwrap_or(cell);
@@ -168,7 +168,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The unit in what stands behind a number: without its scatter, and without what is added in brackets.
+/// The unit after a number, without the scatter and without additions in brackets.
 fn behind(rest: &str) -> &str {
     if rest.starts_with("**") && rest[2..].starts_with(|letter: char| letter.is_ascii_digit()) {
         return rest;
@@ -189,7 +189,7 @@ fn behind(rest: &str) -> &str {
         None => rest,
     };
     let unit = unit.trim();
-    // `5.1 (1.3x)`; a unit in brackets stands alone.
+    // `5.1 (1.3x)`: text in brackets is the unit only if there is no text before them.
     let unit = match unit.split_once('(') {
         Some((before, _)) => before,
         None => unit,

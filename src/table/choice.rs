@@ -1,4 +1,4 @@
-//! Which columns of a table are x, y and groups: by their names, and where these leave it open by what they hold.
+//! Which columns of a table are x, y and groups: by their names, or by their contents if the names leave it open.
 
 use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
 use super::seen::{STEP_TIMES, plain};
@@ -8,12 +8,12 @@ use super::{Hints, Profile, Seen};
 use crate::error::{Error, Result, nearest};
 use crate::foreign;
 
-/// What a person says about the columns; what is left open is found by name.
+/// The user's choice of columns; columns that are not chosen are found by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     /// The column of the batch size, or of another size.
     pub x: Option<String>,
-    /// The column of the time, or of a rate; of several, separated by commas, each makes series of its own.
+    /// The column of the time or of a rate, or several separated by commas; each column gives separate series.
     pub y: Option<String>,
     /// Which of the two it is.
     pub kind: Option<Kind>,
@@ -33,7 +33,7 @@ pub struct Choice {
     pub keys: Vec<String>,
 }
 
-/// Texts that tell nothing apart.
+/// Columns of text that do not distinguish series.
 const REMARKS: &[&str] = &[
     "note",
     "notes",
@@ -62,7 +62,7 @@ const REMARKS: &[&str] = &[
     "outliers",
     "test_time",
 ];
-/// So many columns are named in a message, with so many letters each.
+/// The most columns that a message names, and the most letters of each.
 const SHOWN: usize = 12;
 const LONGEST: usize = 60;
 /// A text column of more different values distinguishes no series.
@@ -143,13 +143,13 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen>
     if seen.is_numeric() {
         return Ok(seen);
     }
-    // Of a column of texts with numbers in them, the number.
+    // For a column of texts with numbers in them, take the number.
     let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| seen.is_numeric());
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
         let numbers: Vec<&str> =
             profile.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
-        Error::data(format!("{flag}: the column `{}` holds no numbers, such as `{text}`", short(name)))
+        Error::data(format!("{flag}: the column `{}` contains texts, such as `{text}`", short(name)))
             .hint(format!("columns of numbers are: {}", shown(&numbers)))
     })
 }
@@ -175,7 +175,7 @@ pub fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
         .hint(format!("name one with `{flag} COLUMN`"))
 }
 
-/// The columns that may tell series apart: texts of few values, other sizes and settings.
+/// The columns that may distinguish series: texts with few values, other sizes and settings.
 fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
     let source = x.strip_suffix(" (number)");
     let is_key = |column: &&Seen| {

@@ -6,16 +6,17 @@ pub(super) enum Comma {
     /// No number of the column holds one.
     #[default]
     None,
-    /// That of `1,5`.
+    /// As in `1,5`.
     Decimal,
-    /// That of `1,234.5`.
+    /// As in `1,234.5`.
     Thousands,
     /// All are like `1,234`, which is one and a bit or more than a thousand.
     Unknown,
 }
 
 impl Comma {
-    /// Of the texts that may be numbers. `fields` says that fields are separated by semicolons, as spreadsheets do where the comma is decimal.
+    /// The meaning of commas in `texts`, which may be numbers. `semicolons` says that semicolons separate the fields, as in spreadsheets with
+    /// decimal commas.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>, semicolons: bool) -> Self {
         let mut found = Self::None;
         for text in texts.filter(|text| text.contains(',')) {
@@ -30,7 +31,7 @@ impl Comma {
         if found == Self::Unknown && semicolons { Self::Decimal } else { found }
     }
 
-    /// The number in a text with a comma; `None` where it is none, or its comma may mean something else.
+    /// The number in a text with a comma; `None` if the text is not a number, or its comma may mean something else.
     pub fn read(self, text: &str) -> Option<f64> {
         match self {
             Self::Decimal => {

@@ -17,10 +17,10 @@ const LONGEST: usize = 400;
 /// Words between a value and the name of the next one.
 const PREPOSITIONS: &[&str] = &["for ", "at ", "with ", "in ", "of ", "by "];
 
-/// The table of the blocks that repeat in a text; `None` where none does.
+/// The table of the blocks that repeat in a text; `None` if no block repeats.
 pub(super) fn grid(text: &str) -> Option<Grid> {
     let facts: Row = of_lines(text);
-    // Of each name its place among the names, and how often it comes.
+    // For each name, its place among the names and how often it occurs.
     let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
     for (name, _) in &facts {
         let place = names.len();
@@ -87,7 +87,7 @@ fn below(heading: &str, name: &str) -> String {
     }
 }
 
-/// The named values of a line, or of what stands between bars.
+/// The named values of a line, or of the text between two bars.
 fn of_part(part: &str) -> Row {
     let part = part.trim().trim_start_matches("- ");
     let pair = part.split_once(": ").or(part.split_once('\t')).or(part.split_once(" = "));
@@ -187,7 +187,7 @@ fn is_unit(word: &str) -> bool {
     unit_of(word).is_some() || word.contains('/') && word.len() <= 16 && word.starts_with(char::is_alphabetic)
 }
 
-/// Of a log's lines: `10:00:04`, `2025-01-31`.
+/// Whether a word is a time or a date, as in the lines of a log: `10:00:04`, `2025-01-31`.
 fn is_time_of_day(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let marks = word.bytes().filter(|byte| matches!(byte, b':' | b'-' | b'T')).count();

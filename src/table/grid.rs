@@ -20,7 +20,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of named values in rows that need not have the same names.
+    /// The grid of named values in rows that need not have the same names.
     pub fn of_rows(rows: Vec<Vec<(String, String)>>) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut places = std::collections::HashMap::new();
@@ -55,7 +55,7 @@ impl Grid {
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.fields.push(cell));
     }
 
-    /// Puts units that stand in a column of their own behind the values, sizes of headers in rows, and numbers of names in columns.
+    /// Moves units from a separate column behind the values, sizes from headers into rows, and numbers from names into columns.
     fn in_order(mut self) -> Self {
         self.fill_down();
         self.join_units();
@@ -68,7 +68,7 @@ impl Grid {
         self
     }
 
-    /// A text that stands in the first of several rows only, as merged cells are written, is that of the rows below it too.
+    /// Copies a text down to the empty rows below it: merged cells are written only in their first row.
     fn fill_down(&mut self) {
         for column in 0..self.names.len() {
             let is_text = !self.cells(column).any(is_number);
@@ -101,7 +101,7 @@ impl Grid {
         }
     }
 
-    /// pytest-benchmark's unit stands in the name of another column, `Name (time in us)`.
+    /// pytest-benchmark writes the unit in the name of another column, `Name (time in us)`.
     fn name_units(&mut self) {
         const TIMES: &[&str] = &["Min", "Max", "Mean", "StdDev", "Median", "IQR"];
         let unit = |name: &String| Some(name.split_once(" (time in ")?.1.strip_suffix(')')?.to_string());

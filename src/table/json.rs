@@ -18,7 +18,7 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
     matches!(start, Some(b'{' | b'['))
 }
 
-/// The table in a document; `None` where the text is no JSON.
+/// The table in a document; `None` if the text is not JSON.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where there is none in it.
@@ -47,7 +47,7 @@ fn of_value(value: &Value) -> Result<Grid> {
         return Ok(Grid { hints, ..Grid::of_rows(rows) });
     }
     let rows = rows(value, 0).filter(|rows| !rows.is_empty());
-    let rows = rows.ok_or_else(|| refusal::of_json("this JSON holds no list of measurements"))?;
+    let rows = rows.ok_or_else(|| refusal::of_json("this JSON contains no list of measurements"))?;
     let mut grid = Grid::of_rows(rows);
     // Values that say nothing, and lists within a row, are no columns.
     let hints = tools::hints(&grid.names);

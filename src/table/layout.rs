@@ -35,7 +35,7 @@ pub(super) enum Part {
     End,
 }
 
-/// Headers with so many sizes at least make a table wide.
+/// A header with at least this many sizes makes a table wide.
 pub(super) const FEWEST_SIZES: usize = 3;
 
 impl Layout {
@@ -50,7 +50,7 @@ impl Layout {
             }
         }
         let most = counts.iter().map(|(_, rows)| *rows).max()?;
-        // Of two tables the first.
+        // The first of two tables counts.
         let (fields, rows) = *counts.iter().find(|(_, rows)| 3 * rows >= most)?;
         let data = records.iter().position(|record| record.fields.len() == fields && is_data(&record))?;
         let start = (0..data).rev().take_while(|&at| records[at].fields.len() == fields).last().unwrap_or(data);
@@ -130,8 +130,8 @@ impl Layout {
         Ok(Part::Row)
     }
 
-    /// Of columns of text, a row in which a long number leaves one blank before the next: by its words. Of one that lacks values, nobody knows
-    /// which: only its size is left.
+    /// Repairs a row of aligned columns. If a long number leaves only one blank before the next, the row is split by words. If values are
+    /// missing, it is not known which, and only the size is kept.
     pub fn align(&self, record: &mut Record, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (count, first) = (record.fields.len(), words.first().copied().unwrap_or_default());
@@ -146,7 +146,7 @@ impl Layout {
         }
     }
 
-    /// Whether a row behind a line of text goes on where the table stopped: its size ascends, as those of another table would not.
+    /// Whether a row after a line of text continues the table: its size ascends, while another table would begin with a smaller size.
     pub fn goes_on(&self, last: &Record, next: &Record) -> bool {
         let size = |record: &Record| record.fields.first()?.parse::<f64>().ok();
         next.fields.len() == self.fields
@@ -176,7 +176,7 @@ fn digits(record: &Record) -> usize {
     record.fields.iter().filter(value).count()
 }
 
-/// Names, of which none is a number; or one and then sizes, which ascend.
+/// Whether a record is a header: its names are not numbers, or it is one name followed by ascending sizes.
 fn is_header(record: &Record) -> bool {
     let Some((first, rest)) = record.fields.split_first() else { return false };
     if record.fields.iter().all(String::is_empty) || is_number(first) {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_stand_above_the_first_row_or_in_a_comment_or_nowhere() {
+    fn the_names_are_above_the_first_row_or_in_a_comment_or_missing() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(found(&["n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 2));
         assert_eq!(found(&["on dev0 today", "n,ms", "1,2", "2,3"], &[]), (names(&["n", "ms"]), 3));

@@ -51,7 +51,7 @@ fn mlperf(text: &str) -> Option<Grid> {
     (!rows.is_empty()).then(|| Grid { hints, ..Grid::of_rows(rows) })
 }
 
-/// trtexec: of each run the size in its command, and the mean time of the GPU.
+/// trtexec: for each run, the size in its command and the mean GPU time.
 fn trtexec(text: &str) -> Option<Grid> {
     let (mut size, mut rows) = (String::new(), Vec::new());
     for line in text.lines() {

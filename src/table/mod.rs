@@ -1,8 +1,8 @@
-//! Tables as people have them: from bytes to named columns of cells, and to which of them are x, y and groups.
+//! Tables as people have them: reads bytes into named columns of cells, and chooses which of the columns are x, y and groups.
 //!
-//! A path is a file or standard input (`-`), in UTF-8, UTF-16 or packed by gzip. It holds separated fields, a Markdown table, columns of text,
-//! JSON of any of the usual tools, or a log. Small tables are in memory as a whole, and what stands in them is put in order: sizes in headers,
-//! units in cells, numbers in names. Large ones of separated fields are read a stretch at a time. Nothing here knows what is done with the numbers.
+//! A path is a file or standard input (`-`), in UTF-8 or UTF-16, plain or packed by gzip. It contains separated fields, a Markdown table, columns of
+//! text, JSON of one of the usual tools, or a log. Small tables are read into memory as a whole and put in order: sizes in headers, units in cells,
+//! numbers in names. Large tables of separated fields are read in pieces. This module does not know what the numbers are used for.
 
 mod cell;
 mod choice;
@@ -90,7 +90,7 @@ struct Profile {
 #[derive(Clone, Debug, Default)]
 struct Seen {
     name: String,
-    /// NaN where a cell is no number.
+    /// NaN if a cell is not a number.
     numbers: Vec<f64>,
     texts: Vec<String>,
 }
@@ -142,7 +142,7 @@ impl Sheet {
     /// Finds the table in `path`.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Data`] where there is none, which names what is there; [`crate::error::Kind::Io`].
+    /// [`crate::error::Kind::Data`] if there is no table, with what the file contains; [`crate::error::Kind::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let here = |error: Error| error.at(path.display().to_string());
         let failed = |e: std::io::Error| Error::io("read the file", path, &e);
@@ -165,7 +165,7 @@ impl Sheet {
             }
         } else if !is_whole {
             let end = bytes[..HEAD].iter().rposition(|byte| *byte == b'\n').ok_or_else(|| {
-                let what = format!("its first line is longer than {HEAD} bytes: it is no table");
+                let what = format!("its first line is longer than {HEAD} bytes: it is not a table");
                 here(Error::data(what).hint("a table begins with a line of column names"))
             })?;
             bytes.truncate(end + 1);
@@ -286,7 +286,7 @@ fn at_line(error: Error, path: &Path, line: usize) -> Error {
     error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
 }
 
-/// The rows of a table of separated fields, until it ends or `each` has enough; of an error its line, 0 where `each` refused.
+/// The rows of a table of separated fields, until it ends or `each` has enough. An error comes with its line, or 0 if `each` refused.
 fn rows_of(
     text: impl std::io::BufRead,
     separator: u8,

@@ -1,4 +1,4 @@
-//! What a column's name says: a time or a rate, in which unit; a size, and of what.
+//! The meaning of a column's name: a time or a rate and its unit, or a size and what it counts.
 
 use crate::foreign;
 
@@ -124,7 +124,7 @@ const PROVIDERS: &[&str] = &[
     "xformers",
     "jax",
 ];
-/// Words in the names of times that are none of the usual names of a step's.
+/// Words in the names of times that are not usual names of a step time.
 const TIMES: &[&str] = &["time", "latency", "duration", "elapsed", "runtime", "walltime", "ttft", "tpot", "itl"];
 /// Words in the names of columns that describe the scatter of others, or compare them.
 const SCATTER: &[&str] = &[
@@ -179,7 +179,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of the whole name, without what W&B puts before it, `run - name`; where that says nothing, of what stands in its brackets, before them, and at its front: `TFLOPS (cuBLAS)`.
+    /// Reads the whole name, without the prefix of W&B (`run - name`). If that says nothing, reads the text in its brackets, then the text before
+    /// them, then its first word: `TFLOPS (cuBLAS)`.
     pub fn of(name: &str) -> Self {
         if let Some((_, name)) = name.rsplit_once(" - ") {
             let named = Self::of(name);
@@ -244,7 +245,7 @@ impl Reading {
         }
     }
 
-    /// Whether the name is that of a kernel, which in a table of Triton's `perf_report` stands over a rate.
+    /// Whether the name is that of a kernel, which in a table of Triton's `perf_report` is the header of a rate.
     pub fn is_provider(&self) -> bool {
         PROVIDERS.iter().any(|provider| words(&self.stem, provider))
     }
@@ -254,12 +255,12 @@ impl Reading {
         SCATTER.iter().any(|word| words(&self.stem, word))
     }
 
-    /// Whether the values are forecast and nobody measured them.
+    /// Whether the values are forecast and not measured.
     pub fn is_forecast(&self) -> bool {
         FORECASTS.iter().any(|word| words(&self.stem, word))
     }
 
-    /// Whether the name may mean the time or rate that was measured, though it is none of the usual ones.
+    /// Whether the name may mean the measured time or rate, although it is not a usual name.
     pub fn may_be(&self, kind: Kind) -> bool {
         let says = match (self.kind, kind) {
             (Some(said), wanted) => said == wanted,
@@ -490,7 +491,7 @@ const SIZES: &[&str] = &[
 /// How other names of sizes end, and other names of batch sizes.
 const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];
 const BATCH_ENDS: &[&str] = &["_batch", "_bs", "_bsz", "_batch_size", "_batchsize"];
-/// Names of what is set rather than of how much is worked on: the x where there is no size, and else what tells series apart.
+/// Names of settings, as opposed to amounts of work: the x if there is no size, else keys that distinguish series.
 const SETTINGS: &[&str] = &[
     "threads",
     "n_threads",
@@ -561,7 +562,7 @@ const BYTES: &[(&str, &str)] = &[
     ("_mib", "MiB"),
     ("_gib", "GiB"),
 ];
-/// The name of a size without what it is given in, and without what others put before it: `Sequence length [tokens]`, `Param: dim`.
+/// The name of a size without its unit, and without the prefixes of other tools: `Sequence length [tokens]`, `Param: dim`.
 fn bare(column: &str) -> String {
     // `run - name` of W&B, `params.name` of JSON.
     let column = column.rsplit(" - ").next().unwrap_or(column);
@@ -590,7 +591,7 @@ fn bare(column: &str) -> String {
 }
 
 impl Size {
-    /// Of a column that is used as x.
+    /// The size that a column counts, if it is used as x.
     pub fn of(column: &str) -> Self {
         let (title, item) = match &bare(column)[..] {
             name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),
@@ -630,7 +631,7 @@ pub fn is_size(column: &str) -> bool {
     [TOKENS, LENGTHS, SIZES].concat().contains(&&bare[..])
 }
 
-/// Whether a column's name ends as those of sizes do, though it is none of the usual ones; `peak_bytes` was measured.
+/// Whether a column's name ends like the name of a size, although it is not a usual one. `peak_bytes` is a measured value, not a size.
 pub(super) fn may_be_size(column: &str) -> bool {
     let bare = bare(column);
     const MEASURED: &[&str] = &["mem", "memory", "peak", "allocated", "reserved", "vram", "rss", "free", "used"];

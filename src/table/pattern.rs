@@ -90,7 +90,7 @@ fn derived(cells: &[&str]) -> Option<(Vec<String>, Vec<String>)> {
     if 10 * read.len() < 9 * held.len() {
         return None;
     }
-    // For each way of writing, the place whose number takes the most values; of equal ones the first, as the sides of a square are.
+    // For each way of writing, the place whose number takes the most values; among equal places the first, as for the sides of a square.
     let mut values: BTreeMap<&[String], Vec<BTreeSet<u64>>> = BTreeMap::new();
     for pattern in &read {
         let places = values.entry(&pattern.around).or_insert_with(|| vec![BTreeSet::new(); pattern.numbers.len()]);
@@ -109,7 +109,7 @@ fn derived(cells: &[&str]) -> Option<(Vec<String>, Vec<String>)> {
             .map(|pattern| pattern.as_ref().map_or(String::new(), |pattern| of(pattern, place(pattern))))
             .collect()
     };
-    // Numbers that follow the varying one, as the other side of a square does, tell nothing apart.
+    // Numbers that follow the varying number, such as the other side of a square, do not distinguish series.
     let follows = |pattern: &Pattern, at: usize| pattern.numbers.iter().any(|&other| other == pattern.numbers[at]);
     let squares = read
         .iter()

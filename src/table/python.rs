@@ -59,7 +59,7 @@ fn literal(text: &str) -> Option<Value> {
     serde_json::from_str(&json).ok()
 }
 
-/// A comma between two items, where there is none.
+/// Adds the missing comma between two items.
 fn apart(json: &mut String) {
     if json.ends_with(|letter: char| letter.is_ascii_digit() || letter == ']' || letter == '.') {
         json.push(',');

@@ -1,4 +1,4 @@
-//! What is recognised and cannot be read, with what to do about it.
+//! Files that are recognised but cannot be read, each with a remedy.
 
 use crate::error::Error;
 use crate::foreign;
@@ -39,7 +39,7 @@ const FORMATS: &[(&[u8], &str, &str)] = &[
     (b"<?xml", "this is XML", "export the same results as CSV or JSON"),
 ];
 
-/// The refusal of a file that is recognised by its first bytes, or that is no text.
+/// The refusal of a file that is recognised by its first bytes, or that is not text.
 pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
     let known = FORMATS.iter().find(|(start, ..)| bytes.starts_with(start));
     if let Some((_, what, remedy)) = known {
@@ -56,7 +56,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Error> {
         );
     }
     bytes[..bytes.len().min(1 << 16)].contains(&0).then(|| {
-        Error::data("this is no text: it holds zero bytes")
+        Error::data("this is not text: it holds zero bytes")
             .hint("batchstep reads tables as text (CSV, Markdown, JSON), Parquet, and its own run directories")
     })
 }
@@ -75,7 +75,7 @@ const TEXTS: &[(&str, &str, &str)] = &[
     ),
     (
         "MLPerf Results Summary",
-        "this is MLPerf's summary of one run, which holds no size",
+        "this is MLPerf's summary of one run, which contains no size",
         "give a table with a row for each size, or the summaries of all sizes one after the other",
     ),
 ];

@@ -63,7 +63,7 @@ const REPEATS: &[&str] = &[
     "in",
     "out",
 ];
-/// Words of the column that stands for several like it, and of those that stand for less.
+/// Words in the name of the column that best represents several similar columns, and words of columns that represent them less well.
 pub(super) const TYPICAL: &[&str] = &["avg", "average", "mean", "typical"];
 pub(super) const EXTREME: &[&str] = &[
     "min",
@@ -131,7 +131,7 @@ impl Seen {
         self.name.ends_with(" (number)")
     }
 
-    /// Whether its name says that it was measured, or computed of what was.
+    /// Whether its name says that it was measured, or computed from measured values.
     pub(super) fn is_value(&self) -> bool {
         if self.is_derived() {
             return false;

@@ -1,4 +1,4 @@
-//! Which column of a table is that of the sizes.
+//! Which column of a table contains the sizes.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
     if let Some(steps) = steps.filter(|_| plain.iter().all(counts)) {
         return Ok(steps);
     }
-    // Of two columns of numbers the first.
+    // The first of two columns of numbers.
     if let ([first, _], true) = (columns, plain.len() != 1)
         && !first.is_value()
     {
@@ -81,8 +81,8 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
     })
 }
 
-/// Of several sizes the first, where they are the same in every row or one follows from the other; else the one with the most values, where it
-/// has at least twice as many as the next.
+/// Chooses among several sizes: the first, if each of them determines the others; else the one with the most distinct values, if it has at
+/// least twice as many as the next.
 fn decide<'p>(first: &'p Seen, others: &[&'p Seen]) -> Result<&'p Seen> {
     let pairs = |a: &Seen, b: &Seen| {
         let pairs: BTreeSet<(u64, u64)> =

@@ -1,4 +1,4 @@
-//! The bytes of a table as UTF-8 text: of a file or a pipe, packed by gzip or not, in UTF-8 or UTF-16.
+//! The bytes of a table as UTF-8 text, from a file or a pipe, packed by gzip or not, in UTF-8 or UTF-16.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -16,7 +16,7 @@ static PIPED: Mutex<Vec<(PathBuf, Arc<[u8]>)>> = Mutex::new(Vec::new());
 /// Bytes of a pipe that are kept at most.
 const MOST_PIPED: u64 = 1 << 29;
 
-/// Whether a path stands for standard input.
+/// Whether a path means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == STDIN
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_told_by_the_first_bytes() {
+    fn encodings_are_recognised_by_the_first_bytes() {
         let said = "n,t µs\n1,2.5\n😀";
         let units: Vec<u16> = said.encode_utf16().collect();
         let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();

@@ -138,7 +138,7 @@ fn sizes_are_found_by_their_usual_names() {
 }
 
 #[test]
-fn rates_are_told_from_times_by_their_names() {
+fn rates_are_distinguished_from_times_by_their_names() {
     for rate in [
         "tg t/s",
         "S_PP t/s",
@@ -196,7 +196,7 @@ fn rates_are_told_from_times_by_their_names() {
 }
 
 #[test]
-fn columns_are_chosen_by_what_they_hold() {
+fn columns_are_chosen_by_their_contents() {
     for (text, expected) in [
         // Text that differs at the same x is left to the reader of the series; several values are several series.
         ("n,before,after\n8,1.5,1.6\n16,2.5,2.6\n24,3.5,3.6\n", "n: before + after (time), 3"),
@@ -305,7 +305,7 @@ fn lines_of_text_between_rows_are_left_out_with_a_note() {
     let text = "#bytes  #iterations  min[usec]  avg[usec]\n8   100   1.5   2.5\n1048576 100   3.5   4.5\n2097152   100   OOM\n4194304   100   5.5   6.5\n";
     let (_, x, y, _) = read(text, &Query { y: Some("avg[usec]".into()), ..Query::default() }).expect("a table");
     assert_eq!((x[1], y[1], y[2].is_nan(), y[3]), (1_048_576.0, 4.5, true, 6.5));
-    // Sizes that begin anew are those of another table.
+    // Sizes that begin again belong to another table.
     let (_, x, _, notes) =
         read("n  ms\n8  1.5\n16  2.5\nThe new device:\n8  1.2\n16  2.2\n", &Query::default()).expect("a table");
     assert!(x.len() == 2 && notes[0].contains("line 4"), "{notes:?}");
@@ -336,7 +336,7 @@ fn the_unit_of_a_score_says_whether_it_is_a_time_or_a_rate() {
 }
 
 #[test]
-fn columns_that_compare_others_and_shares_are_not_what_was_measured() {
+fn columns_that_compare_others_and_shares_are_not_measurements() {
     for (text, expected) in [
         (
             "M,main (us),PR (us),speedup\n8,1.5,1.2,1.25x\n16,2.5,2,1.25x\n24,3.5,2.5,1.4x\n",

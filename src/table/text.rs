@@ -8,7 +8,7 @@ use super::layout::{Layout, Record, cleaned, told_apart};
 /// What stands between the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fields {
-    /// Bars, as in Markdown and in what databases print.
+    /// Bars, as in Markdown and in the output of databases.
     Bars,
     Separated(u8),
     /// Two or more blanks.
@@ -17,7 +17,7 @@ pub(super) enum Fields {
     Blanks,
 }
 
-/// A longer line is none: it would be in memory as a whole.
+/// A longer line is refused: the whole line would have to be in memory.
 pub(super) const LONGEST_LINE: usize = 1 << 24;
 
 /// The records of a text, and its comments.
@@ -26,7 +26,7 @@ pub(super) struct Records {
     pub comments: Vec<Record>,
 }
 
-/// How the fields of a text are told apart: the way that finds the most rows, of equal ways the most usual one.
+/// How the fields of a text are separated: the way that finds the most rows, and among equal ways the most common one.
 pub(super) fn recognise(text: &str) -> Option<(Fields, Layout)> {
     let ways = [
         Fields::Bars,
@@ -247,7 +247,7 @@ fn ends(line: &str) -> Vec<usize> {
 /// A text that fails where a line does not end.
 pub(super) struct Lines<R> {
     pub text: R,
-    /// Of the line so far.
+    /// The length of the line so far.
     length: usize,
 }
 
@@ -265,7 +265,7 @@ impl<R: BufRead> Read for Lines<R> {
             None => self.length + read,
         };
         if self.length > LONGEST_LINE {
-            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
+            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is not a table");
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
         }
         Ok(read)
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_told_apart_by_what_makes_rows() {
+    fn the_separator_that_makes_rows_is_chosen() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(found("n;ms\n1;2,5\n2;2,6\n"), (Fields::Separated(b';'), names(&["n", "ms"]), 2));
         assert_eq!(found("n,ms\n1,2.5\n2,2.6\n"), (Fields::Separated(b','), names(&["n", "ms"]), 2));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn names_above_columns_of_which_one_has_none_are_told_by_their_place() {
+    fn if_a_column_has_no_name_names_are_assigned_by_their_place() {
         let index = "       time_ms  tflops\nbatch                 \n8        4.5    0.9\n16       5.5    1.9\n24       6.5    2.9\n";
         let (_, names, first) = found(index);
         assert_eq!((names.join(","), first), ("batch,time_ms,tflops".to_string(), 3));

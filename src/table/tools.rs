@@ -6,7 +6,7 @@ use super::Hints;
 use super::json::{Row, flat, said};
 use crate::error::{Error, Result};
 
-/// Rows, and which of their columns are what.
+/// Rows, and the meaning of their columns.
 type Known = (Vec<Row>, Hints);
 
 /// The rows of a document of a known tool; `None` of any other.
@@ -29,7 +29,7 @@ pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
             value
                 .as_array()
                 .is_some_and(|items| items.first().is_some_and(|item| item.get("startComputeMs").is_some())),
-            "these are trtexec's times of one run, which hold no size",
+            "these are trtexec's times of one run, which contain no size",
             "give trtexec's log, or the logs of all sizes one after the other",
         ),
     ] {
@@ -42,7 +42,7 @@ pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
         .find_map(|read| read(value)))
 }
 
-/// What is known of columns of that name, of results that are flat lists.
+/// The known meaning of columns with these names, for results that are flat lists.
 pub(super) fn hints(names: &[String]) -> Hints {
     let has = |name: &str| names.iter().any(|own| own == name);
     match () {
@@ -291,7 +291,7 @@ fn fio(value: &Value) -> Option<Known> {
     Some((rows, Hints { x: vec!["bs", "bs (k)", "iodepth", "numjobs"], y: vec!["iops"] }))
 }
 
-/// A result of asv: of each benchmark, the values over all its parameters, the last of which changes first.
+/// A result of asv: for each benchmark, the values over all its parameters; the last parameter changes first.
 fn asv(value: &Value) -> Option<Known> {
     let columns: Vec<String> = list(value, "result_columns")?.iter().map(said).collect();
     let place = |name: &str| columns.iter().position(|own| own == name);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// More columns of values are chosen by a person.
 const MOST_VALUES: usize = 8;
 
-/// The columns of times or rates: the usual names of times, then any rates, then what else may be times, then what is left.
+/// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
 pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
     let fits = |reading: &Reading, kind: Kind| {
         asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
@@ -73,7 +73,7 @@ fn numbered(stem: &str, other: &str) -> bool {
     other.strip_prefix(stem).is_some_and(|rest| rest.trim_start_matches('_').bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Of columns that may all be the values those that stand for the others: means rather than extremes, and of one unit.
+/// Chooses the columns of values among several candidates: means rather than extremes, and with the same unit.
 fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>> {
     let holds =
         |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));

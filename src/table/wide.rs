@@ -63,7 +63,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Turns such a table around; leaves every other as it is.
+/// Transposes such a table; does not change other tables.
 pub(super) fn melt(grid: &mut Grid) {
     let headers: Vec<Option<Header>> = grid.names.iter().map(|name| Header::of(name)).collect();
     let Some(prefix) = headers.iter().flatten().map(|header| header.prefix).find(|prefix| {

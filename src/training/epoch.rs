@@ -11,7 +11,7 @@ use crate::loader::{Loader, Options};
 /// The examples of a batch of the evaluation.
 pub(super) const EVALUATED: usize = 500;
 
-/// A network in training with what feeds it.
+/// A network in training with the source of its batches.
 pub(super) enum Runner {
     Fed(Box<Fed>),
     Own(Box<dyn EpochTrainer>),
@@ -31,7 +31,7 @@ pub(super) struct Sources<'a> {
     pub options: Options,
 }
 
-/// What was measured of an epoch, or of the warm-up before it.
+/// The measurements of an epoch, or of the warm-up before it.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub epoch_s: f64,
@@ -64,7 +64,7 @@ pub(super) struct Parts {
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
     pub score: Score,
-    /// Why test examples were left out: the score is that of the others.
+    /// Why test examples were left out; the score covers the others.
     pub skipped: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl Runner {
     /// A runner whose batches come from our loader.
     ///
     /// # Errors
-    /// Those of the engine and of the loader.
+    /// The errors of the engine and the loader.
     pub fn fed(engine: &mut dyn Engine, workload: &Workload, sources: &Sources) -> Result<Self> {
         let Sources { train, test, options } = sources;
         let trainer = engine.train(workload)?;
@@ -94,7 +94,7 @@ impl Runner {
     /// Trains for an epoch, or its first `limit` steps. The counters are those of this process.
     ///
     /// # Errors
-    /// Those of the engine and of the loader.
+    /// The errors of the engine and the loader.
     pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<Timed> {
         match self {
             Self::Own(own) => own.epoch(epoch, limit).map(Timed::from),

@@ -103,7 +103,7 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
         let engine = engines.get(cell.step.engine)?;
         let alone = engine.feeds_itself();
         if alone && data.train.in_memory().is_none() {
-            let what = format!("the engine `{name}` trains on IDX files and drawn digits alone");
+            let what = format!("the engine `{name}` trains only on IDX files and drawn digits");
             return Err(Error::spec(what).at("[data]").hint("leave it out of [engine], or use another data set"));
         }
         if !alone && !engine.trains() {
@@ -118,10 +118,9 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
     Ok(())
 }
 
-/// The study without those of its optional engines that cannot run it, and for each of these the reason.
+/// The study without the optional engines that cannot run it, and the reason for each.
 ///
-/// A GPU's engine takes whole batches alone, and PyTorch reads data in memory alone: where such an engine is optional, the others are not refused
-/// with it.
+/// The GPU engine accepts only full batches, and PyTorch reads only data in memory. If such an engine is optional, the other engines still run.
 pub fn without_unfit(spec: &Training, data: &DataSet, engines: &mut Engines) -> (Training, Vec<String>) {
     let mut kept = spec.clone();
     let mut left_out = Vec::new();
@@ -151,7 +150,7 @@ fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<
     Ok(())
 }
 
-/// Runs the study, beginning after what is stored already.
+/// Runs the study, beginning after the visits that are already stored.
 ///
 /// # Errors
 /// [`Kind::Io`] where a visit can't be stored, [`Kind::Device`] where the device is lost; the visits before it are stored.

@@ -29,8 +29,7 @@ pub struct TrainingPlan {
 }
 
 impl TrainingPlan {
-    /// Multiplies out the axes of the spec; networks take the shape and the classes of the data. `engines` says what `auto` stands
-    /// for.
+    /// Multiplies out the axes of the spec; networks take the shape and the classes of the data. `engines` resolves `auto`.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a network can't be built, or does not fit the data.
@@ -68,7 +67,7 @@ impl TrainingPlan {
         }
     }
 
-    /// The cells as those of a sweep, without their loaders.
+    /// The cells as the cells of a sweep, without their loaders.
     pub fn steps(&self) -> Plan {
         let cells = self.cells.iter().map(|cell| cell.step.clone()).collect();
         Plan::of_cells(cells, self.seed, Order::Random)
@@ -80,7 +79,7 @@ impl TrainingPlan {
     }
 }
 
-/// The model with what it leaves to the data.
+/// The model, completed by the shape and the classes of the data.
 fn fitted(model: &Model, data: &DataSet) -> Result<Model> {
     let differs = |what: &str, stated: String, own: String| {
         Error::spec(format!("the network's {what} is {stated}, and that of the data {own}")).at("[model]").hint(

@@ -56,7 +56,7 @@ impl RawFiles {
     /// Both files of a part, or none: what a full disk cut short would be in the way of the run that goes on.
     fn write(&self, part: &str, examples: &Examples) -> Result<RawExamples> {
         let Some(held) = examples.in_memory() else {
-            return Err(Error::spec("such an engine reads examples that are in memory alone"));
+            return Err(Error::spec("such an engine reads only examples in memory"));
         };
         let [pixels, labels] = ["pixels", "labels"].map(|what| self.folder.join(format!("{part}.{what}")));
         for (path, bytes) in [(&pixels, &held.pixels), (&labels, &held.labels)] {
@@ -76,7 +76,7 @@ mod tests {
     use crate::data::{Labelled, Normal};
     use crate::network::Shape;
 
-    /// The kernel's device that is always full stands for the disk.
+    /// `/dev/full` takes the place of the disk.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_leaves_no_part_of_the_examples() {

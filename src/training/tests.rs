@@ -52,7 +52,7 @@ impl Observer for Silent {
     }
 }
 
-/// Runs a study in memory after what is stored.
+/// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Training, stored: &[EpochRow]) -> (Memory, Outcome, Vec<String>) {
     let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
     run_with(spec, engines, stored)
@@ -131,7 +131,7 @@ fn the_loss_curve_is_the_same_whatever_the_workers_and_in_every_repetition() {
 }
 
 #[test]
-fn a_study_continues_after_what_is_stored() {
+fn a_study_continues_after_the_stored_rows() {
     let spec = spec(&BODY.replace("[\"cpu\", \"candle\"]", "\"cpu\"").replace("epochs = 2", "epochs = 1"));
     let (whole, ..) = run_study(&spec, &[]);
     let whole = whole.0.into_inner();
@@ -200,7 +200,7 @@ fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
 }
 
 #[test]
-fn a_training_on_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+fn a_training_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
     let body = BODY.replace("[32]", "[20, 32]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
     let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(32)));
     let (memory, outcome, said) = run_with(&spec(&body), engines, &[]);

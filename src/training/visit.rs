@@ -28,7 +28,7 @@ pub(super) struct Visit {
 
 impl Study<'_> {
     /// # Errors
-    /// What is not about this cell alone.
+    /// Errors that affect more than this cell.
     pub(super) fn visit(&mut self, cell: &TrainingCell, place: Place, raw: &RawFiles) -> Result<Visit> {
         let mut visit = Visit::default();
         match self.train(cell, place, raw, &mut visit) {

@@ -84,7 +84,7 @@ fn wishes_change_the_advice() {
 }
 
 #[test]
-fn without_a_rate_or_an_error_there_is_none() {
+fn without_a_rate_or_an_error_there_is_no_advice() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "side.csv", &staircase().replace("batch_size", "N"));
     let output = run(folder.path(), &["advise", "side.csv"]);
@@ -141,7 +141,7 @@ fn a_run_its_page_and_its_chart_say_the_same() {
 
 /// 1 GiB, and 32 MiB for each example.
 #[test]
-fn the_memory_of_the_best_size_is_that_of_its_peak() {
+fn the_memory_of_the_best_size_is_its_peak() {
     let folder = tempfile::tempdir().expect("a folder");
     let row = |line: &str| {
         let batch: u64 = line.split(',').next().and_then(|batch| batch.parse().ok()).expect("a batch size");
@@ -156,7 +156,7 @@ fn the_memory_of_the_best_size_is_that_of_its_peak() {
     assert!(memory["total_bytes"].is_null() && memory["fits_about"].is_null(), "{memory}");
 }
 
-/// A run of three dense layers with four jumps: the answer fits on a screen, and what is left out is there with `--details`.
+/// A run of three dense layers with four jumps: the answer fits on a screen, and `--details` shows the rest.
 #[test]
 fn the_answer_is_short_and_the_details_are_one_flag_away() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -30,7 +30,7 @@ fn a_broken_spec_starts_nothing() {
     refused(folder.path(), &["run", "none.toml"], &["none.toml", "no such file"]);
     refused(folder.path(), &["run", "quickstrt"], &["no such spec", "did you mean `quickstart`?"]);
     refused(folder.path(), &["specs", "quickstrt"], &["no spec `quickstrt`", "did you mean `quickstart`?"]);
-    refused(folder.path(), &["run", "quickstart", "--device", "gpu"], &["`gpu` is no device", "for a GPU cuda:0"]);
+    refused(folder.path(), &["run", "quickstart", "--device", "gpu"], &["`gpu` is not a device", "for a GPU cuda:0"]);
     write(folder.path(), "good.toml", QUICK);
     refused(folder.path(), &["run", "good.toml", "bad.toml"], &["bad.toml:6"]);
     refused(folder.path(), &["run", "good.toml", "--device", "tpu"], &["`tpu`", "cuda:0"]);
@@ -102,7 +102,7 @@ fn a_damaged_part_is_measured_again() {
 }
 
 #[test]
-fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_goes_on() {
+fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_continues() {
     let folder = tempfile::tempdir().expect("a folder");
     // 4 million images of 28x28 through mnist_cnn need terabytes; one needs nothing.
     let spec = "version = 1\nname = \"big\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2, 1000000]\n[train]\nprecision = \"fp32\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
@@ -125,7 +125,7 @@ fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_goes_on() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_keeps_what_was_stored() {
+fn a_full_disk_keeps_the_stored_visits() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "q.toml", &QUICK.replace("1..=10", "1..=70").replace("max = 2", "min = 20, max = 20"));
     // A file system of 600 kB in a separate mount namespace; without permission to make one there is nothing to test.

@@ -107,7 +107,7 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
 }
 
 #[test]
-fn what_mends_a_driver_is_printed_as_commands_and_what_a_maintainer_needs_as_a_file_without_private_paths() {
+fn driver_fixes_are_printed_as_commands_and_the_bundle_has_no_private_paths() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     if !driver(folder, 802) {

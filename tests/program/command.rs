@@ -32,14 +32,14 @@ fn the_jumps_of_times_that_a_command_prints_are_found() {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_is_said_before_it_runs() {
+fn errors_in_a_command_are_reported_before_it_runs() {
     let seconds = "seconds = { pattern = 'took ([0-9.]+) us', unit = \"us\" }";
     for (engine, expected) in [
         ("command = \"sh -c x\"".to_owned(), "expected a list of words, the program first"),
-        (PRINTS.replace("{pad}", "{pda}"), "`{pda}` is no argument: [sweep] gives batch_size, pad"),
+        (PRINTS.replace("{pad}", "{pda}"), "`{pda}` is not an argument: [sweep] gives batch_size, pad"),
         ("command = [\"sh\", \"{batch_size}\"]".to_owned(), "no word of the command has `{pad}`"),
         (format!("{PRINTS}\nstep = \"a.py\""), "one of them is enough"),
-        (format!("{PRINTS}\nseconds = {{ pattern = '(' }}"), "is no regular expression"),
+        (format!("{PRINTS}\nseconds = {{ pattern = '(' }}"), "is not a regular expression"),
         (format!("{PRINTS}\nseconds = {{ pattern = 'x', unit = \"h\" }}"), "ms"),
         (format!("{PRINTS}\nprotocol = \"lines\""), "is told its arguments in each request"),
         (format!("command = [\"sh\"]\nprotocol = \"lines\"\n{seconds}"), "`seconds` is of no use beside `protocol`"),

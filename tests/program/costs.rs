@@ -52,7 +52,7 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
             number(row, "low_s") < number(row, "step_time_s") && number(row, "step_time_s") < number(row, "high_s")
         );
     }
-    // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to that much.
+    // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to a tenth.
     let table = batchstep::store::RunDirectory::cells_of(&root().join(QUICKSTART)).expect("stored");
     for (row, batch) in [(0, 8), (1, 70)] {
         let stored =
@@ -92,7 +92,7 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
 }
 
 #[test]
-fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
+fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
     spec(at, "[8]");
@@ -106,7 +106,7 @@ fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
     refused(&["--device", "h100"], &["no measured device is called `h100`", "AMD EPYC (2 cores)"]);
     refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/prices.toml"]);
     refused(&["--deadline", "1h"], &["--examples N"]);
-    refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is no time", "25min"]);
+    refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is not a time", "25min"]);
     let text = std::fs::read_to_string(at.join("ask.toml"))
         .expect("there")
         .replace("out_features = 512", "out_features = 256");
@@ -116,7 +116,7 @@ fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
 
 // 32 images at 35.4 in a second, as the table says; a table without a licence is refused with its row.
 #[test]
-fn what_others_measured_of_a_step_stands_beside_the_prediction() {
+fn a_published_step_time_is_shown_beside_the_prediction() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = root().join("experiments/published_steps.csv");
     let said = stdout(&run(folder.path(), &["collect", &table.display().to_string(), "--into", "database"]));

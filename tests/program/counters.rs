@@ -30,7 +30,7 @@ fn measured(folder: &Path, spec: &str, line: &str) -> impl Fn(&str) -> Vec<f64> 
 }
 
 #[test]
-fn what_is_counted_is_in_the_table_and_what_is_not_is_null_with_doctors_reason() {
+fn available_counters_are_in_the_table_and_others_are_null_with_doctors_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let doctor = stdout(&run(folder.path(), &["doctor"]));
     let counts_cycles = doctor.contains("cycles and instructions can be counted");

@@ -64,7 +64,7 @@ fn too_few_blocks_report_nothing_but_how_to_go_on() {
             break;
         }
         let flat = warned.split_whitespace().collect::<Vec<_>>().join(" ");
-        let command = flat.split("go on with `batchstep ").nth(1).and_then(|rest| rest.split('`').next());
+        let command = flat.split("continue with `batchstep ").nth(1).and_then(|rest| rest.split('`').next());
         let output = run(folder, &command.expect("a command").split(' ').collect::<Vec<_>>());
         (said, warned) = (stdout(&output), stderr(&output));
     }

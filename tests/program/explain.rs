@@ -42,7 +42,7 @@ fn the_forecast_of_vgg16_steps_after_multiples_of_sixteen_on_every_published_gpu
 }
 
 #[test]
-fn what_is_missing_is_said_with_the_way_to_get_it() {
+fn missing_parts_are_reported_with_the_command_that_installs_them() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "times.csv", "batch_size,step_time_s\n1,0.1\n2,0.2\n");
     let cases: [(&[&str], &str); 8] = [
@@ -73,7 +73,7 @@ fn what_is_missing_is_said_with_the_way_to_get_it() {
     refused(&data, "mobilenet", "t4", "no layer of `mobilenet`");
 }
 
-/// The synthetic engine's layer changes its algorithm at the planted jumps: that much is consistent, and no size is predicted.
+/// The synthetic engine's layer changes its algorithm at the planted jumps: this is consistent, but no size is predicted.
 #[test]
 fn a_run_is_explained_as_text_and_as_json() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -97,7 +97,7 @@ fn a_run_is_explained_as_text_and_as_json() {
 
 /// Nothing is written where a file is missing or damaged.
 #[test]
-fn fetching_refuses_what_is_not_the_published_data() {
+fn fetching_refuses_anything_but_the_published_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/fetch-published");
     let fetch = |from: &str| {

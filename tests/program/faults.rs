@@ -70,7 +70,7 @@ fn a_cell_that_fails_is_tried_once_and_the_others_go_on() {
 }
 
 #[test]
-fn a_device_that_is_lost_ends_the_run_and_resuming_goes_on_without_the_cell_that_lost_it() {
+fn a_lost_device_ends_the_run_and_resuming_continues_without_the_cell_that_lost_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let fixed = "blocks = { min = 3, max = 3 }";
     write(folder.path(), "f.toml", &spec("lost = [3]", fixed));
@@ -106,7 +106,7 @@ fn a_visit_that_takes_too_long_is_cut_short_and_its_steps_are_kept() {
 }
 
 #[test]
-fn a_step_that_never_ends_ends_the_run_and_resuming_goes_on_without_its_cell() {
+fn a_step_that_never_ends_ends_the_run_and_resuming_continues_without_its_cell() {
     let folder = tempfile::tempdir().expect("a folder");
     let truth = "hangs = [{ at = 4, for = \"1h\" }]";
     write(folder.path(), "f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));

@@ -58,7 +58,7 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     let text = stdout(&output);
     for wanted in
-        ["Storage", "Stages alone", "All together", "How many workers", "Measured within 10 % of the prediction in"]
+        ["Storage", "Single stages", "All together", "How many workers", "Measured within 10 % of the prediction in"]
     {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
@@ -77,7 +77,7 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
     assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
     let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
     for words in
-        ["<h2>Stages and workers</h2>", "Stages alone (images/s", "<img class=\"picture\" alt=\"Measured within 10 %"]
+        ["<h2>Stages and workers</h2>", "Single stages (images/s", "<img class=\"picture\" alt=\"Measured within 10 %"]
     {
         assert!(page.contains(words), "{words}");
     }
@@ -148,7 +148,7 @@ fn a_disk_that_fills_up_while_the_images_are_made_leaves_nothing_behind() {
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("cannot write an image of the study: No space left on device"), "{message}");
-    assert!(message.contains("what was written is removed again"), "{message}");
+    assert!(message.contains("the written images were removed again"), "{message}");
     assert!(stdout(&output).contains("left: 0"), "{}", stdout(&output));
     // Data that cannot fit is refused beforehand.
     let output = on_small_disk(folder.path(), "size=64k");

@@ -64,7 +64,7 @@ fn groups_become_series() {
 }
 
 #[test]
-fn charts_of_a_csv_lie_beside_it() {
+fn charts_of_a_csv_are_written_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "d.csv", &csv("batch_size,order,step_time_ms,gpu", ',', &["T4"]));
     let output = run(folder.path(), &["plot", "d.csv", "--format", "svg"]);
@@ -213,7 +213,7 @@ fn the_side_of_a_matrix_that_varies_is_the_size() {
     let found = json(folder.path(), &["square.csv"]);
     assert_eq!((found["series"].as_array().map(Vec::len), &found["series"][0]["x"]), (Some(1), &"M".into()));
     write(folder.path(), "grid.csv", &table(&|i| [64 * (1 + i % 20), 64 * (1 + i / 20), 64]));
-    // Where none has many more values than the other, nothing decides.
+    // Neither column has many more values than the other, so nothing decides.
     write(folder.path(), "open.csv", &table(&|i| [64 * (1 + i % 7), 64 * (1 + i / 7), 64]));
     let output = run(folder.path(), &["jumps", "open.csv"]);
     assert_eq!(output.status.code(), Some(2));
@@ -363,7 +363,7 @@ fn decimal_commas_are_read_where_they_are_nothing_else_and_named_where_they_may_
 }
 
 #[test]
-fn what_a_table_shows_is_graded_by_the_file_it_comes_from() {
+fn the_results_of_a_table_are_graded_by_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "theirs.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
     let output = run(folder.path(), &["report", "theirs.csv"]);
@@ -416,7 +416,7 @@ fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
 }
 
 #[test]
-fn a_column_of_endless_names_is_refused_by_a_limit_that_is_said() {
+fn a_column_of_endless_names_is_refused_with_the_limit() {
     let folder = tempfile::tempdir().expect("a folder");
     let row = |row: usize| format!("{},{row}.5,{row:0>40000}\n", row % 8 + 1);
     write(folder.path(), "a.csv", &format!("batch_size,time_ms,gpu\n{}", (0..450).map(row).collect::<String>()));

@@ -108,7 +108,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_is_sealed_and_goes_on() {
+fn an_interrupted_run_is_sealed_and_continues() {
     let folder = tempfile::tempdir().expect("a folder");
     support::write(folder.path(), "kill.toml", &SPEC.replace("min = 25, max = 25", "min = 60, max = 60"));
     let mut command = support::batchstep(folder.path());
@@ -138,7 +138,7 @@ fn an_interrupted_run_is_sealed_and_goes_on() {
 
 /// The time limit ends a run and has no other effect.
 #[test]
-fn a_run_that_time_ended_goes_on_with_more() {
+fn a_run_that_ran_out_of_time_continues_with_more() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
                 noise = { visits = \"5%\" }\n[measure]\nsmallest_jump = \"0.01%\"\nblocks = { max = 100000 }\n";
@@ -159,7 +159,7 @@ fn a_run_that_time_ended_goes_on_with_more() {
 /// A scheduler may suspend a job for hours.
 #[cfg(unix)]
 #[test]
-fn a_run_that_was_stopped_longer_than_its_watchdog_waits_goes_on_and_keeps_its_cell() {
+fn a_run_that_was_stopped_longer_than_its_watchdog_waits_continues_and_keeps_its_cell() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
                 hangs = [{ at = 2, for = \"300ms\" }]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n\

@@ -124,7 +124,7 @@ impl Drop for Mount {
 /// The options are those with which SkyPilot mounts a bucket in the mode MOUNT_CACHED, except for a shorter wait before
 /// the upload.
 #[test]
-fn a_run_on_a_mounted_bucket_goes_on_after_kills_and_is_complete_in_the_bucket() {
+fn a_run_on_a_mounted_bucket_continues_after_kills_and_is_complete_in_the_bucket() {
     let folder = tempfile::tempdir().expect("a folder");
     let cached =
         ["--vfs-cache-mode", "full", "--vfs-write-back", "100ms", "--transfers", "1", "--dir-cache-time", "10s"];

@@ -69,7 +69,7 @@ const GPUS: [Recorded; 8] = [
 ];
 
 #[test]
-fn doctor_says_of_each_recorded_gpu_what_it_is_and_what_its_link_lacks() {
+fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
     let folder = tempfile::tempdir().expect("a folder");
     if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
         return;

@@ -65,7 +65,7 @@ fn the_jump_of_a_planted_step_is_found_without_a_spec() {
     }
 }
 
-/// What is wrong with a file or with what it is given is said before anything is measured.
+/// Errors in a file or in its arguments are reported before anything is measured.
 #[test]
 fn what_cannot_run_is_refused_with_its_reason() {
     let takes_two = "def step(batch_size, seq_len):\n    return lambda: None\n";
@@ -96,7 +96,7 @@ fn what_cannot_run_is_refused_with_its_reason() {
 
 /// An error in a step is a row of its size, with the line of the person's file; a process that dies is started again.
 #[test]
-fn a_step_that_fails_costs_its_size_alone() {
+fn a_step_that_fails_costs_only_its_size() {
     let text = "import os\n\
         def step(batch_size):\n\
         \x20   def run():\n\
@@ -220,7 +220,7 @@ fn a_try_shows_one_visit_and_stores_nothing() {
     assert!(!folder.path().join("results").exists());
 }
 
-/// Above 8 a step touches new pages, which it does not where glibc is told to keep memory.
+/// Above 8 each step touches new pages, unless glibc is set to keep memory.
 const GIVES_BACK: &str = "import mmap, os, time\n\
     def step(batch_size):\n\
     \x20   pages = 0 if batch_size <= 8 or 'GLIBC_TUNABLES' in os.environ else 1024\n\
@@ -238,10 +238,11 @@ fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
     let Some(folder) = with(GIVES_BACK) else { return };
     let folder = folder.path();
     let arguments = ["run", "mine.py", "--batch-size", "1..=18", "--smallest-jump", "20%", "--time", "2min"];
+    let words = |output: &Output| stdout(output).split_whitespace().collect::<Vec<_>>().join(" ");
     let output = run(folder, &arguments);
-    assert!(stdout(&output).contains("`batchstep explain results/mine --intervene`"), "{}", said(&output));
+    assert!(words(&output).contains("`batchstep explain results/mine --intervene`"), "{}", said(&output));
     let output = run(folder, &["explain", "results/mine", "--intervene"]);
-    let text = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&output);
     assert!(text.contains("the jump is gone after 8 (shown by intervention)"), "{}", said(&output));
     assert!(text.contains("Shown") && text.contains("gone after 8"), "{}", said(&output));
     let spec = read(folder, "results/mine-with-and-without/spec.toml");
@@ -256,7 +257,7 @@ fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
     assert!(stderr(&output).contains("no jump of this run has a cause"), "{}", said(&output));
 }
 
-/// Its work is done after it returns, as that of a library that computes beside the program would be.
+/// The step does its work after it returns, like a library that computes asynchronously.
 #[test]
 fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {
     let Some(folder) = with("def step(batch_size):\n    return lambda: None\n") else { return };

@@ -30,7 +30,7 @@ fn pictures(folder: &Path) -> Vec<PathBuf> {
 
 /// `scripts/redraw-plots` draws them again.
 #[test]
-fn the_charts_of_the_readme_say_what_their_data_say() {
+fn the_charts_of_the_readme_agree_with_their_data() {
     let text = std::fs::read_to_string(root().join("README.md")).expect("readable");
     for (run, picture) in [
         ("2026-11-21-formula-synthetic", "synthetic"),

@@ -143,7 +143,7 @@ fn a_comparison_names_the_slower_cells_and_can_fail_a_build() {
 }
 
 #[test]
-fn a_range_that_leaves_its_end_out_is_reported_with_what_it_holds() {
+fn a_range_that_excludes_its_end_is_reported_with_its_values() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = "version = 1\nname = \"r\"\n[sweep]\nbatch_size = \"1..70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\n";
     support::write(folder.path(), "r.toml", spec);

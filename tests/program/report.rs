@@ -220,7 +220,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
 /// Things that others can change are referenced by their content, and the Action installs the version to which it
 /// belongs.
 #[test]
-fn workflows_name_what_they_use_by_its_commit_and_the_action_installs_its_own_version() {
+fn workflows_pin_actions_by_commit_and_the_action_installs_its_own_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect(name);
     let mut used = 0;

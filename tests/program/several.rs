@@ -35,7 +35,7 @@ fn several_runs_are_drawn_one_by_one_and_in_one_picture() {
 }
 
 #[test]
-fn what_cannot_share_a_picture_is_drawn_alone_and_named() {
+fn runs_that_cannot_share_a_picture_are_drawn_separately_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "times.csv", &csv(1, 1.0, &[]));
     write(folder.path(), "rates.csv", &csv(2, 1.0, &[]).replace("step_time_ms", "gbps"));

@@ -115,7 +115,7 @@ fn shards_are_merged_while_one_of_them_is_measured() {
         let said = stderr(&output);
         // Before the first visit there is nothing to merge.
         assert!(
-            output.status.code() == Some(1) || said.contains("holds no run") || said.contains("has begun"),
+            output.status.code() == Some(1) || said.contains("contains no run") || said.contains("has begun"),
             "{said}"
         );
         if output.status.code() == Some(1) {
@@ -130,7 +130,7 @@ fn shards_are_merged_while_one_of_them_is_measured() {
 }
 
 #[test]
-fn a_batch_script_is_written_and_what_every_shard_would_refuse_is_refused_at_once() {
+fn a_batch_script_is_written_and_a_spec_that_every_shard_would_refuse_is_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write(folder, "s.toml", SPEC);
@@ -144,7 +144,7 @@ fn a_batch_script_is_written_and_what_every_shard_would_refuse_is_refused_at_onc
         std::process::Command::new("bash").arg("-n").arg(folder.join("results/s.shards/array.sbatch")).status();
     assert!(parsed.expect("a shell").success());
     assert!(stderr(&submit("17")).contains("shard 17/17 is left with none"));
-    assert!(stderr(&submit("0")).contains("0 is no number of machines"));
+    assert!(stderr(&submit("0")).contains("0 is not a number of machines"));
     write(folder, "s.toml", &SPEC.replace("5%", "6%"));
     assert!(stderr(&submit("8")).contains("the shards of another spec"));
 }

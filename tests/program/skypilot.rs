@@ -51,7 +51,7 @@ fn a_wrong_task_file_is_refused_with_the_place() {
 
 /// The task's commands, with programs of the same names that record how they were called.
 #[test]
-fn each_node_of_a_task_runs_a_shard_into_a_folder_of_its_own() {
+fn each_node_of_a_task_runs_a_shard_into_its_own_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = std::fs::read_to_string(sweep()).expect("readable");
     let (_, script) = text.split_once("\nrun: |\n").expect("a script");

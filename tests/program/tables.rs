@@ -1,4 +1,4 @@
-//! Tables as people have them, through the program: what it says of their columns, standard input, comparisons.
+//! Tables as people have them, through the program: its notes on their columns, standard input, comparisons.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -74,7 +74,7 @@ fn two_columns_are_compared_and_one_value_for_each_size_gives_no_nan() {
     assert!(stderr(&output).contains("one value for each of 3 sizes") && stderr(&output).contains("repetitions"));
 }
 
-/// What `jumps` says of a table.
+/// The output of `jumps` for a table.
 fn said(text: &str, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.csv", text);
@@ -108,7 +108,7 @@ fn a_steep_curve_of_few_sizes_is_not_judged() {
 }
 
 #[test]
-fn slow_multiples_are_told_with_their_divisor() {
+fn slow_multiples_are_named_with_their_divisor() {
     let mut random = batchstep::random::Rng::new(6);
     let mut row = |i: u32| {
         let slow = if i.is_multiple_of(8) { 1.4 } else { 1.0 };

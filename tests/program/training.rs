@@ -174,7 +174,7 @@ warmup_steps = 1
 "#;
 
 #[test]
-fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
+fn a_damaged_image_is_named_and_the_run_continues_or_ends_as_the_spec_says() {
     let folder = tempfile::tempdir().expect("a folder");
     images(&folder.path().join("train"), 60, true);
     images(&folder.path().join("test"), 5, false);
@@ -220,7 +220,7 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
     }
 }
 
-/// One of ten test images is cut short.
+/// One of the ten test images is truncated.
 #[test]
 fn a_damaged_test_image_is_counted_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -293,7 +293,7 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
 }
 
 #[test]
-fn bad_data_are_refused_with_the_place_and_what_to_do() {
+fn bad_data_are_refused_with_the_place_and_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let refusal = |body: &str| {
         write(folder.path(), "bad.toml", &spec("bad", body));

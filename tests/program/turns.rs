@@ -57,7 +57,7 @@ fn two_specs_are_measured_in_turns_each_by_its_program() {
 }
 
 #[test]
-fn a_turn_that_fails_ends_the_comparison_with_what_it_said() {
+fn a_turn_that_fails_ends_the_comparison_with_its_message() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "a.toml", &spec("a", 20));
     let compare = |arguments: &[&str]| {
@@ -68,7 +68,7 @@ fn a_turn_that_fails_ends_the_comparison_with_what_it_said() {
     assert!(compare(&["--run-arg=--device=cuda:7x"]).contains("cuda:7x"));
     assert!(compare(&["--out", "x", "--program", "./none"]).contains("start the program"));
     assert!(compare(&["--out", "x", "--rounds", "1"]).contains("from 2 to 1000"));
-    assert!(compare(&["--out", "x", "--time", "soon"]).contains("`soon` is no time limit"));
+    assert!(compare(&["--out", "x", "--time", "soon"]).contains("`soon` is not a time limit"));
     let three = ["--out", "x", "--program", "p", "--program", "q", "--program", "r"];
     assert!(compare(&three).contains("3 programs are named for 2 sides"));
 }

@@ -14,7 +14,7 @@ use batchstep::random::Rng;
 use cluster::{Cluster, until};
 
 #[test]
-fn shards_survive_what_a_cluster_does_to_them() {
+fn shards_survive_the_events_of_a_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let Some(cluster) = Cluster::up(folder, 3) else { return };

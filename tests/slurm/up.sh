@@ -35,7 +35,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-# A requeued job waits until its credential expires: 120 s, unless told; 5 is the least.
+# A requeued job waits until its credential expires: 120 s by default; 5 is the least.
 AuthInfo=socket=$dir/munge/socket,cred_expire=5
 StateSaveLocation=$dir/state
 SlurmctldPidFile=$dir/pid/slurmctld

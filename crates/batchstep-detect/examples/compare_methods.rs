@@ -83,7 +83,7 @@ struct Column {
     families: Vec<(String, Tally)>,
 }
 
-/// F1 and, where there are series without a jump, the clean share, of all methods family by family.
+/// Prints F1 of all methods for each family and, if it has series without a jump, the clean share.
 fn print_markdown(columns: &[Column]) {
     let Some(first) = columns.first() else { return };
     let methods: Vec<&str> = columns.iter().map(|column| column.method).collect();

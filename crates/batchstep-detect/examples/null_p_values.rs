@@ -115,7 +115,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Of series, each with a seed for the detection.
+    /// Counts over `all` series, each with a seed for the detection.
     fn of(all: impl Iterator<Item = (Vec<Observation>, u64)>) -> Self {
         let mut counts = Self::default();
         for (observations, seed) in all {

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bits_are_those_of_splitmix64() {
+    fn the_bits_match_splitmix64() {
         // The first outputs for seed 1234567, as published with the reference implementation (Vigna,
         // prng.di.unimi.it/splitmix64.c) and on Rosetta Code.
         let published = [6457827717110365317, 3203168211198807973, 9817491932198370423];

@@ -4,8 +4,8 @@
 //! `i` the critical value is the 95 % quantile of the largest studentised difference to any other size. If `i` is the truly best size, no true
 //! difference is in favour of another, and it is excluded with a probability of at most 5 %, however many sizes there are.
 //!
-//! The quantiles are those of a bootstrap over whole blocks, so that what visits of a block share stays together. Differences are
-//! studentised, in each draw anew; the variances of sizes are drawn towards their median, without which four visits would prove nothing.
+//! The quantiles come from a bootstrap over whole blocks, which keeps the shared error of a block's visits together. Differences are
+//! studentised anew in each draw. The variances of sizes are drawn towards their median; otherwise four visits would prove nothing.
 
 use std::cell::OnceCell;
 
@@ -28,18 +28,18 @@ pub(super) struct Comparison {
     pub level: Vec<f64>,
     variance: Vec<f64>,
     draws: Vec<Draw>,
-    /// Of each size, once it was asked for.
+    /// The critical value of each size, once it was asked for.
     critical: Vec<OnceCell<f64>>,
 }
 
-/// Of each size, the departure of its level in one draw, and its variance there.
+/// One draw: for each size, the departure of its level and its variance.
 struct Draw {
     departure: Vec<f64>,
     variance: Vec<f64>,
 }
 
 impl Comparison {
-    /// Of the sizes at the places `among`, ascending.
+    /// The comparison of the sizes at the places `among`, which ascend.
     pub fn new(rates: &Rates, among: &[usize]) -> Self {
         let pick = |values: &[f64]| -> Vec<f64> { among.iter().map(|at| values[*at]).collect() };
         let mut rng = Rng::new(SEED);
@@ -64,7 +64,7 @@ impl Comparison {
         (0..self.x.len()).filter(is_in).collect()
     }
 
-    /// The smallest size whose rate is at least 1 - `within` of every other one's, by the lower ends of the intervals of their ratios.
+    /// The smallest size whose rate is at least 1 - `within` times the rate of every other size, by the lower ends of the intervals of their ratios.
     pub fn enough(&self, within: f64) -> Option<usize> {
         let least = (1.0 - within).ln();
         let near = self.level[self.best()] + least;
@@ -76,7 +76,7 @@ impl Comparison {
         (0..self.x.len()).filter(|at| self.level[*at] >= near).find(is_enough)
     }
 
-    /// Whether a size has a lower rate than another one, at the critical value of one of both.
+    /// Whether a size has a lower rate than another, at the critical value of either.
     pub fn is_lower(&self, at: usize, than: usize, critical: f64) -> bool {
         at != than && self.level[than] - self.level[at] > critical * self.error(at, than)
     }
@@ -101,7 +101,7 @@ impl Comparison {
         let largest = |draw: &Draw| {
             let (own, variance) = (draw.departure[at], draw.variance[at]);
             let pairs = draw.departure.iter().zip(&draw.variance);
-            // A size less itself is 0, which is no maximum of either sign where there are others.
+            // The difference of a size from itself is 0, so it changes neither maximum.
             pairs.fold([0f64, 0.0], |[up, down], (departure, other)| {
                 let ratio = (departure - own) / (variance + other).sqrt();
                 [up.max(ratio), down.max(-ratio)]
@@ -148,7 +148,7 @@ fn draw(rates: &Rates, rng: &mut Rng) -> Draw {
         let (drawn, visits) = (f64::max(count[size], 1.0), rates.visits[size] as f64);
         let mean = sum[size] / drawn;
         own.push((squares[size] / drawn - mean * mean).max(0.0) * visits / (visits - 1.0));
-        // What is drawn scatters less than what it stands for, by the degree of freedom of the mean.
+        // Draws scatter less than the estimate that they imitate, by the degree of freedom of the mean.
         departure.push(mean * (visits / (visits - 1.0)).sqrt());
     }
     let least = LEAST * median(&mut rates.variance.clone());

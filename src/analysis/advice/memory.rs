@@ -11,7 +11,7 @@ use crate::store::files;
 pub const MARGIN: f64 = 0.05;
 /// A line holds where no peak is further from it than this share of the largest one.
 const STRAIGHT: f64 = 0.05;
-/// Nothing is extrapolated beyond so many times the largest size.
+/// The line is not extrapolated beyond this multiple of the largest size.
 const FURTHEST: f64 = 10.0;
 /// Sizes that a line takes.
 const FEWEST: usize = 3;
@@ -22,7 +22,7 @@ pub struct Memory {
     pub x: f64,
     /// Measured, in bytes.
     pub peak: f64,
-    /// Of the device, in bytes.
+    /// The memory of the device, in bytes.
     pub total: Option<u64>,
     /// The largest size that would leave [`MARGIN`] free, by the line; `None` without a total, or where the peaks are on no rising line.
     pub fits: Option<Fits>,
@@ -33,7 +33,7 @@ pub struct Memory {
 pub enum Fits {
     /// About this size.
     About(f64),
-    /// More than this one: the line says nothing so far beyond what was measured.
+    /// More than this one: the line is not reliable so far beyond the measured sizes.
     MoreThan(f64),
 }
 
@@ -41,7 +41,7 @@ pub enum Fits {
 type Peaks = BTreeMap<u64, f64>;
 
 impl Memory {
-    /// Of the size `x`; `None` where no peak of it was read.
+    /// The memory of the size `x`; `None` where its peak was not read.
     pub fn of(peaks: &Peaks, x: f64, total: Option<u64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
         let points: Vec<(f64, f64)> = peaks.iter().map(|(x, peak)| (f64::from_bits(*x), *peak)).collect();
@@ -65,7 +65,7 @@ fn fits(points: &[(f64, f64)], limit: f64) -> Option<Fits> {
     Some(if reach > FURTHEST * last { Fits::MoreThan(FURTHEST * last) } else { Fits::About(reach.max(last)) })
 }
 
-/// The memory that a process of the run had on a CPU: the machine's, or what its container may take. Not known of a GPU.
+/// The memory that a process of the run could use on a CPU: the machine's, or the limit of its container. `None` for a GPU.
 pub(super) fn total(path: &Path, series: &Series) -> Option<u64> {
     if series.peaks.is_empty() || series.facts.get("device").is_none_or(|device| device != "cpu") {
         return None;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_a_total_or_a_line() {
+    fn nothing_is_reported_without_a_total_or_a_line() {
         let fits = |of: fn(f64) -> f64, total| Memory::of(&peaks(of), 16.0, total).and_then(|memory| memory.fits);
         assert_eq!(fits(|x| 1.0 + 0.1 * x, None), None);
         assert_eq!(fits(|_| 3.0, Some(16 << 30)), None, "peaks that never fall show no slope");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_cpu_is_what_its_process_may_take() {
+    fn the_memory_of_a_cpu_is_the_limit_of_its_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let environment = |text: &str| std::fs::write(folder.path().join(files::ENVIRONMENT), text).expect("writable");
         let facts = |device: &str| [("device".to_string(), device.to_string())].into();

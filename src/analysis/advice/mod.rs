@@ -63,7 +63,7 @@ pub struct Avoided {
 pub struct Advice {
     /// What a size counts: `examples`, `tokens`, `MB`, or the formula that was asked for.
     pub counted: String,
-    /// Of the rates: `examples/s`.
+    /// The unit of the rates: `examples/s`.
     pub unit: String,
     pub options: Options,
     /// All sizes that were judged, ascending.
@@ -128,7 +128,7 @@ impl fmt::Display for Silence {
                 rates::FEWEST_VISITS
             ),
             Self::Sizes => {
-                write!(f, "more than {} sizes are too many to compare with one another", comparison::MOST_SIZES)
+                write!(f, "more than {} sizes are too many to compare with each other", comparison::MOST_SIZES)
             }
             Self::NoScatter => {
                 f.write_str("the repetitions of a size do not differ, so that no error can be estimated")
@@ -192,7 +192,7 @@ struct Work {
     unit: String,
     /// Whether the values are rates.
     inverse: bool,
-    /// The work of a step, by which the rate of steps is multiplied; `None` where the values count the work themselves.
+    /// The work of a step, which multiplies the rate of steps; `None` if the values already count the work.
     step: Option<Step>,
     /// What a value in the series' unit is in that of the rate.
     factor: f64,
@@ -243,7 +243,7 @@ impl Work {
     }
 }
 
-/// The sizes that keep to the latency, by the upper end of the 95 % interval of their step time; all where none is asked for.
+/// The sizes that keep to the latency, by the upper end of the 95 % interval of their step time; all sizes if no latency is asked for.
 fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
     let Some(limit) = options.latency_s else { return Ok((0..rates.x.len()).collect()) };
     if series.kind != Kind::Time || series.seconds_per_unit().is_none() {

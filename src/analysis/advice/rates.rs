@@ -12,7 +12,7 @@ use crate::stats::robust::mad;
 
 /// Visits of a size below which it is left out.
 pub(super) const FEWEST_VISITS: usize = 4;
-/// Departures beyond so many standard deviations count as much as one there (Huber 1964).
+/// Departures are cut off at this many standard deviations (Huber 1964).
 const CLIP: f64 = 1.5;
 /// How many visits' worth of evidence the scatter of all sizes is for that of one.
 const PRIOR: f64 = 4.0;
@@ -27,11 +27,11 @@ pub(super) struct Rates {
     /// ln of the work per second.
     pub level: Vec<f64>,
     pub visits: Vec<usize>,
-    /// Of the level, within blocks.
+    /// The variance of the level within blocks.
     pub variance: Vec<f64>,
-    /// Of the level, by what all sizes of a block share.
+    /// The variance of the level that all sizes of a block share.
     pub between_blocks: f64,
-    /// For each block the sizes visited in it, and how much each of these visits moves the level of its size, times the number of visits.
+    /// For each block, the sizes that were visited in it, each with the amount by which the visit moves the level of its size, times the number of visits.
     pub influence: Vec<Vec<(usize, f64)>>,
     /// Sizes with fewer than [`FEWEST_VISITS`].
     pub too_few: Vec<f64>,
@@ -51,7 +51,7 @@ impl Rates {
     /// [`Silence::Visits`], [`Silence::NoScatter`].
     pub fn of(series: &Series, work: &Work) -> Result<Self, Silence> {
         let mut found = by_size(&by_visit(times(series, work)).observations, work);
-        // Where the fastest of several visits stands for them, those that are left may be too few.
+        // If the fastest of several visits represents them, too few visits may be left.
         if found.kept.len() <= found.few.len() {
             found = by_size(&every_visit(times(series, work)).observations, work);
         }
@@ -129,7 +129,7 @@ fn by_size(observations: &[Observation], work: &Work) -> BySize {
     BySize { kept, few, blocks }
 }
 
-/// The steps with positive sizes and values, as times: of a disturbed visit the fastest step counts, which of a rate is the largest value.
+/// The steps with positive sizes and values, as times: in a disturbed visit the fastest step counts, which for a rate is the largest value.
 fn times(series: &Series, work: &Work) -> Vec<Observation> {
     let usable = |seen: &Observation| seen.x > 0.0 && seen.y > 0.0 && seen.x.is_finite() && seen.y.is_finite();
     let as_time = |seen: Observation| if work.inverse { Observation { y: seen.y.recip(), ..seen } } else { seen };
@@ -180,7 +180,7 @@ fn subtract_blocks(visits: &mut [Visit], sizes: usize, blocks: usize) -> Vec<f64
     shared
 }
 
-/// The variance of a level by what the blocks have in common.
+/// The variance of a level that comes from the blocks' shared values.
 fn of_blocks(shared: &[f64]) -> f64 {
     let n = shared.len() as f64;
     let mean = shared.iter().sum::<f64>() / n;

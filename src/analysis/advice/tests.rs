@@ -173,7 +173,7 @@ fn a_latency_leaves_only_the_sizes_that_keep_to_it() {
     );
 }
 
-/// The series with its times as rates in `unit`, of which a step at size x has `work`.
+/// The series with its times as rates in `unit`; a step at size x has `work(x)` of these units.
 fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series {
     let as_rate = |step: &Measurement| {
         let seen = step.observation;
@@ -184,7 +184,7 @@ fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series 
 }
 
 #[test]
-fn rates_give_the_advice_of_the_times_that_they_come_from() {
+fn rates_give_the_same_advice_as_their_times() {
     let times = series(8, QUIET, 10, &staircase);
     let expected = advised(times.clone()).expect("advice");
     let rates = [as_rates(&times, "throughput", "images/s", |x| x), as_rates(&times, "speed", "iterations/s", |_| 1.0)];
@@ -265,13 +265,13 @@ struct Wrong {
     avoided: usize,
     /// A size is called enough that is not.
     enough: usize,
-    /// The rate is said to rise where it does not.
+    /// Series whose rate is said to rise although it does not.
     rising: usize,
-    /// Sizes not shown to be worse than the best, of all series.
+    /// Sizes not shown to be worse than the best, over all series.
     not_worse: usize,
 }
 
-/// A curve with the places of its jumps. Where rates are equal, jumps are planted in what the advice is told, as a wrong `avoid` is likeliest there.
+/// A curve with the places of its jumps. Where rates are equal, jumps are planted in the findings, since a wrong `avoid` is likeliest there.
 struct Curve {
     name: &'static str,
     time: fn(f64) -> f64,
@@ -288,7 +288,7 @@ const CURVES: [Curve; 4] = [
 /// Advice on `count` series.
 fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curve) -> Wrong {
     let rate = |x: f64| x / time(x);
-    // Of equal ones, which only noise tells apart, one that no rule prefers.
+    // Only noise distinguishes equal rates; the search starts at 37, which no rule prefers.
     let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
     let rises = (1..=32).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
     let jumps: Vec<Jump> = jumps.iter().map(|after| Jump::planted(*after, 0.004, 0.2)).collect();
@@ -310,9 +310,9 @@ fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curv
     wrong
 }
 
-/// 60 series each. Of an event with a probability of 5 %, more than 9 of 60 are seen once in 2,000 such tests (binomial).
+/// 60 series each. An event with a probability of 5 % occurs more than 9 times in 60 once in 2,000 such tests (binomial).
 #[test]
-fn what_is_said_is_wrong_in_at_most_five_percent_of_series() {
+fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
     for blocks in [4, 8] {
         for curve in &CURVES {
             let wrong = wrong(60, blocks, QUIET, curve);

@@ -1,10 +1,10 @@
-//! Why a jump: which layers' times step where the whole step's time does, and what else changes there - a layer's algorithm,
-//! its waves of thread blocks.
+//! The cause of a jump: the layers whose times jump where the whole step's time does, and what else changes there - a layer's
+//! algorithm, its waves of thread blocks.
 //!
 //! A layer's step is that of an ordinary least-squares line with one slope and an offset after the jump, through the layer's
 //! times at up to [`REACH`] batch sizes on either side, none of them beyond another jump. A layer is named where its step stands
 //! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times are
-//! the shortest of the first ten visits to each cell (`[measure] layers`); they explain a jump that was proven, and prove none.
+//! the shortest of the first ten visits to each cell (`[measure] layers`); they explain jumps that were proven otherwise.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::look;
 use crate::stats::distribution::t_upper;
 use crate::store::{LayerRow, RunDirectory, files};
 
-/// Batch sizes on either side of a jump that a layer's step is taken from.
+/// Batch sizes on either side of a jump from which a layer's step is computed.
 pub const REACH: usize = 4;
 
 /// A layer whose step is a smaller part of the jump explains nothing.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Of more rounds than that, one more is less than a tenth of the layer's time.
+/// With more rounds than this, a further round adds less than a tenth to the layer's time.
 const FEW_ROUNDS: f64 = 10.0;
 
 /// Significance level of the test for a step in a layer, over all layers of a series together.
@@ -34,7 +34,7 @@ pub struct Explanation {
     /// The batch size before the jump, and the next one that was measured.
     pub after: f64,
     pub next: f64,
-    /// Of the jump, in seconds.
+    /// The size of the jump, in seconds.
     pub size_s: f64,
     /// The layers that step or change there; the largest step first.
     pub layers: Vec<Cause>,
@@ -68,7 +68,7 @@ pub struct Side {
 pub struct LayerStep {
     pub size_s: f64,
     pub standard_error_s: f64,
-    /// Of the whole jump.
+    /// The share of the whole jump.
     pub share: f64,
 }
 
@@ -85,8 +85,8 @@ impl Cause {
     }
 }
 
-/// For each series its jumps, explained as far as `layers` allow; of a run directory, all its layers. Series whose layers say
-/// neither times nor algorithms, as those of other programs, have no explanations.
+/// For each series, its jumps, explained as far as `layers` (all layers of the run directory) allow. Series without times and
+/// algorithms of layers, such as those of other programs, have no explanations.
 pub fn explain(found: &[Analysed], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
     let of_series = |Analysed { series, findings }: &Analysed| {
         let Some(seconds) = series.seconds_per_unit() else { return Vec::new() };
@@ -109,8 +109,8 @@ pub fn of_run(path: &Path, found: &[Analysed]) -> Result<Vec<Vec<Explanation>>> 
     Ok(explain(found, &RunDirectory::layers_of(path)?))
 }
 
-/// The layers of the cells of one series. None where a batch size stands for several cells, as with a grouping that merges
-/// settings: their layers may differ, and nothing would say whose explain the jump.
+/// The layers of the cells of one series. Empty if a batch size represents several cells, as with a grouping that merges
+/// settings: their layers may differ, and it would not be known which of them explain the jump.
 fn layers_of<'a>(series: &Series, layers: &'a [LayerRow]) -> Vec<&'a LayerRow> {
     let rows: Vec<&LayerRow> = layers.iter().filter(|row| series.cells.contains(&row.cell)).collect();
     let mut cell_of: BTreeMap<i64, i64> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
     };
     let mut layers: Vec<Cause> = works.iter().map(cause).collect();
     layers.retain(|cause| cause.step.is_some() || cause.changes_algorithm() || cause.changes_rounds());
-    // Untimed ones by what may matter more: another algorithm, then a round among the fewest.
+    // Untimed layers are ordered by likely weight: another algorithm first, then a change of few rounds.
     let rounds = |cause: &Cause| cause.before.waves.map_or(f64::INFINITY, f64::ceil);
     let weight = |cause: &Cause| cause.step.map_or(0.0, |step| step.size_s.abs());
     layers.sort_by(|a, b| {

@@ -87,7 +87,7 @@ fn without_times_changes_of_algorithm_and_of_rounds_are_reported() {
 
 #[test]
 fn a_line_ends_where_another_jump_begins() {
-    // A second jump after 18: only 17 and 18 are left behind the first, too few with 13 to 16 to be drowned by what follows.
+    // A second jump after 18 leaves only 17 and 18 behind the first; the sizes after it must not hide the step between 13 to 16 and these two.
     let mut rows = stepping();
     rows.iter_mut().filter(|row| row.layer == "conv" && row.batch_size > 18).for_each(|row| {
         row.device_time_s = row.device_time_s.map(|seconds| seconds + 5e-3);
@@ -124,7 +124,7 @@ fn the_layers_of_another_series_are_not_asked() {
     assert_eq!(first[0][0].layers[0].behind.algorithm.as_deref(), Some("graph:eng30"));
     let second = explain(&found(vec![jump(16.0, 0.5)], 8..16), &rows);
     assert!(second[0][0].layers.is_empty(), "{second:?}");
-    // Of an engine that reports nothing, and of data without cells, nothing is said.
+    // An engine that reports no algorithms, and data without cells, give no explanation.
     rows.iter_mut().for_each(|row| (row.algorithm, row.device_time_s) = (None, None));
     assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows), [vec![]]);
 }

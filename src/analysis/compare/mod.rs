@@ -3,9 +3,9 @@
 //! For a cell with block medians a and b (on the logarithmic scale, so that a difference is a ratio), the difference of their
 //! medians has the standard error sqrt(s_a^2 + s_b^2), each s from resampled blocks, and Welch's degrees of freedom (Welch
 //! 1947). The p-values of all cells are corrected together by Holm's step-down procedure (1979), so that `alpha` bounds the
-//! chance that a comparison of two equal runs names even one cell. A cell is the *same* where the interval of its ratio, at
-//! the confidence that holds for all cells at once, lies within the margin, even where it does not hold 1; what is neither that nor
-//! faster nor slower is *ambiguous*, the default.
+//! chance that a comparison of two equal runs names even one cell. A cell is the *same* if the simultaneous interval of its
+//! ratio lies within the margin, even if it does not contain 1. A cell that is neither the same nor faster nor slower is
+//! *ambiguous*, the default.
 //!
 //! ```text
 //! d = m_b - m_a,   s = sqrt(s_a^2 + s_b^2),   nu = s^4 / (s_a^4 / (n_a - 1) + s_b^4 / (n_b - 1))
@@ -13,17 +13,17 @@
 //! same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin);   else slower: corrected p <= alpha and d > 0
 //! ```
 //!
-//! A series as a whole has a decision of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
-//! geometric mean be proven the same, or not.
+//! There is a separate decision on a series as a whole ([`Overall`]): hundreds of cells with few blocks may each be ambiguous while their
+//! geometric mean is proven to be the same, or not.
 //!
 //! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
-//! one run share its hour: of two runs one after the other, a machine that was slower by then looks the same as slower code.
+//! one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code.
 //! A comparison says which it is ([`When`]). Runs that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round:
 //! with d_r the difference of both in round r, d is the mean of the d_r, and Student's test of their scatter (1908) takes the place of
-//! Welch's. What lasts longer than a round falls on both and leaves the d_r alone.
+//! Welch's. A disturbance that lasts longer than a round affects both runs and does not change d_r.
 //!
 //! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
-//! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
+//! Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
 
 mod overall;
 pub mod rounds;
@@ -59,16 +59,16 @@ impl Default for Rules {
     }
 }
 
-/// What the blocks of two runs have to do with one another.
+/// How the blocks of two runs are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// Nothing: each run's scatter among its own blocks is what it may be wrong by.
+    /// Not at all: the error of each run follows from the scatter among its own blocks.
     Separate,
     /// Blocks of the same number are a round, measured one right after the other; the rounds are what is resampled.
     InTurns,
 }
 
-/// What is said of one cell: of the second run against the first.
+/// The decision on one cell of the second run, compared with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
     Same,
@@ -78,9 +78,9 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Of logarithms that lie `apart`, with a corrected p-value and half of the interval that holds for all comparisons at once.
+    /// The decision on logarithms that lie `apart`, with a corrected p-value and half the width of the simultaneous interval.
     fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
-        // Whoever names a margin does not mind what lies within, however well it is known.
+        // With a margin, differences within it do not count, even if they are proven.
         match (p_value <= rules.alpha, apart > 0.0) {
             _ if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
             (true, true) => Self::Slower,
@@ -108,7 +108,7 @@ pub struct Cell {
     /// Step times in the unit of the runs.
     pub first: f64,
     pub second: f64,
-    /// `second / first`, and its interval for this cell alone at 95 %.
+    /// `second / first`, and its 95 % interval for this cell, not corrected for the others.
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
@@ -126,12 +126,12 @@ pub struct Comparison {
     /// Cells that only one of the runs has.
     pub unmatched: usize,
     pub when: When,
-    /// Of tables with one value for each size: the scatter of the ratios of sizes that do not differ, relative.
+    /// For tables with one value for each size: the relative scatter of the ratios among sizes that do not differ.
     pub yardstick: Option<f64>,
 }
 
 impl Cell {
-    /// The cell of times per unit of work as one of rates, with the same decision.
+    /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
     fn as_rate(&mut self) {
         (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
         (self.low, self.high) = (self.high.recip(), self.low.recip());
@@ -142,7 +142,7 @@ impl Cell {
 type Blocks = BTreeMap<i64, Vec<f64>>;
 type Cells = BTreeMap<Key, Blocks>;
 
-/// What a cell is recognised by in both runs.
+/// What identifies a cell in both runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     group: String,
@@ -187,7 +187,7 @@ impl Comparison {
     }
 }
 
-/// Compares two runs that must have cells in common, and times in units that are known, or the same. Times of the second are given in the
+/// Compares two runs. They must have cells in common, and their units must be known or equal. Times of the second are converted to the
 /// unit of the first.
 ///
 /// # Errors
@@ -211,7 +211,7 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     Ok(found)
 }
 
-/// Of tables with one value for each size.
+/// The comparison of tables with one value for each size.
 fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     let (mut differences, unmatched) = differences(a, b, 0, rules);
     if differences.is_empty() {
@@ -233,7 +233,7 @@ fn nothing_in_common(message: &str, rules: &Rules) -> Error {
     }
 }
 
-/// How many units of the times of `first` one of `second` is.
+/// The unit of the times of `second`, in units of the times of `first`.
 fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     let (Some(first), Some(second)) = (first.first(), second.first()) else { return Ok(1.0) };
     if first.kind != second.kind {
@@ -285,7 +285,7 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-/// How far each cell of `first` lies from that of the run of that place, and how many cells only one of them has.
+/// The difference of each cell of `first` from the same cell of `other`, and the number of cells that only one of them has. `run` is the place of `other` among the runs.
 fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, usize) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
         let apart = Apart::of(blocks, other.get(key)?, rules)?;
@@ -363,7 +363,7 @@ impl Welch {
         Self { error: (va + vb).sqrt(), freedom }
     }
 
-    /// Student 1908: of the mean difference of estimates of which each of one belongs to the same place of the other; `None` without any.
+    /// Student's test (1908) of the mean difference between paired estimates: place i of one belongs to place i of the other. `None` without any.
     fn paired(first: &[f64], second: &[f64]) -> Option<Self> {
         let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
         match differences.len() {

@@ -28,13 +28,13 @@ pub(super) struct Pair<'a> {
     second: Vec<f64>,
 }
 
-/// One for each series of which both runs have at least two blocks with all of its common cells.
+/// One pair for each series for which both runs have at least two blocks with all of its common cells.
 ///
-/// A block goes once through all cells, so that what disturbs the machine for minutes moves many cells of a block alike. The cells
-/// are therefore not independent; the blocks are: a run is its blocks' means over the cells, and the difference of two runs has
-/// the error that those means show.
+/// A block visits each cell once, so a disturbance of minutes moves many cells of a block alike. The cells are therefore not
+/// independent, but the blocks are. A run is represented by its blocks' means over the cells, and the scatter of these means gives the
+/// error of the difference of two runs.
 ///
-/// In turns only the rounds that both runs have count, and the two means of a round have the same place.
+/// With runs in turns, only the rounds that both runs have count, and the two means of a round have the same place.
 pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells, design: Design) -> Vec<Pair<'a>> {
     let groups: BTreeSet<&str> = first.keys().map(|key| key.group.as_str()).collect();
     let pair = |group: &'a str| {
@@ -72,7 +72,7 @@ fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
     whole.map(|(block, medians)| (block, mean(&medians))).collect()
 }
 
-/// The `pair`, one of so many.
+/// The decision on `pair`, corrected for the number of `pairs`.
 fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     let Pair { group, cells, first, second } = pair;
     let separate = || Welch::of(precision(first), precision(second));
@@ -89,7 +89,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Of a mean.
+/// The precision of the mean of `values`.
 pub(super) fn precision(values: &[f64]) -> Precision {
     let (n, mean) = (values.len() as f64, mean(values));
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);

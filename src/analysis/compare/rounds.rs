@@ -27,8 +27,8 @@ pub fn order(rounds: u32, sides: usize, seed: u64) -> Vec<Vec<usize>> {
     (0..rounds).map(&mut next).collect()
 }
 
-/// The series of a side, with the numbers of the rounds as those of the blocks; of anything else, such as a table with a column `block`, as
-/// [`analysis::series`] reads it.
+/// The series of a side, with the number of the round as the block number. Any other source, such as a table with a column `block`, is read
+/// by [`analysis::series`].
 ///
 /// # Errors
 /// As [`analysis::series`]; [`crate::error::Kind::Io`] where the folder can't be read.
@@ -43,7 +43,7 @@ pub fn series(side: &Path) -> Result<Vec<Series>> {
     if all.is_empty() { analysis::series(side, &Query::default()) } else { Ok(all) }
 }
 
-/// By number; none where `side` is no folder.
+/// The rounds by number; empty if `side` is not a folder.
 fn turns(side: &Path) -> Result<Vec<(u32, PathBuf)>> {
     if !side.is_dir() {
         return Ok(Vec::new());

@@ -1,14 +1,14 @@
-//! Tables with one value for each size: what equal sizes differ by is the yardstick for those that differ.
+//! Tables with one value for each size: the scatter among equal sizes is the yardstick for the others.
 //!
 //! With d the logarithms of the ratios, sorted, the shortest interval that holds half of them is taken to be of sizes that do not differ
 //! (Rousseeuw 1984, Least median of squares regression). Half its length over 0.6745 is the standard deviation of a normal distribution with
 //! that half, corrected for few values by 1 + 5 / (n - 1) (Rousseeuw & Leroy 1987). Student's distribution with n / 2 - 1 degrees of freedom
-//! allows for what half of the ratios cannot know. Where more than half of the sizes differ the yardstick is too long, and less is found.
+//! allows for the error of that scatter. If more than half of the sizes differ, the yardstick is too long, and fewer differences are found.
 
 use super::{Apart, Welch};
 use crate::error::{Error, Result};
 
-/// Of fewer sizes half says nothing of scatter.
+/// With fewer sizes, half of them show nothing about the scatter.
 const FEWEST: usize = 6;
 
 /// Gives every difference the error that the scatter of all shows; returns it, relative.
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_all_sizes_is_none_of_the_scatter() {
+    fn a_difference_of_all_sizes_does_not_count_as_scatter() {
         let (error, p) = judged(&[0.841, 0.842, 0.84, 0.839, 0.841, 0.843, 0.838, 0.84]).expect("judged");
         assert!(error < 0.01 && p.iter().all(|p| *p < 1e-3), "{error} {p:?}");
         let (error, _) = judged(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.02, 1.5]).expect("judged");

@@ -37,7 +37,7 @@ impl When {
         }
     }
 
-    /// Whether a machine that was slower for some time falls on both runs alike, so that a difference is due to what was measured.
+    /// Whether a temporary slowdown of the machine affects both runs alike, so that a difference comes from the code.
     pub fn shares_the_machine(self) -> bool {
         matches!(self, Self::InTurns { .. } | Self::AtTheSameTime)
     }

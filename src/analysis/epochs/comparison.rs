@@ -3,7 +3,7 @@
 use super::{CellEpochs, EpochStudy};
 use crate::stats::repetitions::{Interval, Ratio, paired_ratio};
 
-/// Of the intervals.
+/// The confidence of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// A cell and how many times slower it is than the fastest.
@@ -11,7 +11,7 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 pub struct Rival<'a> {
     pub cell: &'a CellEpochs,
     pub ratio: Ratio,
-    /// Of the ratio of the two times, from the blocks in which both were measured.
+    /// The interval of the ratio of the two times, from the blocks in which both were measured.
     pub interval: Option<Interval>,
 }
 

@@ -60,7 +60,7 @@ pub struct CellEpochs {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     pub block: i64,
-    /// Of the visit, from 0.
+    /// The number of the epoch within its visit, from 0.
     pub epoch: i64,
     pub seconds: f64,
     pub user_s: Option<f64>,
@@ -253,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_become_cells_in_order_without_what_does_not_count() {
+    fn rows_become_cells_in_order_without_steps_that_do_not_count() {
         let mut rows = vec![row(512, 2, 0, 8.0), row(64, 0, 0, 20.0), row(64, 0, 1, 18.0), row(64, 2, 0, 15.0)];
         rows.push(EpochRow { warmup: true, ..row(64, 0, 0, 99.0) });
         rows.push(EpochRow {

@@ -44,7 +44,7 @@ pub struct Advice {
 pub struct Step {
     pub workers: usize,
     pub gain: f64,
-    /// Of the ratio of the two times, shorter over longer number of workers; `None` of a single block.
+    /// The interval of the ratio of the two times, fewer over more workers; `None` for a single block.
     pub interval: Option<Interval>,
 }
 
@@ -62,7 +62,7 @@ pub fn worker_curves(study: &EpochStudy) -> Vec<WorkerCurve<'_>> {
     depths.dedup();
     let mut curves: Vec<WorkerCurve> = Vec::new();
     for cell in &study.cells {
-        // Without workers there is no depth: that cell begins the curve of each.
+        // Without workers there is no depth, so that cell begins the curve of each depth.
         for &depth in depths.iter().filter(|depth| cell.prefetch.is_none_or(|own| own == **depth)) {
             let prefetch = (depths.len() > 1).then_some(depth);
             let point = WorkerPoint { workers: cell.workers, cell };
@@ -134,7 +134,7 @@ mod tests {
         let study = EpochStudy::of(&rows);
         let advice = worker_curves(&study)[0].advice;
         assert_eq!((advice.workers, advice.next.map(|next| (next.workers, next.is_proven()))), (0, Some((2, false))));
-        // Of 1.5 and 1.49: it does not.
+        // Ratios of 1.5 and 1.49: the interval excludes 1.
         let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 14.9), row(64, 2, 1, 10.0)];
         assert_eq!(worker_curves(&EpochStudy::of(&rows))[0].advice.workers, 2);
     }

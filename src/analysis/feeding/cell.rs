@@ -9,9 +9,9 @@ use crate::settings::{AXES, Value};
 use crate::stats::quantile::median;
 use crate::store::PipelineRow;
 
-/// The training is held up by its step where it waits for less than this share of the time.
+/// If the training waits for less than this share of the time, its step is what limits it.
 const WAITS: f64 = 0.05;
-/// All cores are busy where this share of what the threads can get is used.
+/// All cores count as busy if the threads use this share of the processor time that they can get.
 const BUSY: f64 = 0.9;
 
 /// What one visit says.
@@ -45,7 +45,7 @@ impl VisitSaid<'_> {
     }
 }
 
-/// The cell of these rows, which are of its visits alone; `None` where no visit says enough.
+/// The cell whose visits these rows belong to; `None` where no visit measured enough.
 pub fn of(rows: &[&PipelineRow], named: &Named) -> Option<FedCell> {
     let mut visits: BTreeMap<i64, Vec<&PipelineRow>> = BTreeMap::new();
     rows.iter().for_each(|row| visits.entry(row.visit).or_default().push(row));
@@ -99,8 +99,8 @@ fn visit<'a>(rows: &[&'a PipelineRow]) -> Option<VisitSaid<'a>> {
         let own = || rows.iter().filter(move |row| row.stage == name && row.images > 0);
         let (alone, all) = (own().min_by_key(|row| row.stage_threads)?, own().max_by_key(|row| row.stage_threads)?);
         let images = alone.images as f64;
-        // Reading also waits for the device. The others compute all the time that they have a core; several threads of an engine also wait
-        // for one another.
+        // Reading also waits for the device. The other stages compute whenever they have a core; several threads of an engine also wait
+        // for each other.
         let (elapsed_s, cpu_s) = (alone.elapsed_s?, alone.cpu_time_s?);
         let seconds = match name {
             "read" => elapsed_s - alone.delay_time_s.unwrap_or(0.0),
@@ -162,8 +162,8 @@ fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
     })
 }
 
-/// The share of our threads' waits for a core that other processes cause: all of it where we have no more threads than cores, else by what they
-/// use of the processor time.
+/// The share of our threads' waits for a core that other processes cause: all of it if we have no more threads than cores, else in proportion to
+/// the processor time that they use.
 fn kept_by_others(together: &PipelineRow, others_s: f64) -> Option<f64> {
     let place = AXES.iter().position(|axis| axis.column == "threads");
     let engine = match place.and_then(|place| together.axes.get(place)) {

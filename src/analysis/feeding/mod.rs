@@ -50,22 +50,22 @@ pub struct FedCell {
     pub rates: Vec<f64>,
     /// The share of the time in which the training waits; without workers, in which it makes its batches.
     pub waiting: f64,
-    /// Of the median block.
+    /// The demands of the median block.
     pub demands: Demands,
-    /// What loader and training give alone and beside one another; `None` in runs of versions that did not measure it.
+    /// The rates of loader and training, each by itself and both at once; `None` in runs of versions that did not measure them.
     pub sides: Option<Sides>,
     /// From the two sides, else from the bounds.
     pub prediction: Option<Prediction>,
     /// The measured rate over the predicted one, the median of the blocks.
     pub ratio: Option<f64>,
-    /// By the bounds of the stages alone.
+    /// The prediction from the bounds of the stages, without the two sides.
     pub bounds: Option<Prediction>,
     /// The measured rate over the bounds'.
     pub ratio_of_bounds: Option<f64>,
     /// The measured rate over the smallest ceiling of all stages.
     pub ratio_of_slowest: Option<f64>,
     pub held: Held,
-    /// Bytes from the storage device over bytes of files, while reading alone.
+    /// Bytes from the storage device over bytes of files, in the stage that only reads.
     pub from_storage: Option<f64>,
     /// Bytes of an image's file.
     pub file_bytes: Option<f64>,
@@ -108,20 +108,20 @@ impl FedCell {
     }
 }
 
-/// In how many cells the measured rate is within a tenth of what each model says.
+/// For each model, the number of cells whose measured rate is within a tenth of the predicted one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Within {
     pub model: usize,
-    /// By the bounds of the stages alone.
+    /// By the bounds of the stages, without the two sides.
     pub bounds: usize,
     /// By the slowest stage's ceiling.
     pub slowest_stage: usize,
     pub of: usize,
-    /// Of the cells with workers alone, in which loader and training overlap.
+    /// By the model, among the cells with workers, in which loader and training overlap.
     pub overlapping: Share,
 }
 
-/// So many of so many.
+/// `good` of `of`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub good: usize,
@@ -135,7 +135,7 @@ pub struct Knee<'a> {
     pub cells: Vec<&'a FedCell>,
     /// Its place: the smallest number of workers that reaches 95 % of the best rate.
     pub at: usize,
-    /// The same of the predicted rates; `None` where one is missing.
+    /// The same for the predicted rates; `None` if one is missing.
     pub predicted: Option<usize>,
 }
 

@@ -1,7 +1,7 @@
-//! What rate the stages of an input pipeline allow together, from what each of them takes alone.
+//! The rate that the stages of an input pipeline allow together, from the time that each of them takes by itself.
 //!
 //! The pipeline is a closed network of queues: W workers take one image after the other through read, decode and transform (D seconds
-//! for each image, by one of them alone), and one training thread takes their batches through copy and step (S seconds for each image).
+//! for each image, for a single worker), and one training thread takes their batches through copy and step (S seconds for each image).
 //! The asymptotic bounds of operational analysis (Denning & Buzen, "The operational analysis of queueing network models", ACM
 //! Computing Surveys 10, 1978) hold whatever the distributions are:
 //!
@@ -15,20 +15,20 @@
 //!
 //! X is predicted as the smallest of these. Without workers nothing overlaps: X = 1 / (D + S).
 //!
-//! Other processes compute too, and no stage alone says how much they will take from all together. So D and S are times without the waits for a
-//! core (the kernel counts these for each thread), and what others took in the very window is an input: C is the number of cores less
-//! their processor time, and a thread has only the share of the time in which they did not keep it from its core. On a machine that nobody
+//! Other processes compute too, and the measurement of a single stage does not show how much they will take from all stages together. So D and S
+//! are times without the waits for a core (the kernel counts these for each thread), and the time that other processes took in the same window is an
+//! input: C is the number of cores less their processor time, and a thread has only the share of the time in which they did not keep it from its core. On a machine that nobody
 //! else uses both corrections vanish. What the model leaves out: bounded buffers lose a little where two bounds are close, and stages disturb one
 //! another's caches; both make X smaller.
 
-/// What an image takes, from every stage alone.
+/// What an image takes, from the measurement of each stage by itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demands {
     /// 0: the training thread makes its batches itself.
     pub workers: usize,
     /// Cores, less those that other processes use.
     pub cores: f64,
-    /// Of the time, what other processes leave to the training thread: 1 on a machine of its own.
+    /// The share of the time that other processes leave to the training thread: 1 if there are none.
     pub training_share: f64,
     /// The same for a worker.
     pub worker_share: f64,
@@ -39,7 +39,7 @@ pub struct Demands {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub name: String,
-    /// Of an image, by one thread that never waits for a core.
+    /// The time of an image, on one thread that never waits for a core.
     pub seconds: f64,
     /// Processor time of an image, with all threads that the cell has for it.
     pub cpu_s: f64,
@@ -60,7 +60,7 @@ impl Demands {
         self.stages.iter().filter(|stage| stage.is_consumers())
     }
 
-    /// The name of what takes a worker longest.
+    /// The name of the stage that takes a worker longest.
     pub fn longest_of_workers(&self) -> String {
         let stages = self.stages.iter().filter(|stage| !stage.is_consumers());
         stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
@@ -128,8 +128,8 @@ pub fn predict(demands: &Demands) -> Option<Prediction> {
     ];
     let threads = demands.workers as f64 * demands.worker_share;
     bounds.extend(worker.iter().filter(|stage| stage.name != "batch").map(|stage| Prediction {
-        // What a device gives is what was measured. A stage that computes is slowed by others, which is no limit of its own; what its
-        // threads do to one another, such as sharing memory, shows in its processor time.
+        // The limit of a device is its measured rate. A stage that computes is slowed by other stages, which is not a limit of its own; the
+        // effect of its threads on each other, such as sharing memory, shows in its processor time.
         rate: if stage.name == "read" { stage.ceiling } else { threads / stage.cpu_s },
         limit: Limit::Stage { name: stage.name.clone() },
     }));

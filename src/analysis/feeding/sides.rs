@@ -1,9 +1,9 @@
-//! What rate loader and training reach together, from what each gives alone and beside the other one.
+//! The rate that loader and training reach together, from the rate of each by itself and beside the other.
 //!
 //! Both sides share cores, caches, memory and the scheduler, so each takes longer for an image while the other works. How much longer is
-//! measured: both at once, each on data of its own, so that neither waits for the other. In the pipeline one side is the bottleneck and works all
-//! the time; the other one works for a share of the time, and in that share the bottleneck is slower (hypothesis: as slow as it was measured to be).
-//! With seconds for an image of the bottleneck alone (a) and beside the other (a'), of the other side beside the bottleneck (b'):
+//! measured: both run at once, each on its own data, so that neither waits for the other. In the pipeline one side is the bottleneck and works all
+//! the time; the other works for a share of the time, and in that share the bottleneck is slower (hypothesis: by the measured factor).
+//! The bottleneck takes a seconds for an image by itself and a' beside the other side; the other side takes b' beside the bottleneck:
 //!
 //! ```text
 //! share of the time in which the other side works    u = X b'
@@ -13,11 +13,11 @@
 //!
 //! The bottleneck is the side with the longer time beside the other: where a' = b' the two cases agree, X = 1 / a'. Nothing is fitted.
 //!
-//! Where the training is the bottleneck, W workers seldom all work at a time: a batch that was taken is made again by one of them. With D
-//! seconds of one worker for an image, n = X D of them work on average, each for a share n / W of the time, and whether one works is taken to
-//! say nothing of the others (hypothesis): k of them work for a share of the time that the binomial distribution gives. Regular times let them
-//! meet less, exponential ones more. So the training is also measured beside half of the workers, its rate v and D are taken as straight lines
-//! between none, half and all, and with their means over k
+//! If the training is the bottleneck, the W workers seldom all work at the same time: a batch that was taken is replaced by one of them. If one
+//! worker takes D seconds for an image, n = X D workers are active on average, each for a share n / W of the time. Workers are taken to be
+//! independent (hypothesis), so the share of the time in which k of them are active is binomial. With regular times they coincide less often, with
+//! exponential times more often. So the training is also measured beside half of the workers; its rate v and D are taken as straight lines between
+//! none, half and all workers, and their means over k satisfy
 //!
 //! ```text
 //! n = v(n) D(n),   X = v(n)
@@ -47,7 +47,7 @@ pub struct Sides {
     pub training: Side,
     /// `None` with one worker.
     pub half: Option<Half>,
-    /// Processor time for an image, of both.
+    /// Processor time of both sides for an image.
     pub cpu_s: f64,
 }
 
@@ -58,7 +58,7 @@ pub struct Shared {
     pub rate: f64,
     /// Whether the training works all the time, or the loader.
     pub training_is_busy: bool,
-    /// Seconds for an image of the side that works all the time, over what it takes alone.
+    /// Seconds for an image of the side that works all the time, over the seconds that it takes by itself.
     pub slowed: f64,
 }
 
@@ -87,13 +87,13 @@ pub fn rate(sides: &Sides) -> Option<Shared> {
     Some(Shared { rate, training_is_busy, slowed: 1.0 / (rate * busy.alone_s) })
 }
 
-/// The training with so many workers at work.
+/// The training while a number of workers are at work.
 #[derive(Clone, Copy, Debug)]
 struct Knot {
     workers: f64,
     /// Images of the training in a second.
     rate: f64,
-    /// Of one worker, for an image.
+    /// Seconds that one worker takes for an image.
     worker_s: f64,
 }
 
@@ -117,7 +117,7 @@ fn training_rate(sides: &Sides) -> f64 {
         let between = |low: f64, high: f64| low + share * (high - low);
         Knot { workers, rate: between(low.rate, high.rate), worker_s: between(low.worker_s, high.worker_s) }
     };
-    // The mean over how many work, where each of them does for a share of the time.
+    // The mean over the number of workers at work, if each of them works for a share of the time.
     let mean = |share: f64| {
         let mut sum = Knot { workers: share * all.workers, rate: 0.0, worker_s: 0.0 };
         for working in 0..=sides.workers {
@@ -127,7 +127,7 @@ fn training_rate(sides: &Sides) -> f64 {
         }
         sum
     };
-    // None at work is too few, and all are enough.
+    // No worker is too few, and all of them are enough.
     let (mut few, mut enough) = (0.0, 1.0);
     for _ in 0..60 {
         let share = 0.5 * (few + enough);
@@ -153,8 +153,8 @@ mod tests {
         training: [f64; 3],
     }
 
-    /// A slow oracle: batches of one image through a buffer of four, event by event. A batch gets on at the speed that belongs to what else is at
-    /// work at that moment.
+    /// A slow oracle: batches of one image pass through a buffer of four, event by event. The speed of a batch depends on what else is working
+    /// at that moment.
     fn simulated(workers: usize, times: &Times) -> f64 {
         let (buffer, images) = (4, 4000);
         let (mut ready, mut done, mut now) = (0usize, 0usize, 0.0f64);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_a_simulated_pipeline_whose_sides_slow_each_other() {
+    fn the_rate_matches_a_simulated_pipeline_whose_sides_slow_each_other() {
         for (workers, rest, work, training) in [
             (1, [2.0, 2.0], [3.0, 3.0], [1.0, 1.0]),
             (1, [2.0, 2.0], [3.0, 3.0], [1.0, 2.0]),
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn workers_meet_by_chance() {
-        // By hand: of two workers that each work half of the time, one or none does for three quarters of it.
+        // By hand: if two workers each work half of the time, at most one of them works for three quarters of it.
         assert_eq!([0, 1, 2].map(|some| binomial(2, some, 0.5)), [0.25, 0.5, 0.25]);
         // The training takes 1 s for an image, and 3 s while both of two workers work; a worker takes 1 s. With a share p of each:
-        // X = 1 - p^2 + p^2 / 3 and 2 p = X, hence 2 p^2 / 3 + 2 p - 1 = 0 and p = (sqrt(60) - 6) / 4.
+        // X = 1 - p^2 + p^2 / 3 and 2 p = X, so 2 p^2 / 3 + 2 p - 1 = 0 and p = (sqrt(60) - 6) / 4.
         let side = |alone_s, beside_s| Side { alone_s, beside_s };
         let half = Some(Half { workers: 1, loader_s: 1.0, training_s: 1.0 });
         let sides = Sides { workers: 2, loader: side(0.5, 0.5), training: side(1.0, 3.0), half, cpu_s: 1.0 };

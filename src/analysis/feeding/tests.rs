@@ -42,7 +42,7 @@ pub(crate) fn visit_rows(workers: i64, together_s: f64) -> Vec<PipelineRow> {
 }
 
 #[test]
-fn a_cell_is_compared_with_what_its_stages_allow() {
+fn a_cell_is_compared_with_the_bounds_of_its_stages() {
     // Predicted by hand: 1 / 5 ms = 200 without workers, 1 / 4 ms = 250 with one, 500 with two.
     let rows: Vec<PipelineRow> = [visit_rows(0, 5.2e-3), visit_rows(1, 4.1e-3), visit_rows(2, 2.5e-3)].concat();
     let study = FeedingStudy::of(&rows);
@@ -65,7 +65,7 @@ fn a_cell_is_compared_with_what_its_stages_allow() {
 #[test]
 fn what_the_sides_take_from_each_other_is_in_the_prediction() {
     let mut rows = visit_rows(2, 2.4e-3);
-    // The loader gives an image in 2 ms with two threads, and in 2.5 ms beside the training, which takes 1 ms alone and 1.2 ms beside it.
+    // With two threads the loader takes 2 ms for an image by itself and 2.5 ms beside the training, which takes 1 ms by itself and 1.2 ms beside the loader.
     rows.extend([("loader", 2.0e-3), ("loader_beside", 2.5e-3), ("step_beside", 1.2e-3)].map(|(stage, seconds)| {
         let mut row = row(stage, 2, 1, seconds);
         row.stage_threads = 2;
@@ -79,7 +79,7 @@ fn what_the_sides_take_from_each_other_is_in_the_prediction() {
     assert!((prediction.rate / expected - 1.0).abs() < 1e-9, "{prediction:?}, by hand {expected}");
     assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
     assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
-    // 1 / 2.4 ms = 417: of the 446 predicted 0.93, and of the bound 0.83.
+    // 1 / 2.4 ms = 417, which is 0.93 of the predicted 446 and 0.83 of the bound.
     assert_eq!(
         study.within(),
         Within { model: 1, overlapping: Share { good: 1, of: 1 }, bounds: 0, slowest_stage: 0, of: 1 }
@@ -99,7 +99,7 @@ fn without_workers_both_sides_are_taken_in_turn() {
 }
 
 #[test]
-fn the_knee_is_the_smallest_number_that_comes_near_the_best() {
+fn the_knee_is_the_smallest_number_close_to_the_best() {
     assert_eq!(enough(&[100.0, 190.0, 199.0, 200.0]), 1);
     assert_eq!(enough(&[100.0, 180.0, 199.0, 200.0]), 2);
     assert_eq!(enough(&[]), 0);

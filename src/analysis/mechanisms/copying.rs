@@ -209,7 +209,7 @@ mod tests {
 
     // By hand: 3 x 224 x 224 x 4 = 602,112 bytes; 17 of them over 15.754 GB/s take 0.6497 ms.
     #[test]
-    fn a_batch_over_the_rate_of_the_link_is_what_a_copy_can_add_at_most() {
+    fn a_copy_adds_at_most_a_batch_over_the_rate_of_the_link() {
         let sixteen = [("pcie_link_width", "16"), ("pcie_link_generation", "3")];
         let copying = tried(DataPath::Pageable, &sixteen, &BTreeMap::new()).expect("a link");
         assert_eq!((copying.example_bytes, copying.link), (602_112, Some(Link::SIXTEEN_OF_GENERATION_3)));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_that_of_the_lanes_or_not() {
+    fn a_period_is_compared_with_the_lanes() {
         let sixteen = [("pcie_link_width", "16"), ("pcie_link_generation", "3")];
         let copying = tried(DataPath::Pageable, &sixteen, &BTreeMap::new()).expect("a link");
         assert!(!copying.period_is_lanes(), "one jump has no period");

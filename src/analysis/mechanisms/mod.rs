@@ -38,7 +38,7 @@ pub struct Setup<'a> {
     pub machine: &'a Machine,
 }
 
-/// A series with all that is known of it.
+/// A series with everything that is known about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub series: &'a Series,
@@ -71,7 +71,7 @@ pub struct Candidate {
     pub places: Vec<Place>,
     /// The sum over all places, as a part of the step time; `None` where no size is predicted.
     pub predicted: Option<f64>,
-    /// Batch sizes after which it predicts a step large enough to be seen, but none was found.
+    /// Batch sizes after which it predicts a step that is large enough to be seen but was not found.
     pub unseen: Vec<f64>,
     /// Such batch sizes at which the detector cannot say that there is no jump: near the ends, beside disturbed points,
     /// or where a boundary looked like a jump but was not confirmed.
@@ -149,8 +149,8 @@ pub struct Intervention {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeriodAnswer {
     pub mechanism: Mechanism,
-    /// Jumps of the period at which it predicts a step; of these, the jumps at which an intervention has shown it, and
-    /// at which something contradicts it.
+    /// Jumps of the period at which it predicts a step. Among these: the jumps at which an intervention has shown it, and
+    /// the jumps at which something contradicts it.
     pub jumps: usize,
     pub shown: usize,
     pub contradicted: usize,

@@ -128,7 +128,7 @@ fn a_jump_that_shrinks_is_shown_where_the_intervals_are_apart() {
         answers[0].jumps[0].candidates[0].verdict.name()
     };
     assert_eq!([0.2, 0.4, 0.6].map(verdict), ["shown by intervention", "shown by intervention", "contradicted"]);
-    // Where the whole jump may be left, nothing is shown.
+    // If the whole jump may remain, nothing is shown.
     let mut wide = weakened(findings(&[16.0]), 0.4);
     wide.jumps[0].high = 1.1 * findings(&[16.0]).jumps[0].size;
     assert_eq!(compared(findings(&[16.0]), wide)[0].jumps[0].candidates[0].verdict, Verdict::Consistent);
@@ -331,7 +331,7 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
     let place = &answer.candidates[1].places[0];
     let sizes = "conv forward: 1.00 GB of workspace at 20, about 1.05 GB at 21, and the limit is 1.02 GB";
     assert_eq!((place.detail.as_deref(), place.predicted), (Some(sizes), None));
-    // Where it would still fit, the change had another reason. Elsewhere nothing changes.
+    // If the memory would still suffice, the change had another reason. Elsewhere nothing changes.
     assert_eq!(mechanisms(&with_workspace(1_060_000_000, 20.0)), [Mechanism::OtherAlgorithm]);
     assert!(mechanisms(&with_workspace(1_020_000_000, 25.0)).is_empty());
 }
@@ -339,7 +339,7 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
 /// 1 MB for each example, and a cache of 20.5 MB: after 20 it overflows. A copy at 84 GB/s moves the 21 MB in 0.25 ms, an eighth of the step
 /// of 2 ms.
 #[test]
-fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
+fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
     let network = convolution(56);
     let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
@@ -422,8 +422,7 @@ fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
     assert_eq!(answers[0].jumps[0].candidates.len(), 1);
 }
 
-/// The predicted step after 32 was not found. Whether it would have been seen depends on what the detector says about
-/// the place.
+/// The predicted step after 32 was not found. The detector's notes on that place decide whether it would have been seen.
 #[test]
 fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
     use crate::detect::{Candidate as Boundary, Rejection};

@@ -25,7 +25,7 @@ pub struct Gap {
     pub x: f64,
     pub from: f64,
     pub to: f64,
-    /// The places that it may have; of one only where the data are certain.
+    /// The places that it may have; a single place if the data are certain.
     pub places: Range<f64>,
     pub jump: Jump,
 }

@@ -5,7 +5,7 @@ use crate::chart::frame::MARGIN;
 use crate::chart::geometry::Rect;
 use crate::chart::panel::TICK_SIZE;
 
-/// Between the panels of a pair, and between pairs below one another.
+/// The gap between the panels of a pair, and between a pair and the next one below.
 const PAIR_GAP: f64 = 36.0;
 const ROW_GAP: f64 = 100.0;
 /// Between a panel and the strip below it.

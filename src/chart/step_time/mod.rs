@@ -80,7 +80,7 @@ pub fn scene(chart: &StepTime) -> Scene {
 /// The widest name beside a curve, in letters: a longer one would take the curve's own room.
 const NAME: usize = 34;
 
-/// What series share is not said of each, and a long name is cut where that keeps names apart.
+/// The series with short names: without the parts that all of them share, and a long name is cut if the names stay different.
 fn named_briefly(series: &[ChartSeries]) -> Vec<ChartSeries> {
     let parts = |one: &ChartSeries| one.name.split(", ").map(str::to_owned).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = series.iter().map(parts).collect();
@@ -129,7 +129,7 @@ fn middle(findings: &Findings) -> Option<f64> {
     centers.get(centers.len() / 2).copied()
 }
 
-/// What is said of all series alike, where they are too early.
+/// The note that all series share if they are too early.
 fn too_early<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Option<Early> {
     series.filter_map(|series| series.findings.early).min_by_key(|early| early.blocks)
 }

@@ -1,6 +1,6 @@
 //! Several runs in one picture: for each series the curves of all runs, below them a row of jumps for each run, and the time per item.
 //!
-//! The jumps of many runs crowd the same places, so their labels stand in rows of their own, where they are compared by eye. Runs whose
+//! The jumps of many runs crowd the same places, so each run has its own row of labels, and the rows can be compared by eye. Runs whose
 //! times differ by more than a factor share a logarithmic axis, on which equal steps are equal shares.
 
 use super::curve::{Curve, Gap};
@@ -18,15 +18,15 @@ use crate::chart::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Jump};
 use crate::report::{self, human};
 
-/// Of the strip: the height of a row, and its text.
+/// The strip: the height of a row, and the size of its text.
 const ROW: f64 = 18.0;
 const LABEL_SIZE: f64 = 11.5;
 /// From a mark to its label, and between a label and the next mark.
 const GAP: f64 = 5.0;
-/// Wider names stand in the legend alone.
+/// Wider names appear only in the legend.
 const WIDEST_NAME: f64 = 210.0;
 
-/// Of so many panels the sentence says what the runs have in common.
+/// The most panels for which the sentence says what the runs have in common.
 const MOST_SAID: usize = 6;
 
 /// The figure.
@@ -288,7 +288,7 @@ struct Label {
     left: f64,
 }
 
-/// For each jump its label, right of its mark where there is room before the next one, else left of it; `None` where there is none.
+/// For each jump, its label: right of its mark if there is room before the next mark, else left of it; `None` if there is no room.
 fn labels(panel: &Panel, gaps: &[Gap], form: Form) -> Vec<Option<Label>> {
     // A mark, or the whisker of the places that its jump may have.
     let start = |gap: &Gap| panel.at_x(gap.x.min(gap.places.start));

@@ -19,12 +19,12 @@ pub struct Columns {
 
 /// The key of the file's metadata under which Hugging Face's `datasets` writes what the columns mean.
 const FEATURES: &str = "huggingface";
-/// Of several columns of images the one with such a name is meant, in this order.
+/// If several columns contain images, the first of these names chooses one.
 const IMAGES: &[&str] = &["image", "img", "images", "picture", "jpg", "png"];
 const LABELS: &[&str] = &["label", "labels", "class", "target"];
 
 impl Columns {
-    /// The columns that the spec names, or those that the file's description or their names say.
+    /// The columns that the spec names, or else those that the file's description or the column names indicate.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`], with the columns that are there.
@@ -34,7 +34,7 @@ impl Columns {
             None => image_column(table)?,
         };
         if image.content != Content::Files {
-            let what = format!("the column `{}` is {}, and holds no encoded images", image.name, image.kind);
+            let what = format!("the column `{}` is {}, and contains no encoded images", image.name, image.kind);
             return Err(refusal(table, what).hint("images are binary, or struct{bytes: binary, path: string}"));
         }
         let features = Features::of(table);
@@ -43,7 +43,7 @@ impl Columns {
             None => label_column(table, &features)?,
         };
         if !matches!(label.content, Content::Integers | Content::Texts) {
-            let what = format!("the column `{}` is {}, and holds no classes", label.name, label.kind);
+            let what = format!("the column `{}` is {}, and contains no classes", label.name, label.kind);
             return Err(refusal(table, what).hint("classes are integers of 32 or 64 bits, counted from 0, or texts"));
         }
         Ok(Self {
@@ -79,13 +79,13 @@ fn image_column(table: &ImageTable) -> Result<&TableColumn> {
     let found: Vec<&TableColumn> = table.columns().iter().filter(|column| column.content == Content::Files).collect();
     let named = || IMAGES.iter().find_map(|name| found.iter().copied().find(|column| column.name == *name));
     match found.as_slice() {
-        [] => Err(refusal(table, "no column holds encoded images".to_owned()).hint(
-            "images are binary, or struct{bytes: binary, path: string}; with paths alone, use `source = \"images\"`",
+        [] => Err(refusal(table, "no column contains encoded images".to_owned()).hint(
+            "images are binary, or struct{bytes: binary, path: string}; with only paths, use `source = \"images\"`",
         )),
         [only] => Ok(only),
         _ => named().ok_or_else(|| {
             let hint = "name the one to use: image = \"COLUMN\" in [data]";
-            refusal(table, "several columns hold encoded images".to_owned()).hint(hint)
+            refusal(table, "several columns contain encoded images".to_owned()).hint(hint)
         }),
     }
 }
@@ -98,7 +98,7 @@ fn label_column<'t>(table: &'t ImageTable, features: &Features) -> Result<&'t Ta
     match (declared.as_slice(), named) {
         ([only], _) => Ok(only),
         (_, Some(named)) => Ok(named),
-        _ => Err(refusal(table, "which column holds the classes cannot be said".to_owned())
+        _ => Err(refusal(table, "the column of the classes is not clear".to_owned())
             .hint("name it: label = \"COLUMN\" in [data]")),
     }
 }
@@ -109,7 +109,7 @@ fn refusal(table: &ImageTable, what: String) -> Error {
     Error::data(format!("{what}; the columns are {}", columns.join(", "))).at(table.path().display().to_string())
 }
 
-/// What `datasets` says of the columns.
+/// The description of the columns by `datasets`.
 struct Features(Option<Value>);
 
 impl Features {

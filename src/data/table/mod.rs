@@ -62,8 +62,8 @@ pub struct Limits {
 /// Reads the images of all files, encoded as they are.
 ///
 /// # Errors
-/// [`Kind::Data`] where a file is damaged or lacks a column, or where a label is no class: with the file, the row, and the path that
-/// the image had. [`Kind::OutOfMemory`] where they do not fit. [`Kind::Io`].
+/// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
+/// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
 pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);
@@ -99,7 +99,7 @@ fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
 /// How many rows of a part are kept.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// Of the spec.
+    /// The key in the spec.
     key: &'static str,
     limit: Option<usize>,
 }
@@ -117,7 +117,7 @@ struct Part {
 #[derive(Default)]
 struct Seen {
     largest: u32,
-    /// Where they are texts: each one's number in the order of first appearance, which its rows have as label.
+    /// If the classes are texts: the number of each in the order of first appearance, which its rows have as label.
     texts: HashMap<String, u32>,
 }
 
@@ -163,7 +163,7 @@ impl Part {
     }
 }
 
-/// Keeps so many of all rows, evenly over them, so that all classes stay.
+/// Keeps `count` of all rows at even distances, so that all classes stay.
 struct Thinning {
     all: usize,
     count: usize,
@@ -197,7 +197,7 @@ impl Seen {
                     self.largest = self.largest.max(number);
                     Ok(number)
                 }
-                None => Err(Error::data(format!("the label {number} is no class: classes are counted from 0"))
+                None => Err(Error::data(format!("the label {number} is not a class: classes are counted from 0"))
                     .hint("name the column of classes: label = \"COLUMN\" in [data]")),
             },
             Label::Text(text) => {
@@ -249,7 +249,7 @@ fn classes(train: &mut Part, test: Option<&mut Part>) -> Result<usize> {
 
 /// The memory that images take.
 struct Room {
-    /// Of all of them.
+    /// The bytes of all images.
     bytes: u64,
     rows: usize,
     wanted: usize,
@@ -306,9 +306,9 @@ impl Row {
         let place = self.place(files);
         match &self.bytes {
             Some(bytes) => Image::decode(bytes, place),
-            None => Err(Error::data("the row holds no bytes of an image")
+            None => Err(Error::data("the row contains no bytes of an image")
                 .at(place.to_string())
-                .hint("where a table holds paths alone, read the folder: `source = \"images\"` in [data]")),
+                .hint("if a table contains only paths, read the folder: `source = \"images\"` in [data]")),
         }
     }
 }
@@ -328,7 +328,7 @@ impl Source for Encoded {
         self.rows[index].place(&self.files).to_string()
     }
 
-    /// Of the labels, the lengths, and some bytes of each image: all of a large set would take longer than the run's first visit.
+    /// The fingerprint of the labels, the lengths, and some bytes of each image: all bytes of a large set would take longer than the run's first visit.
     fn fingerprint(&self) -> u64 {
         let rows = self.rows.iter().map(|row| {
             let bytes = row.bytes.as_deref().unwrap_or_default();

@@ -18,7 +18,7 @@ pub struct Files {
 }
 
 const TRAIN: &[&str] = &["train", "training"];
-/// A part for validation is taken where none is for tests.
+/// The validation part is used if there is no test part.
 const TEST: &[&[&str]] = &[&["test", "testing"], &["validation", "valid", "val", "dev"]];
 
 /// Lists the files; that a stated one is there is found when it is opened.
@@ -62,7 +62,7 @@ fn in_folder(folder: &Path) -> Result<Files> {
         .hint("a part is train-00000-of-00001.parquet or train/0000.parquet; or name the files with `train` and `test` in [data]"))
 }
 
-/// Files whose names begin with one of the part's names; where there are none, the files of a folder of such a name.
+/// Files whose names begin with one of the part's names; if there are none, the files of a folder with such a name.
 fn of_part(entries: &[PathBuf], names: &[&str]) -> Result<Vec<PathBuf>> {
     let named = |path: &Path| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();

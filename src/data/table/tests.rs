@@ -73,7 +73,7 @@ fn the_rows_of_all_files_are_the_examples_in_their_order() {
         assert_eq!(bytes, [index as u8; 6]);
     }
     assert!(train.name(13).ends_with("data/train-00001-of-00002.parquet, row 3 (13.png)"), "{}", train.name(13));
-    // Every so many-th row, from both files; an example that is not kept still counts as a class.
+    // Rows at even distances, from both files; a class counts even if none of its examples is kept.
     let few = open(&tables, Limits { train: Some(4), test: Some(0) }).expect("a data set");
     let kept: Vec<u32> = (0..4).map(|index| few.train.read(index, &mut bytes).expect("decoded")).collect();
     assert_eq!((kept, few.classes, few.test.is_none()), (vec![0, 5, 0, 5], 10, true));
@@ -131,21 +131,24 @@ fn a_table_without_the_columns_is_refused_with_those_that_it_has() {
     };
     let texts = || Column::from(Series::new("text".into(), ["a", "b"]));
     let none = refusal(vec![texts(), labels(&[0, 1])], None, None);
-    let columns = "no column holds encoded images; the columns are `text` (string), `label` (int64)";
+    let columns = "no column contains encoded images; the columns are `text` (string), `label` (int64)";
     assert!(none.contains("train.parquet") && none.contains(columns), "{none}");
     let absent = refusal(vec![images(&[1, 2]), labels(&[0, 1])], Some("img"), None);
     let kind = "`image` (struct{bytes: binary, path: string})";
     assert!(absent.contains("no column `img`") && absent.contains(kind), "{absent}");
     let unnamed = refusal(vec![images(&[1, 2]), texts()], None, None);
-    assert!(unnamed.contains("cannot be said") && unnamed.contains("label = \"COLUMN\""), "{unnamed}");
+    assert!(unnamed.contains("is not clear") && unnamed.contains("label = \"COLUMN\""), "{unnamed}");
     let floats = Column::from(Series::new("label".into(), [0.5, 1.5]));
     let float = refusal(vec![images(&[1, 2]), floats], None, None);
-    assert!(float.contains("`label` is float64, and holds no classes") && float.contains("32 or 64 bits"), "{float}");
+    assert!(
+        float.contains("`label` is float64, and contains no classes") && float.contains("32 or 64 bits"),
+        "{float}"
+    );
     let two = images(&[1, 2]).with_name("first".into());
     let several = refusal(vec![two, images(&[1, 2]).with_name("second".into()), labels(&[0, 1])], None, None);
     assert!(several.contains("several columns") && several.contains("image = \"COLUMN\""), "{several}");
     let swapped = refusal(vec![images(&[1, 2]), labels(&[0, 1])], Some("label"), None);
-    assert!(swapped.contains("`label` is int64, and holds no encoded images"), "{swapped}");
+    assert!(swapped.contains("`label` is int64, and contains no encoded images"), "{swapped}");
 }
 
 #[test]
@@ -176,10 +179,10 @@ fn a_damaged_row_names_the_file_the_row_and_the_path() {
     let mut said = |index| opened.train.read(index, &mut pixels).expect_err("refused").to_string();
     let gif = said(0);
     assert!(gif.contains("train.parquet, row 0 (a.gif): the image cannot be read: neither PNG nor JPEG"), "{gif}");
-    assert!(said(2).contains("row 2 (c.png): the row holds no bytes of an image"));
+    assert!(said(2).contains("row 2 (c.png): the row contains no bytes of an image"));
     assert!(said(3).contains("row 3 (d.png): the image cannot be read"));
     assert_eq!(opened.train.read(1, &mut pixels).expect("decoded"), 1);
-    // The loader leaves them out or fails, as it does with the files of a folder.
+    // The loader leaves damaged images out or fails, as with the files of a folder.
     let examples = Arc::new(Examples::new(Box::new(opened.train), Normal::symmetric(1), opened.shape));
     for workers in [0, 2] {
         let options =
@@ -246,7 +249,7 @@ fn hub() -> PathBuf {
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
     let Opened { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
-    // Of three declared classes two occur.
+    // Three classes are declared, and two of them occur.
     assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));
     assert_eq!(shape, Shape::Maps { channels: 3, height: 6, width: 8 });
     let mut bytes = vec![0; 3 * 48];

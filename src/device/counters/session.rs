@@ -14,7 +14,7 @@ impl Counts {
         self.0
     }
 
-    /// One of them.
+    /// The value of one counter.
     pub fn get(&self, counter: Counter) -> Option<f64> {
         Counter::ALL.iter().zip(self.0).find(|(one, _)| **one == counter).and_then(|(_, value)| value)
     }
@@ -173,7 +173,7 @@ fn scope(counter: Counter) -> Option<Scope> {
     }
 }
 
-/// A thread that has ended since it was listed is no failure.
+/// A thread that has ended since it was listed is not a failure.
 fn alive(opened: io::Result<Event>) -> Option<io::Result<Event>> {
     match opened {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,

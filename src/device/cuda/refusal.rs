@@ -103,7 +103,7 @@ const KNOWN: [Known; 16] = [
     Known {
         code: 804,
         name: "COMPAT_NOT_SUPPORTED_ON_DEVICE",
-        what: "libcuda.so.1 is of a forward-compatibility package, which this GPU does not support: data-centre GPUs alone do",
+        what: "libcuda.so.1 is of a forward-compatibility package, which this GPU does not support: only data-centre GPUs do",
         remedy: "take the `cuda-compat` folder out of LD_LIBRARY_PATH (or uninstall the package), or install a newer driver",
         commands: &[],
     },

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_names_comes_before_what_happens_to_be_installed() {
+    fn the_users_choice_precedes_installed_libraries() {
         let root = planted(&[
             "usr/local/cuda-12.8/lib64/libcublas.so.12",
             "usr/local/cuda-13.0/lib64/libcublas.so.13",

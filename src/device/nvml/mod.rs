@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_cuda_alone_shows_has_a_name_and_an_address() {
+    fn a_gpu_that_only_cuda_shows_has_a_name_and_an_address() {
         let seen = Seen {
             name: "NVIDIA H200".into(),
             compute_capability: (9, 0),

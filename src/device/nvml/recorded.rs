@@ -128,7 +128,7 @@ fn a_gpu_that_is_lost_or_forbidden_reads_as_null_and_says_so() {
 
 /// nvml.h: 0x4 is SwPowerCap, 0x20 SwThermalSlowdown; a bit that no version names is kept.
 #[test]
-fn throttle_reasons_are_those_of_nvml_and_an_unknown_one_is_not_lost() {
+fn throttle_reasons_match_nvml_and_an_unknown_one_is_not_lost() {
     let Some(machine) = Machine::with(&but(LOADED, &["throttle 0x24"])) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
     let both = gpu.read().throttle_reasons.unwrap();

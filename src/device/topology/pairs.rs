@@ -6,7 +6,7 @@ use super::{PciNode, Role, Topology};
 use crate::device::nvml;
 use crate::device::sysfs;
 
-/// The nearest common ancestor of two GPUs, ordered by distance; the levels are those of `nvidia-smi topo -m`.
+/// The nearest common ancestor of two GPUs, ordered by distance, with the levels of `nvidia-smi topo -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ancestor {

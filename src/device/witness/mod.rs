@@ -19,8 +19,8 @@ pub use processors::Processors;
 pub use threads::Account;
 use threads::Threads;
 
-/// What a thread waits for a processor when it is woken and the processor is idle, at most: interrupting an idle processor of a virtual machine
-/// takes up to 50 us. A thread that sleeps between pieces of work has many such waits, and none is another program's.
+/// The longest wait for an idle processor when a thread is woken: interrupting an idle processor of a virtual machine takes up to 50 us. A thread
+/// that sleeps between pieces of work has many such waits, and no other program causes them.
 const WAKE_S: f64 = 50e-6;
 /// What an involuntary switch counts for where the kernel does not say how long a thread waited: the shortest slice that Linux gives
 /// (kernel/sched/fair.c, `base_slice_ns`: 0.7 ms for one processor, more for several).
@@ -43,20 +43,20 @@ pub struct Span {
 /// What happened to the threads of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Witnessed {
-    /// Seconds on a processor, of all threads together.
+    /// Seconds on a processor, over all threads together.
     pub processor_s: f64,
-    /// Seconds in which a thread was ready and had no processor: of all threads together, and of the one that waited longest. `None`: the
-    /// kernel does not count them.
+    /// Seconds in which a thread was ready and had no processor, over all threads together. `None`: the kernel does not count them.
     pub wait_s: Option<f64>,
+    /// The same for the thread that waited longest.
     pub longest_wait_s: Option<f64>,
-    /// How long another program held a thread up: the longest wait beyond what waking takes, or from the involuntary switches where waits are
-    /// not counted. `None`: more threads were ready than there are processors, so that they waited for one another.
+    /// How long another program held a thread up: the longest wait beyond the time for waking, or, if waits are not counted, an estimate from the
+    /// involuntary switches. `None`: more threads were ready than there are processors, so they waited for each other.
     pub interrupted_s: Option<f64>,
     pub events: Events,
 }
 
 impl Witnessed {
-    /// The sum over a step's threads, which may use so many processors.
+    /// The sum over a step's threads, which may use `processors` processors.
     pub fn of(threads: &[Span], events: Events, processors: usize) -> Self {
         let waits = || threads.iter().map(|thread| thread.wait_s);
         let ready = || threads.iter().map(|thread| thread.run_s + thread.wait_s.unwrap_or(0.0));
@@ -90,7 +90,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Of this process, whose `/proc` lies in `root`.
+    /// The witness of this process, whose `/proc` lies in `root`.
     pub fn open(root: &FilesystemRoot) -> Self {
         let processors = Processors::open(root);
         Self {

@@ -15,12 +15,12 @@ const BUSY: [usize; 6] = [0, 1, 2, 5, 6, 7];
 const STEAL: [usize; 1] = [7];
 
 impl Processors {
-    /// Of this process, whose `/proc` lies in `root`.
+    /// The processors that this process may use; its `/proc` lies in `root`.
     pub fn open(root: &FilesystemRoot) -> Self {
         Self { root: root.clone(), allowed: ResourceLimits::read(root).cpus }
     }
 
-    /// How many they are; where the kernel does not say, more than any step has threads.
+    /// The number of processors; if the kernel does not report it, more than any step has threads.
     pub fn count(&self) -> usize {
         if self.allowed.is_empty() { usize::MAX } else { self.allowed.len() }
     }

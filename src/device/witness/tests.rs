@@ -46,7 +46,7 @@ fn milliseconds(seconds: Option<f64>) -> Option<f64> {
 }
 
 #[test]
-fn a_steps_waits_are_those_of_its_threads() {
+fn a_steps_waits_are_the_waits_of_its_threads() {
     let (process, mut witness) = Process::new();
     witness.begin();
     process.thread(MAIN, [14, 2, 2], 'R');
@@ -90,7 +90,7 @@ fn a_helper_that_still_waits_has_waited_for_the_whole_step() {
 }
 
 #[test]
-fn a_wait_that_ends_is_not_told_twice() {
+fn a_wait_that_ends_is_not_reported_twice() {
     let (process, mut witness) = Process::new();
     witness.begin();
     process.thread(HELPER, [11, 0, 1], 'R');
@@ -111,7 +111,7 @@ fn threads_may_come_and_go() {
     process.thread("9000003", [2, 1, 1], 'R');
     process.thread("9000004", [4, 0, 1], 'R');
     let seen = witness.step();
-    // Those that began are read from their beginning on.
+    // New threads are read from their beginning on.
     assert_eq!((milliseconds(Some(seen.processor_s)), milliseconds(seen.wait_s)), (Some(6.0), Some(1.0)));
 }
 
@@ -124,7 +124,7 @@ fn waking_is_no_interruption() {
 }
 
 #[test]
-fn threads_that_wait_for_one_another_say_nothing_about_other_programs() {
+fn threads_that_wait_for_each_other_say_nothing_about_other_programs() {
     let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
     let threads = [span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5)];
     assert_eq!(Witnessed::of(&threads, Events::default(), 2).interrupted_s, None);
@@ -135,7 +135,7 @@ fn threads_that_wait_for_one_another_say_nothing_about_other_programs() {
 }
 
 #[test]
-fn where_the_kernel_counts_no_waits_involuntary_switches_stand_for_them() {
+fn without_counted_waits_involuntary_switches_replace_them() {
     for text in ["0 0 0\n", ""] {
         let (folder, root) = planted(&[("proc/self/task/9000001/schedstat", text)]);
         let mut witness = Witness::open(&root);
@@ -150,7 +150,7 @@ fn where_the_kernel_counts_no_waits_involuntary_switches_stand_for_them() {
 }
 
 #[test]
-fn steal_is_that_of_the_processors_that_the_process_may_use() {
+fn steal_counts_only_the_processors_that_the_process_may_use() {
     let (process, mut witness) = Process::new();
     witness.begin();
     let text = "cpu0 1 0 0 0 0 0 0 40 0 0\ncpu1 1 0 0 0 0 0 0 30 0 0\ncpu2 0 0 0 0 0 0 0 99\n";
@@ -161,7 +161,7 @@ fn steal_is_that_of_the_processors_that_the_process_may_use() {
 }
 
 #[test]
-fn other_programs_are_named_without_what_this_process_started() {
+fn other_programs_are_named_without_the_children_of_this_process() {
     let own = std::process::id();
     let stat = |number: u32, name: &str, state: char, parent: u32| {
         (format!("proc/{number}/stat"), format!("{number} ({name}) {state} {parent} 1 0\n"))

@@ -15,17 +15,17 @@ pub struct Account {
     pub run_ns: u64,
     /// Nanoseconds in which it was ready and had none.
     pub wait_ns: u64,
-    /// How often it was given one.
+    /// How often the thread was given a processor.
     pub times: u64,
 }
 
 impl Account {
-    /// Of the thread whose folder in `/proc` this is; `None` where the kernel does not keep it.
+    /// The account of the thread whose folder in `/proc` is `thread`; `None` if the kernel keeps no accounts.
     pub fn of(thread: &Path) -> Option<Self> {
         Self::parse(&fs::read(thread.join("schedstat")).ok()?)
     }
 
-    /// A kernel that is told not to keep accounts writes three zeros.
+    /// A kernel whose accounting is switched off writes three zeros.
     fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(|number| number.parse().ok());
         let account = Self { run_ns: numbers.next()??, wait_ns: numbers.next()??, times: numbers.next()?? };
@@ -116,7 +116,7 @@ fn run_ns(thread: i32) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct Threads {
     folder: PathBuf,
-    /// The folder, whose number of links is that of the threads.
+    /// The folder, whose number of links equals the number of threads.
     open: Option<File>,
     links: u64,
     threads: Vec<Thread>,
@@ -148,7 +148,7 @@ impl Threads {
         self.read_at = Instant::now();
     }
 
-    /// What came since the last reading, of each thread that computes. The first reading after [`Threads::begin`] finds out which do.
+    /// The times since the last reading, for each thread that computes. The first reading after [`Threads::begin`] finds out which threads do.
     pub fn step(&mut self) -> &[Span] {
         let is_first = std::mem::take(&mut self.spans).is_empty();
         self.refresh(true);
@@ -163,7 +163,7 @@ impl Threads {
                 Err(()) => over = true,
             }
         }
-        // One that began in place of it changes no number of links.
+        // If another thread began in its place, the number of links is unchanged.
         self.links = if over { 0 } else { self.links };
         self.read_at = Instant::now();
         &self.spans

@@ -158,7 +158,7 @@ fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
     let named = |lacking: &Lacking| format!("{} ({})", lacking.name, lacking.why);
     let named: Vec<String> = lacking.iter().map(named).collect();
     let detail = format!("{there}; not, so that their columns are null: {}", named.join(", "));
-    let remedy = "jumps are told from a slow clock all the same; for these measure on hardware, or have the host pass all of its counters on";
+    let remedy = "jumps are still distinguished from a slow clock; for the others measure on hardware, or have the host pass all of its counters on";
     missing(subject, detail, Some(remedy))
 }
 

@@ -123,7 +123,7 @@ fn counters_that_are_missing_have_the_remedy_of_their_cause() {
 }
 
 #[test]
-fn whatever_is_missing_says_what_brings_it() {
+fn every_missing_part_names_the_command_that_installs_it() {
     let mut evidence = Evidence::default();
     evidence.environment.cpu.governor = Some("powersave".into());
     let remedy = |subject: &str| one(&evidence, subject).remedy.unwrap_or_default();
@@ -169,7 +169,7 @@ fn a_quota_on_processor_time_is_a_warning() {
 }
 
 #[test]
-fn hyper_threads_are_named_with_what_they_do() {
+fn hyper_threads_are_named_with_their_effect() {
     let mut evidence = Evidence::default();
     let cpu = &mut evidence.environment.cpu;
     (cpu.physical_cores, cpu.logical_cores) = (Some(2), Some(4));

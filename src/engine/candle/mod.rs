@@ -60,7 +60,7 @@ impl CandleEngine {
     pub fn cuda(index: usize) -> Result<Self> {
         let place = format!("--device cuda:{index}");
         if !Self::drives_gpus() {
-            let error = Error::device("the engine `candle` is built for the CPU alone").at(place);
+            let error = Error::device("the engine `candle` runs only on the CPU").at(place);
             let build = "build batchstep with `cargo build --release --features candle-cuda`, which needs nvcc";
             return Err(error.hint(format!("{build}; or use `--device cpu`")));
         }
@@ -102,7 +102,7 @@ impl Engine for CandleEngine {
                 "candle has no mixed precision: its optimizers would update parameters of 16 bits",
                 "use `fp32`",
             ),
-            (asked.layout != Layout::Nchw, "candle's convolutions know the layout `nchw` alone", "use `nchw`"),
+            (asked.layout != Layout::Nchw, "candle's convolutions support only the layout `nchw`", "use `nchw`"),
             (
                 matches!(asked.data, DataPath::Pinned | DataPath::Prefetch),
                 "candle copies a batch from ordinary host memory, before the step computes",

@@ -185,7 +185,7 @@ impl Engine for CpuEngine {
         }
         if asked.winograd == Winograd::NonFused {
             return refuse(
-                "the CPU engine has one form of Winograd's algorithm alone".to_owned(),
+                "the CPU engine has only one form of Winograd's algorithm".to_owned(),
                 "use `any` or `never`",
             );
         }

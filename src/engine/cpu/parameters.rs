@@ -101,7 +101,7 @@ impl Parameters {
     /// The parameter `name` of layer `layer`.
     ///
     /// # Errors
-    /// Where the layer has none of that name.
+    /// If the layer has no parameter of that name.
     pub fn tensor(&self, layer: usize, name: &str) -> Result<&Tensor> {
         match self.get(layer, name) {
             Some(tensor) => Ok(tensor),

@@ -238,7 +238,7 @@ mod tests {
     /// By hand: x = (1, 2) and (3, 4), w = (1, -1), bias 2, summand 10: 1 - 2 + 2 + 10 = 11 and 3 - 4 + 2 + 10 = 11.
     /// Backward, the slopes are 5 and 7, and the second one belongs to an output of 0.
     #[test]
-    fn what_is_computed_together_is_that_of_a_hand_calculation() {
+    fn fused_parts_match_a_hand_calculation() {
         let mut b = Builder::new("n", Shape::Flat(2)).unwrap();
         b.then("fc", Dense { out_features: 1, bias: true }).unwrap();
         let workload = workload(b.finish().unwrap());
@@ -269,7 +269,7 @@ mod tests {
     /// term of epsilon, so rounding errors are compared. By hand: the variance is 1, so that the gradient (4, 0) has
     /// the natural norm 2 x 4 / sqrt(1 + 0.001).
     #[test]
-    fn a_gradient_of_which_nothing_is_left_is_held_against_what_it_was() {
+    fn a_gradient_that_cancels_is_compared_with_its_terms() {
         let mut b = Builder::new("n", Shape::Flat(1)).unwrap();
         b.then("bn", BatchNorm { epsilon: 1e-3, ..BatchNorm::default() }).unwrap();
         let workload = workload(b.finish().unwrap());

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_any_thread_is_one_of_the_caller_and_the_team_goes_on() {
+    fn a_panic_of_any_thread_reaches_the_caller_and_the_team_continues() {
         let team = Team::new(2).expect("a team");
         let main = thread::current().id();
         for helper_fails in [true, false] {

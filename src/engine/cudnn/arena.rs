@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_sees_what_is_wrong() {
+    fn the_check_finds_faults() {
         let buffers = [buffer("a", 8, Life::Step), buffer("b", 8, Life::Step)];
         let part = |id: usize, offset, bytes| Slice { buffer: BufferId(id), offset, bytes };
         let calls = [

@@ -1,4 +1,4 @@
-//! Which calls of a step wait for one another.
+//! Which calls of a step wait for each other.
 //!
 //! In a backward pass only the update depends on the gradients of the weights. With two streams they run on a separate
 //! stream, at the same time as the next layer's gradient: multiprocessors that the few blocks of one kernel leave idle
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
+    fn the_gradients_of_weights_run_concurrently_and_the_update_waits_for_them() {
         let [dy, dx, dw] = [0, 1, 2].map(|buffer| slice(buffer, 0, 8));
         let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), StepStream::Side);
         let main = |args| (launch(args), StepStream::Main);

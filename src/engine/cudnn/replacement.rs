@@ -231,7 +231,7 @@ mod tests {
     use crate::engine::cudnn::source::OPERATORS;
 
     #[test]
-    fn of_every_operator_it_is_said_whether_it_can_be_replaced() {
+    fn every_operator_says_whether_it_can_be_replaced() {
         let mut named: Vec<&str> = REPLACEABLE.into_iter().chain(ALONE.map(|(operator, _)| operator)).collect();
         named.sort_unstable();
         let mut known: Vec<&str> = OPERATORS.iter().map(|operator| operator.name).collect();

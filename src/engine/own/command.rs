@@ -33,7 +33,7 @@ pub(super) struct CommandEngine {
     files: Vec<SourceFile>,
 }
 
-/// How times are read from what a command prints.
+/// How times are read from the output of a command.
 #[derive(Clone, Debug)]
 struct Printed {
     pattern: Regex,
@@ -43,15 +43,15 @@ struct Printed {
 /// The regular expression, with at most one group.
 ///
 /// # Errors
-/// [`Kind::Spec`] where it is none.
+/// [`Kind::Spec`] if it is not a valid expression.
 pub fn pattern(text: &str) -> Result<Regex> {
     let pattern = Regex::new(text).map_err(|error| {
         let said = error.to_string();
-        Error::spec(format!("`{text}` is no regular expression: {}", said.lines().last().unwrap_or_default()))
+        Error::spec(format!("`{text}` is not a regular expression: {}", said.lines().last().unwrap_or_default()))
     })?;
     match pattern.captures_len() {
         ..=2 => Ok(pattern),
-        _ => Err(Error::spec(format!("`{text}` has several groups, and one holds the times"))
+        _ => Err(Error::spec(format!("`{text}` has several groups, and only one may contain the times"))
             .hint("`(?:...)` groups without holding anything")),
     }
 }
@@ -177,7 +177,7 @@ fn failed(name: &str, ended: &Ended) -> Error {
 }
 
 impl Printed {
-    /// The numbers in what the pattern's group, or the whole pattern, matches.
+    /// The numbers in the text that the pattern's group, or the whole pattern, matches.
     fn times(&self, name: &str, text: &str) -> Result<Vec<f64>> {
         let found = self.pattern.captures_iter(text).filter_map(|found| found.get(found.len() - 1));
         let words = found.flat_map(|found| found.as_str().split([',', ';', ' ', '\t', '\n', '\r']));
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        assert!(pattern("(").expect_err("open").to_string().contains("is no regular expression"));
+        assert!(pattern("(").expect_err("open").to_string().contains("is not a regular expression"));
         assert!(pattern("(a)(b)").expect_err("two").to_string().contains("several groups"));
     }
 }

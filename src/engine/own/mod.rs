@@ -1,7 +1,7 @@
-//! A person's own step: a function of a Python file, run in a process of its own.
+//! A user's own step: a function of a Python file, run in a separate process.
 //!
-//! Nothing is known of what it computes. The file's top level runs once for each process, `step` once for each visit, and what `step` gives back once for each
-//! step, which is timed there (see `own/worker/`). There is a process for each file and each value of the environment; all of them stay.
+//! What it computes is unknown. The file's top level runs once for each process, `step` runs once for each visit, and the function that `step` returns runs once
+//! for each step, which is timed there (see `own/worker/`). There is a process for each file and each value of the environment; all of them keep running.
 
 mod command;
 mod step;
@@ -57,7 +57,7 @@ pub struct SourceFile {
     pub sha256: String,
 }
 
-/// What a process says of itself, once the file is imported.
+/// The report of a process, once the file is imported.
 #[derive(Clone, Debug, Deserialize)]
 struct Opened {
     /// The frameworks that it imported; of another program what it is called.
@@ -83,7 +83,7 @@ fn a_cpu() -> String {
 pub enum Run {
     /// In processes of their own.
     Child,
-    /// The same, with what they print shown.
+    /// The same, but their output is shown.
     Heard,
     /// In the process that started this one.
     Parent(Pipes),
@@ -112,10 +112,10 @@ pub struct OwnEngine {
 type Cell = (Holder, usize, Text);
 
 impl OwnEngine {
-    /// Starts a process for each file and each environment, which imports the file. `sets`: how many sets of arguments each will be given, for compilers.
+    /// Starts a process for each file and each environment, which imports the file. `sets`: the number of argument sets that each process will get, for compilers.
     ///
     /// # Errors
-    /// [`Kind::Spec`] where a file has no such step; [`Kind::Device`] where there is no Python, or a module is missing.
+    /// [`Kind::Spec`] if a file has no such step; [`Kind::Device`] if there is no Python, or a module is missing.
     pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<Self> {
         let mut workers = BTreeMap::new();
         let (mut first, mut files) = (None, Vec::new());
@@ -189,7 +189,7 @@ impl Source<'_> {
         }
     }
 
-    /// A file of Python is named by its process, with what it imports.
+    /// The process of a Python file reports the file, together with its imports.
     fn program_file(self) -> Result<Option<SourceFile>> {
         match self {
             Self::File(_) => Ok(None),
@@ -202,10 +202,10 @@ fn sources(steps: &OwnSteps) -> impl Iterator<Item = Source<'_>> {
     steps.files.iter().map(Source::File).chain(steps.command.as_ref().map(Source::Command))
 }
 
-/// The program that a command runs: a run does not go on with another.
+/// The program that a command runs: a run cannot continue with another program.
 ///
 /// # Errors
-/// [`Kind::Device`] where there is none; [`Kind::Io`] where it cannot be read.
+/// [`Kind::Device`] if there is no such program; [`Kind::Io`] if it cannot be read.
 fn program_file(command: &Command) -> Result<SourceFile> {
     let word = command.words.first().map_or("", String::as_str);
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -330,7 +330,7 @@ fn open_one(worker: &mut Worker) -> Result<Opened> {
     let name = worker.program.name.clone();
     let answer = worker.connect().map_err(|error| match error.kind() {
         Kind::Device | Kind::Spec => error,
-        // Where the import fails there is nothing to measure, whatever the reason.
+        // If the import fails, there is nothing to measure, whatever the reason.
         _ => Error::spec(error.to_string()).at(format!("starting {name}")),
     })?;
     serde_json::from_value(answer).map_err(|error| Error::engine(format!("{name} did not open: {error}")))

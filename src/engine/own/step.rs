@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
 const AT_ONCE_S: f64 = 0.05;
 
-/// Which step it is, and what is known of the times of all.
+/// The cell of this step, and the known times of all cells.
 type Known = (Cell, Rc<RefCell<BTreeMap<Cell, f64>>>);
 
 /// A step that is prepared in a process of its own.
@@ -50,7 +50,7 @@ struct Times {
     forward_s: Option<f64>,
     backward_s: Option<f64>,
     optimizer_s: Option<f64>,
-    /// A text, since JSON has no number for what is not a number.
+    /// A text, since JSON cannot represent not-a-number.
     loss: Option<String>,
     #[serde(flatten)]
     accounts: Accounts,

@@ -8,7 +8,7 @@ use crate::random::{GOLDEN, Purpose, Stream, mix};
 pub struct Machines {
     /// The deviation of a factor that all batch sizes share.
     pub relative_sd: f64,
-    /// The deviation of a factor that each batch size has for itself.
+    /// The standard deviation of a factor that each batch size has separately.
     pub cell_sd: f64,
 }
 

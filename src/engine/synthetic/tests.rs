@@ -61,7 +61,7 @@ fn heavy_tails_reach_farther_than_normal_ones() {
 }
 
 #[test]
-fn outliers_come_in_their_share_and_size() {
+fn outliers_have_their_share_and_size() {
     let noise = Noise { outlier_share: 0.05, outlier_size: 2.0, ..Noise::default() };
     let times = times(&Truth { noise, ..Truth::default() }, 10, 20_000);
     let slow = times.iter().filter(|time| (*time - 0.060).abs() < 1e-12).count() as f64 / 20_000.0;
@@ -116,7 +116,7 @@ fn visits(truth: Truth, batch_sizes: &[usize]) -> Vec<f64> {
 }
 
 #[test]
-fn each_disturbance_comes_when_it_was_planted() {
+fn each_disturbance_occurs_when_it_was_planted() {
     let step = ClockStep { at_step: 3, relative: 0.1 };
     let stepped = disturbed(Disturbance { clock_step: step, ..Disturbance::default() });
     assert_eq!(visits(stepped, &[1, 2, 3]), [1.0, 1.0, 1.0, 1.1, 1.1, 1.1]);
@@ -174,7 +174,7 @@ fn the_clock_falls_where_the_device_is_slower_and_not_where_somebody_else_is_bus
 }
 
 #[test]
-fn faults_come_at_their_batch_sizes() {
+fn faults_occur_at_their_batch_sizes() {
     let faults = Faults { nan_loss: vec![2], fails: vec![3], hangs: vec![(4, 0.02)], ..Faults::default() };
     let mut engine = SyntheticEngine::new(Truth { faults, ..Truth::default() }).unwrap();
     assert!(engine.prepare(&workload(1)).unwrap().run().unwrap().loss.is_none());

@@ -29,7 +29,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Asks all at the same time. After an error none of them is of further use.
+/// Asks all processes at the same time. After an error none of them can be used again.
 ///
 /// # Errors
 /// The error of the process that has ended, else the first one reported, with the process's place in the list;

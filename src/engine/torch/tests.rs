@@ -73,7 +73,7 @@ fn agree(torch: &mut TorchEngine, workload: &Workload, tolerance: f64) {
 }
 
 #[test]
-fn every_network_goes_the_way_of_the_cpu_engine() {
+fn every_network_follows_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     for name in NAMES {
         // As in the selftest: tens of batch norms make a fresh network so steep that each rounding grows.
@@ -85,7 +85,7 @@ fn every_network_goes_the_way_of_the_cpu_engine() {
 }
 
 #[test]
-fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
+fn every_optimizer_and_loss_follows_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     for &optimizer in Optimizer::ALL {
         for &loss in Loss::ALL {
@@ -102,7 +102,7 @@ fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
 }
 
 #[test]
-fn a_surface_is_that_of_the_cpu_engine() {
+fn a_surface_matches_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
     // 37 is not a square number.

@@ -1,4 +1,4 @@
-//! What a process says of the threads that computed a step.
+//! The report of a process on the threads that computed a step.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// `None` where nothing is said of processor time.
+    /// `None` if the report does not contain processor time.
     pub fn witnessed(&self) -> Option<Witnessed> {
         let span = |&(run_s, wait_s, times): &(f64, f64, f64)| Span { run_s, wait_s: Some(wait_s), times };
         let threads: Vec<Span> = match (&self.threads, self.cpu_s) {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_says_of_its_threads_what_it_knows() {
+    fn a_program_reports_what_it_knows_about_its_threads() {
         let seen = witnessed(r#"{"threads": [[0.5, 0.25, 1], [0.5, 0.0, 1]], "page_faults": 3}"#).expect("threads");
         assert_eq!((seen.processor_s, seen.wait_s, seen.longest_wait_s), (1.0, Some(0.25), Some(0.25)));
         assert_eq!((seen.source(), seen.events.page_faults), ("schedstat", 3.0));

@@ -20,7 +20,7 @@ pub struct Patience {
     /// Compiling a deep network takes minutes.
     pub prepare: Duration,
     pub step: Duration,
-    /// Of a large network on a slow machine.
+    /// An epoch of a large network on a slow machine.
     pub epoch: Duration,
 }
 
@@ -43,7 +43,7 @@ pub struct Worker {
     pub process: Option<Process>,
     /// The number of the last step prepared, over all processes.
     pub prepared: u64,
-    /// Answers that nobody has waited for yet.
+    /// The number of answers that are still to be read.
     owed: usize,
 }
 
@@ -104,7 +104,7 @@ impl Worker {
         }
     }
 
-    /// Waits for what was not waited for.
+    /// Reads the answers that are still to be read.
     pub fn settle(&mut self) {
         let patience = self.patience.step;
         for _ in 0..std::mem::take(&mut self.owed) {
@@ -120,7 +120,7 @@ impl Worker {
         let Some(process) = &mut self.process else {
             return Err(Error::engine(format!("the {name} process that held this step has ended")));
         };
-        // One that owes an answer gets both requests at once, and is woken once.
+        // A process that owes an answer gets both requests at once, and is woken once.
         process.send(request);
         for _ in 0..std::mem::take(&mut self.owed) {
             let _ = process.answer(patience);

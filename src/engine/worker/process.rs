@@ -1,7 +1,7 @@
 //! A process that runs steps for this one: one line of JSON in, one line out, and a time limit on every answer.
 //!
 //! Its output never reaches batchstep's own stdout; the last lines of its stderr are kept for error messages. The process
-//! never outlives batchstep: it ends when its stdin closes, is killed if it does not, with all that it started, and is always waited for.
+//! never outlives batchstep: it ends when its stdin closes; if it does not, it is killed with all processes that it started. It is always waited for.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -77,7 +77,7 @@ pub struct Pipes {
 pub struct Process {
     name: String,
     remedy: String,
-    /// `None`: of a process that is not ours.
+    /// `None` for a process that we did not start.
     group: Option<Group>,
     stdin: Option<File>,
     /// `None`: a line that is longer than an answer may be, after which there are no more.
@@ -193,12 +193,12 @@ impl Process {
         self.group.as_mut().and_then(|group| group.wait(patience))
     }
 
-    /// Sends a request and waits for its answer. After an error of [`Kind::Engine`] that the process did not state
-    /// itself, it is of no further use.
+    /// Sends a request and waits for its answer. After an error of [`Kind::Engine`] that the process did not report
+    /// itself, it can no longer be used.
     ///
     /// # Errors
-    /// What the process answers; [`Kind::Engine`] where it ends or stays silent for longer than `patience`;
-    /// [`Kind::OutOfMemory`] where the system killed it, as it does where memory runs out.
+    /// The error that the process reports; [`Kind::Engine`] if it ends or stays silent for longer than `patience`;
+    /// [`Kind::OutOfMemory`] if the system killed it, as it does when memory runs out.
     pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
         self.send(request);
         self.answer(patience).unwrap_or_else(|| Err(self.silent(patience)))
@@ -213,7 +213,7 @@ impl Process {
         drop(sent);
     }
 
-    /// The answer to the oldest request that has none yet; `None` where it does not come within `patience`.
+    /// The answer to the oldest open request; `None` if it does not come within `patience`.
     ///
     /// # Errors
     /// As [`Process::ask`].
@@ -240,7 +240,7 @@ impl Process {
         })
     }
 
-    /// The next line that it writes; `None` where it does not come within `patience`.
+    /// The next line that it writes; `None` if it does not come within `patience`.
     fn line(&mut self, patience: Duration) -> Option<Result<Option<String>>> {
         let start = Instant::now();
         loop {

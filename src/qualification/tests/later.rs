@@ -107,7 +107,7 @@ fn a_layer_is_checked_again_where_another_algorithm_computes_it() {
 }
 
 #[test]
-fn an_algorithm_that_is_wrong_at_other_batch_sizes_alone_is_refused() {
+fn an_algorithm_that_is_wrong_only_at_other_batch_sizes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let Answered { cells, shown, .. } = answered(MLP, "[2, 9]", 0.25, &cache(&folder));
     let error = cells.unwrap_err();

@@ -67,7 +67,7 @@ fn checks(engine: Named, plan: &Plan, cache: &Cache) -> usize {
 fn as_before(_: &mut Settings) {}
 
 #[test]
-fn algorithms_that_nobody_checked_are_checked_and_those_that_were_are_not() {
+fn unchecked_algorithms_are_checked_and_checked_ones_are_not() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan_with(as_before);
     let checks = |algorithms| checks(Named { algorithms, ..named() }, &plan, &cache(&folder));
@@ -75,7 +75,7 @@ fn algorithms_that_nobody_checked_are_checked_and_those_that_were_are_not() {
     assert_eq!([checks("eng2"), checks("eng2"), checks("eng1")], [1, 0, 0]);
 }
 
-/// A library refuses the first one when it runs: the check is of what took its place.
+/// A library refuses the first algorithm when it runs, so the check applies to its replacement.
 #[test]
 fn a_pass_belongs_to_the_algorithms_that_were_in_force_after_the_check() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn a_pass_belongs_to_the_algorithms_that_were_in_force_after_the_check() {
     assert_eq!(checks("eng1", None), 1);
 }
 
-/// Where an engine cannot say what it would run, no pass is remembered, nor is an earlier one taken.
+/// If an engine cannot report the algorithms that it would run, no pass is remembered, and no earlier pass is used.
 #[test]
 fn nothing_is_remembered_of_a_step_whose_algorithms_are_not_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn nothing_is_remembered_of_a_step_whose_algorithms_are_not_known() {
 }
 
 #[test]
-fn every_setting_library_and_device_is_part_of_what_is_remembered() {
+fn every_setting_library_and_device_is_part_of_a_remembered_check() {
     type Change = fn(&mut Settings);
     let settings: [(&str, Change); 10] = [
         ("precision", |settings| settings.precision = Precision::Bf16),
@@ -140,7 +140,7 @@ fn every_setting_library_and_device_is_part_of_what_is_remembered() {
 
 /// What a test cannot change: this program and the driver of this machine.
 #[test]
-fn the_program_and_the_driver_are_part_of_what_is_remembered() {
+fn the_program_and_the_driver_are_part_of_a_remembered_check() {
     let plan = plan_with(as_before);
     let Cell { workload, .. } = &plan.cells[0];
     let (network, settings) = (workload.network.clone(), workload.settings.clone());

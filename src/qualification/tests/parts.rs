@@ -34,7 +34,7 @@ fn passes(network: &Arc<Network>, batch_size: usize, settings: Settings) {
 }
 
 #[test]
-fn every_operator_is_what_the_cpu_engine_makes_of_the_same_operands() {
+fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
     if emulator().is_none() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_wrong_kernel_is_found_where_it_is_with_layer_shape_batch_size_and_number() 
     }
 }
 
-/// By hand: of a million numbers of 1, one that is 0 is a relative error of 0.001, which every precision's limit lets through.
+/// By hand: one 0 among a million numbers of 1 is a relative error of 0.001, which is within every precision's limit.
 #[test]
 fn one_number_among_a_million_is_found_in_every_precision() {
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());

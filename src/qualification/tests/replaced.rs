@@ -55,7 +55,7 @@ fn the_operator_that_fails_is_replaced_and_no_other() {
 }
 
 #[test]
-fn a_gpu_that_computes_everything_replaces_nothing_and_what_passed_is_not_checked_twice() {
+fn a_gpu_that_computes_everything_replaces_nothing_and_a_pass_is_not_repeated() {
     if emulator().is_none() {
         return;
     }
@@ -83,7 +83,7 @@ fn two_operators_that_fail_together_are_both_replaced_and_no_other() {
     assert!(said.iter().any(|line| line.contains(&format!("in place of {BATCH_NORM}, {AVERAGE}"))));
 }
 
-/// The Python that is named here is PyTorch on a GPU as far as its first answer.
+/// A fake Python whose first answer is that of PyTorch on a GPU.
 const PYTORCH: &str = r#"read -r line; echo '{"ok": {"torch": "2.9", "device": "cuda:0", "device_name": "a GPU", "capability": [8, 0]}}'; read -r line"#;
 const NO_PYTORCH: &str =
     r#"read -r line; echo '{"error": {"kind": "device", "what": "python3 cannot import torch: none"}}'"#;

@@ -15,7 +15,7 @@ use crate::stats::quantile::median;
 /// What x and y are.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes<'a> {
-    /// Of the y values: `s`, `ms`, `GB/s`, or empty where it is not known.
+    /// The unit of the y values: `s`, `ms`, `GB/s`, or empty if it is not known.
     pub unit: &'a str,
     pub kind: Kind,
     /// One more of x: `example`, `token`, `unit of M`.
@@ -31,7 +31,7 @@ pub struct JumpTable<'a> {
     pub axes: Axes<'a>,
     /// The smallest jump, relative, that would have been seen, where that is known.
     pub smallest: Option<f64>,
-    /// What the machine counts in, as far as it is known.
+    /// The known numbers of the machine's hardware.
     pub hardware: HardwareNumbers,
     /// The share of false alarms of the machine's A/A runs, where there are any.
     pub aa_rate: Option<f64>,
@@ -89,16 +89,16 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
 const STEEP: f64 = 3.0;
-/// Where only a larger one would have been seen, the changes between neighbours are listed.
+/// If only a jump larger than this would have been seen, the changes between neighbours are listed.
 const COARSE: f64 = 0.3;
-/// So many of them.
+/// The most changes that are listed.
 const CHANGES: usize = 5;
-/// So many on either side tell what is usual there, and a smaller share of the largest one is not told.
+/// Neighbouring changes on each side whose median is the usual change there; and the share of the largest change below which a change is
+/// not shown.
 const BESIDE: usize = 2;
 const SMALL: f64 = 0.1;
 
-/// The largest changes between neighbouring sizes, for the distance of these and beyond the changes beside them, in logarithms. Three sizes
-/// around each boundary so tell the noise between the boundaries.
+/// The largest changes between neighbouring sizes: slopes on logarithmic scales, less the median slope of the neighbouring boundaries.
 fn changes(findings: &Findings) -> Option<String> {
     let slope = |pair: &[crate::detect::Point]| {
         let [a, b] = pair else { return None };
@@ -110,7 +110,7 @@ fn changes(findings: &Findings) -> Option<String> {
         let beside = at.saturating_sub(BESIDE)..(at + BESIDE + 1).min(all.len());
         let mut others: Vec<f64> = beside.filter(|&other| other != at).map(|other| all[other].0).collect();
         let beyond = all[at].0 - median(&mut others);
-        // Between two jumps a line is far from what is beside it, and less steep.
+        // Between two jumps the slope differs much from its neighbours, but is less steep.
         if beyond * all[at].0 > 0.0 { beyond.abs() } else { 0.0 }
     };
     let mut found: Vec<(f64, usize)> =
@@ -172,7 +172,7 @@ impl JumpTable<'_> {
         self.rendered(Columns { interval: wide, p: wide && p.len() > 1 }, |subject| FINDINGS.contains(&subject), style)
     }
 
-    /// The heading alone.
+    /// Only the heading.
     pub fn sentence(&self, style: &Style) -> String {
         format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold))
     }
@@ -203,7 +203,7 @@ impl JumpTable<'_> {
         if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
     }
 
-    /// Where nothing can be judged, none: the heading has said why.
+    /// Empty if nothing can be judged: the heading gives the reason.
     fn remarks(&self) -> impl Iterator<Item = (&'static str, String)> {
         let judged = self.findings.is_judged();
         self.explanations().into_iter().filter(move |_| judged)
@@ -217,7 +217,7 @@ impl JumpTable<'_> {
         if shown.p {
             columns.push(Column::right("p"));
         }
-        // Without a clock nothing could tell.
+        // Without a clock there are no verdicts.
         let told = self.findings.jumps.iter().any(|jump| jump.verdict.is_some());
         if told {
             columns.push(Column::left("more work"));

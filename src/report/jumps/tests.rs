@@ -87,7 +87,7 @@ fn a_period_is_reported_with_its_coincidences() {
 }
 
 #[test]
-fn no_jump_says_so_and_what_would_have_been_seen() {
+fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
     let found = findings(vec![]);
     let text = JumpTable {
         label: "A/A",
@@ -104,7 +104,7 @@ fn no_jump_says_so_and_what_would_have_been_seen() {
     assert!(!text.contains("after"), "an empty table is not shown: {text}");
 }
 
-/// Where the measurement was to show smaller jumps than it can, that is what is known.
+/// If the measurement cannot show jumps as small as those asked for, the result is open.
 #[test]
 fn what_is_open_is_not_called_jump_free() {
     let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
@@ -115,16 +115,16 @@ fn what_is_open_is_not_called_jump_free() {
     assert_eq!(summary(&found, found.detectable), "No jump; one of 4 % or more would have been seen.");
 }
 
-/// Its points are there, and nothing else is said of them, no rate of false alarms either.
+/// Its points are there, but nothing else is reported, not even the rate of false alarms.
 #[test]
 fn a_run_that_is_too_early_says_only_that() {
     let found = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };
     assert_eq!(jump_table("mlp", &found, "s", &Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
 }
 
-/// Of a table of another program no verdict is shown: nothing in it could tell.
+/// A table of another program contains nothing from which a verdict could follow, so none is shown.
 #[test]
-fn without_a_clock_nothing_is_said_of_more_work() {
+fn without_a_clock_no_verdict_is_reported() {
     let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]), SECONDS);
     let untold = of(None);
     assert!(!untold.contains("more work") && !untold.contains("ambiguous"), "{untold}");
@@ -254,7 +254,7 @@ fn changed(points: &[(f64, f64)]) -> String {
 }
 
 #[test]
-fn the_largest_changes_are_those_beyond_what_is_beside_them() {
+fn the_largest_changes_are_those_that_exceed_their_neighbours() {
     // Three sizes around two boundaries, at the first and second of which the time changes.
     let triplets = [
         (15.0, 2.0),
@@ -269,7 +269,7 @@ fn the_largest_changes_are_those_beyond_what_is_beside_them() {
     ];
     let text = changed(&triplets);
     assert!(text.contains("are +9.8 % after 80, +30 % after 16 and +9.9 % after 40; none is proven"), "{text}");
-    // Of a steep curve first the place at which it turns.
+    // For a steep curve, the place at which it turns comes first.
     let steep = [1.0, 2.0, 4.0, 8.0, 16.0, 8.0, 8.1, 8.0, 8.1];
     let steep: Vec<(f64, f64)> = steep.iter().enumerate().map(|(at, y)| (f64::from(1 << at), *y)).collect();
     let text = changed(&steep);

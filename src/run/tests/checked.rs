@@ -1,5 +1,5 @@
-//! The check before the first timed step ([`crate::qualification`]), whose calls fail as those of the run do. The recorder computes nothing, so the parts are
-//! taken as they are, and the whole steps' numbers are the CPU engine's.
+//! The check before the first timed step ([`crate::qualification`]), whose calls fail like the calls of the run. The recorder computes nothing, so the parts
+//! are accepted without comparison, and the numbers of whole steps come from the CPU engine.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl Check {
         Ended { result, notes: notes.0, refusals, algorithms }
     }
 
-    /// What comes of one fault: nothing that failed is remembered as checked.
+    /// The result of one fault: nothing that failed is remembered as checked.
     pub fn meets(&self, fault: &Fault) -> Row {
         let folder = tempfile::tempdir().unwrap();
         let Ended { result, notes, .. } = self.ask(&folder, Some(fault.clone()));
@@ -142,7 +142,7 @@ struct AgreeingStep {
     right: Box<dyn Step>,
 }
 
-/// Looks at what another would look at, and takes it as it is.
+/// Looks at the same parts as another observer, and accepts all of them.
 struct Content<'a>(&'a mut dyn See);
 
 impl See for Content<'_> {

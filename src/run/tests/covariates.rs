@@ -1,4 +1,4 @@
-//! What NVML says of recorded GPUs, all the way: its C interface, nvml-wrapper, a run beside the GPU, the columns of
+//! NVML's values for recorded GPUs, from end to end: its C interface, nvml-wrapper, a run beside the GPU, the columns of
 //! `steps.parquet`, the footer of the chart.
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Each call of the driver, cuDNN, cuBLASLt and NVRTC that a run makes fails once, in turn, with each code that is plausible for
-//! it. Whatever fails: no panic, no hang, a message with what, where and a remedy; what was stored stays, and `--resume` goes on.
+//! it. Whatever fails, there is no panic and no hang, and the message says what, where and what to do; stored rows stay, and `--resume` continues.
 //!
-//! `docs/gpu-faults.md` is what comes of each; the test fails where it is not up to date.
+//! `docs/gpu-faults.md` lists the result of each fault; the test fails if it is not up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -17,7 +17,7 @@ use crate::store::{Begin, Table, files};
 
 /// Where the child, in which calls are recorded, puts what it finds.
 const FOLDER: &str = "BATCHSTEP_TEST_FAULTS";
-const NAME: &str = "run::tests::faults::every_call_that_fails_ends_in_a_message_and_a_run_that_goes_on";
+const NAME: &str = "run::tests::faults::every_call_that_fails_gives_a_message_and_the_run_can_continue";
 /// Where the table is written instead of compared.
 const WRITE: &str = "BATCHSTEP_WRITE_FAULTS";
 
@@ -71,7 +71,7 @@ fn codes(call: &Called) -> Vec<(u32, bool)> {
 struct Stored {
     /// Batch size, visit and status of each row of steps that counts or failed.
     steps: Vec<(usize, usize, String)>,
-    /// Algorithm, kernel and whether a time is known, of each layer of each cell.
+    /// For each layer of each cell: the algorithm, the kernel, and whether a time is known.
     layers: Vec<(String, String, bool)>,
 }
 
@@ -141,7 +141,7 @@ impl Way {
         Self { spec, calls, stored, streams: recorded::cudnn_streams() }
     }
 
-    /// What comes of one fault.
+    /// The result of one fault.
     fn meets(&self, fault: &Fault) -> Row {
         let folder = tempfile::tempdir().unwrap();
         let sweep = Sweep::new(&self.spec, folder.path());
@@ -271,7 +271,7 @@ impl Trials<'_> {
 }
 
 #[test]
-fn every_call_that_fails_ends_in_a_message_and_a_run_that_goes_on() {
+fn every_call_that_fails_gives_a_message_and_the_run_can_continue() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return find(&PathBuf::from(folder));
     }

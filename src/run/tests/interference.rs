@@ -18,7 +18,7 @@ const THREAD: &str = "proc/self/task/9000001/schedstat";
 /// Milliseconds of a step's own work.
 const WORK_MS: u64 = 10;
 
-/// A step whose thread waits for so many milliseconds, step after step, and then for none.
+/// A step whose thread waits for the next of `waits_ms` in each step, and for nothing once they are used up.
 struct Interrupted {
     account: PathBuf,
     waits_ms: VecDeque<u64>,
@@ -60,7 +60,7 @@ fn visited(k: usize, waits_ms: &[u64]) -> Measured {
 }
 
 #[test]
-fn a_visit_goes_on_until_it_has_its_undisturbed_steps() {
+fn a_visit_continues_until_it_has_its_undisturbed_steps() {
     let seen = visited(3, &[0, 8, 0, 9]);
     assert_eq!(seen.seen.disturbed(), [Some(false), Some(true), Some(false), Some(true), Some(false)]);
     assert_eq!((seen.counts_from, seen.steady, seen.cut_short), (0, true, false));

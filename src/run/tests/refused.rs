@@ -15,7 +15,7 @@ use crate::store::{Begin, RunDirectory, Table, files};
 const SPEC: &str = "version = 1\nname = \"refused\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [2, 3]\n[train]\noptimizer = [\"sgd\", \"adam\"]\n\
                     [engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
-/// Of each stored row, its batch size, whether it is called checked and whether a step was timed; and what the user read.
+/// For each stored row: its batch size, whether it counts as checked and whether a step was timed. Also the warnings that the user read.
 fn rows_of(engine: Refusing) -> (Vec<(f64, bool, bool)>, Vec<String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let experiment = Experiment::parse(SPEC, "refused.toml").expect("a spec");

@@ -1,11 +1,11 @@
-//! What comes of each fault, as a document.
+//! The result of each fault, as a document.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::engine::cudnn::recorded::{Fault, Library};
 
-/// What comes of one fault.
+/// The result of one fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     library: Library,
@@ -82,14 +82,14 @@ fn code(library: Library, code: u32) -> &'static str {
 pub fn document(ways: &[&str], rows: &[Row], called: &BTreeMap<Library, BTreeSet<&str>>) -> String {
     let mut text = format!(
         "# When a call of a GPU library fails\n\n\
-         Made by the test `run::tests::faults`, which fails where this page is not what it finds. Each call that a run makes of the driver, cuDNN,\n\
+         Made by the test `run::tests::faults`, which fails if this page is out of date. Each call that a run makes of the driver, cuDNN,\n\
          cuBLASLt and NVRTC fails once, in turn, with each code that is plausible for it: at its first occurrence in each part of the run, and at\n\
-         the last. No GPU and no library of NVIDIA's takes part: the calls are answered by a recorder within the test, so the table says what\n\
-         batchstep makes of a failure, and nothing of when a GPU fails. After 700 and 4 every later call fails as well, as CUDA documents.\n\n\
+         the last. No GPU and no NVIDIA library takes part: a recorder within the test answers the calls, so the table shows how\n\
+         batchstep handles a failure, not when a GPU fails. After 700 and 4 every later call fails as well, as CUDA documents.\n\n\
          In all {} cases the program neither panicked nor hung; at most one cell was left out; what was stored stayed; the message named the\n\
-         library, the cell or the GPU, and a remedy; and a new process went on with `--resume` to the end of the plan. The run is a small network\n\
+         library, the cell or the GPU, and a remedy; and a new process continued with `--resume` to the end of the plan. The run is a small network\n\
          at two batch sizes in two blocks: {}. A way is used for the calls that those before it do not make.\n\
-         *Checking the step* is what comes before a run ([GPU](gpu.md)): there the parts are taken as they are, since the recorder computes nothing,\n\
+         *Checking the step* comes before a run ([GPU](gpu.md)): its parts are accepted without comparison, since the recorder computes nothing,\n\
          and the numbers of whole steps are the CPU engine's. Whatever failed, nothing was remembered as checked.\n",
         rows.len(),
         ways.join("; ")
@@ -100,7 +100,7 @@ pub fn document(ways: &[&str], rows: &[Row], called: &BTreeMap<Library, BTreeSet
         text += "\n\n| call | while | code | outcome |\n|---|---|---|---|\n";
         text += &lines(rows, library);
     }
-    text += "\n## The messages\n\nOne of each kind, with its remedy.\n\n";
+    text += "\n## The messages\n\nOne message of each kind, with its remedy.\n\n";
     let messages: BTreeSet<String> =
         rows.iter().filter(|row| !row.message.is_empty()).map(|row| general(&row.message)).collect();
     messages.iter().for_each(|message| text += &format!("- {message}\n"));

@@ -46,9 +46,9 @@ fn first_steps_take_no_more_memory_than_is_asked_for() {
     assert!(2 * taken > asked, "{taken} bytes were taken, {asked} asked for");
 }
 
-/// 138,357,544 parameters (Simonyan and Zisserman 2015, their table 2: 138 million), of which 25,088 x 4096 are one tensor; an output is 3 x 1000.
+/// 138,357,544 parameters (Simonyan and Zisserman 2015, their table 2: 138 million); 25,088 x 4096 of them are one tensor; an output is 3 x 1000.
 #[test]
-fn what_vgg16_takes_is_that_of_a_hand_calculation() {
+fn what_vgg16_takes_matches_a_hand_calculation() {
     let image = Shape::Maps { channels: 3, height: 224, width: 224 };
     let network = crate::network::Network::by_name("vgg16", image, 1000).unwrap();
     let workload = Workload { network: network.into(), batch_size: 3, settings: Settings::default() };

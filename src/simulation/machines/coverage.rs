@@ -21,10 +21,10 @@ impl Coverage {
     }
 }
 
-/// The experiments of `seeds`, 40 levels each; with `known` false as if nobody knew which machine measured what.
+/// The experiments of `seeds`, 40 levels each; if `known` is false, the detector does not know which machine measured a visit.
 ///
-/// What the machines add to all batch sizes is no error of a level: the levels of an experiment are compared with the truth less the mean of what
-/// they are all off by.
+/// The amounts that machines add to all batch sizes are not errors of a level: the levels of an experiment are compared with the truth after their
+/// common error is removed.
 ///
 /// # Errors
 /// As [`Fleet::observations`].
@@ -55,7 +55,7 @@ mod tests {
     const FLEET: Fleet =
         Fleet { machines: 2, blocks: 4, visits: Visits::Equal, relative_sd: 0.1, cell_sd: 0.02, jump: 0.0 };
 
-    /// Of 800 intervals of 95 % each; all 800 of a fleet share its estimate of what its machines differ by, so that the share of one experiment
+    /// Counts 800 intervals of 95 % for each fleet. All 800 share the fleet's estimate of how much its machines differ, so the share of one experiment
     /// varies by 4 % and the mean of twenty by 1 %. The full study, of 100 experiments each, is `examples/trust_simulation.rs`.
     #[test]
     fn intervals_of_levels_count_machines_where_machines_differ_at_single_batch_sizes() {

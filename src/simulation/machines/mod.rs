@@ -1,5 +1,5 @@
-//! Machines that differ, and measure one series together: how often they make a jump where there is none ([`alarms`]), how often the interval
-//! of a level holds the truth ([`coverage`]), and how large a jump has to be to be found ([`power`]).
+//! Different machines that measure one series together: how often a jump is found where there is none ([`alarms`]), how often the interval
+//! of a level contains the truth ([`coverage`]), and how large a jump has to be to be found ([`power`]).
 
 mod coverage;
 mod power;
@@ -36,7 +36,7 @@ pub struct Fleet {
     /// Visits of each machine to a cell, at most; where machines decide, on average.
     pub blocks: usize,
     pub visits: Visits,
-    /// The standard deviations of what a machine adds to all batch sizes, and of what it adds to one.
+    /// The standard deviation of the amount that a machine adds to all batch sizes, and of the amount that it adds to a single one.
     pub relative_sd: f64,
     pub cell_sd: f64,
     /// A jump of this share of the level after batch size 20; 0 for none.
@@ -96,7 +96,7 @@ impl Fleet {
         seen.block.is_none_or(|block| (block as usize) < ALWAYS + random.below(further))
     }
 
-    /// What is found in one experiment; with `known` false as if nobody knew which machine measured what.
+    /// The findings of one experiment; if `known` is false, the detector does not know which machine measured a visit.
     ///
     /// # Errors
     /// As [`Fleet::observations`].
@@ -118,7 +118,7 @@ fn detected(observations: &[Observation]) -> Findings {
     detect(observations, &Settings { resamples: 0, ..Settings::default() })
 }
 
-/// The experiments of `seeds`, of which jumps at the planted place are no alarms.
+/// The alarms in the experiments of `seeds`; jumps at the planted place are not alarms.
 ///
 /// # Errors
 /// As [`Fleet::observations`].
@@ -140,7 +140,7 @@ mod tests {
     const FLEET: Fleet =
         Fleet { machines: 4, blocks: 4, visits: Visits::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
 
-    /// The stated rate is 1 %: 0.8 of 80 for each fleet, with four standard deviations 4; of all 400 together 4, with three 10.
+    /// The stated rate is 1 %: 0.8 of 80 for each fleet, and at most 4 with four standard deviations; 4 of all 400, and at most 10 with three.
     #[test]
     fn machines_that_differ_make_no_more_jumps_than_stated() {
         let fleets = [

@@ -1,4 +1,4 @@
-//! How large does a jump have to be to be found, with the same visits on one machine or on several?
+//! How large a jump has to be to be found, with the same visits on one machine or on several.
 
 use super::{Fleet, detected};
 use crate::detect::Observation;
@@ -68,7 +68,7 @@ mod tests {
     /// What machines add to all batch sizes is subtracted, so that four find what one does with the same visits: nine in ten of 20 experiments, so
     /// the two may differ by a quarter by chance.
     #[test]
-    fn machines_that_differ_find_what_one_finds_with_the_same_visits() {
+    fn machines_that_differ_find_the_same_as_one_with_the_same_visits() {
         let one = Fleet { machines: 1, blocks: 8, visits: Visits::Equal, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
         let four = Fleet { machines: 4, blocks: 2, ..one };
         let [one, four] = [one, four].map(|fleet| power(fleet, 0..20).expect("runs").jump);

@@ -167,7 +167,7 @@ impl Report<'_, '_, '_> {
         (0..self.series.x.len()).map(point).collect()
     }
 
-    /// Points that clearly deviate from `curve`, alone or with their neighbours. One that lies on it does not, whatever its neighbours do.
+    /// Points that clearly deviate from `curve`, by themselves or with their neighbours. A point on the curve does not count, whatever its neighbours do.
     fn off(&self, curve: &[f64]) -> Vec<bool> {
         let candidates = self.model.problem.candidates;
         let mut off = vec![false; candidates.n];

@@ -95,7 +95,7 @@ pub struct Point {
     pub high: f64,
     /// The fitted model at this x, without the terms of bad points.
     pub fit: f64,
-    /// Whether this x, alone or with up to three neighbours, deviates from the curve, which returns after it: a bad
+    /// Whether this x, by itself or with up to three neighbours, deviates from the curve, which returns after it: a bad
     /// point, not a jump.
     pub off: bool,
 }
@@ -300,8 +300,8 @@ pub enum Note {
     NoRepetitions,
     /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
-    /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At so many x hardly any
-    /// step was not: there all count.
+    /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At `sizes` x
+    /// nearly every step was interrupted, so all steps count there.
     Interrupted { share: f64, sizes: usize, programs: Vec<(String, usize)> },
     /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
     Disturbed(Summary),

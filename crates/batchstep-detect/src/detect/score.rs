@@ -5,7 +5,7 @@
 pub struct Score {
     /// True jumps that were found.
     pub found: usize,
-    /// Jumps that were claimed where there is none.
+    /// Jumps that were claimed at places without a jump.
     pub invented: usize,
     /// Jumps that were missed.
     pub missed: usize,
@@ -78,7 +78,7 @@ impl Score {
         share(self.found, self.found + self.invented)
     }
 
-    /// Share of the true jumps that are found; 1 where there are none.
+    /// Share of the true jumps that are found; 1 if there are no true jumps.
     pub fn recall(self) -> f64 {
         share(self.found, self.found + self.missed)
     }

@@ -49,7 +49,7 @@ struct Shape {
     bent: bool,
 }
 
-/// What is known of a boundary: its gaps under all shapes, two lines first.
+/// The evidence on a boundary: its gaps under all shapes, two lines first.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     shapes: Vec<Shape>,
@@ -99,8 +99,8 @@ fn shape(left: &Side, right: &Side) -> Shape {
     Shape { gaps: [gap(0), gap(1), gap(2)], likelihood: left.likelihood + right.likelihood, bent }
 }
 
-/// The curves of one side: a line, lines with a bend, a parabola, as far as there are cells for them. Values are relative to the
-/// level exp(`level`): times add up, so a line in x is one in seconds and not in their logarithm.
+/// The curves of one side: a line, lines with a bend, a parabola, if there are enough cells for them. Values are relative to the
+/// level exp(`level`): times add up, so a straight line in x is straight in seconds and not in their logarithm.
 fn sides(points: &[Point], places: [f64; 3], level: f64) -> Vec<Side> {
     let origin = points[0].x;
     let span = (points[points.len() - 1].x - origin).abs().max(f64::MIN_POSITIVE);

@@ -24,7 +24,7 @@ pub(super) struct Level {
     pub roughness: f64,
 }
 
-/// What the visits so far say of all cells.
+/// The levels of all cells from the visits so far.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
     /// `None` for a cell without visits.
@@ -144,8 +144,8 @@ fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Ve
     (0..own.len()).map(stretch).collect()
 }
 
-/// Whether the levels of each cell's earlier visits and those of its later ones bend the same way at most cells. What disturbs some visits of a cell
-/// makes a curve rough as well, and more than its variances say where a cell has few; it does not come again.
+/// Whether the levels of the earlier visits and those of the later visits bend the same way at most cells. A disturbance of some visits also makes a
+/// curve rough, and rougher than the variances suggest if a cell has few visits, but it does not repeat.
 fn bends_again(own: &[Vec<&Difference>]) -> bool {
     /// So many bends agree where the roughness is more than twice the variance of half of the visits: 1/2 + asin(rho) / pi with rho = 0.7.
     const MOST: f64 = 0.75;
@@ -164,7 +164,7 @@ fn bends_again(own: &[Vec<&Difference>]) -> bool {
 
 /// The variance of levels about the line through their two neighbours, beyond their own; 0 where it is not clear.
 fn roughness(levels: &[Level]) -> f64 {
-    /// From so many times the expected size second differences count as rough: the ratio's own standard deviation is a quarter.
+    /// Second differences count as rough above this multiple of their expected size: the ratio has a standard deviation of a quarter.
     const CLEAR: f64 = 1.75;
     /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
     const MIDDLE: f64 = 0.454_936;

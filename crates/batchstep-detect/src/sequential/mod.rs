@@ -1,13 +1,13 @@
 //! Which boundaries between batch sizes are decided, and where the next visits go.
 //!
 //! The question of a sweep is whether there is a jump of at least `smallest_jump`, and where. Between jumps the curve is smooth, so
-//! neighbours inform each other; most boundaries are decided after a few visits, and further visits serve those that are not. After each
-//! look at the data:
+//! neighbours inform each other; most boundaries are decided after a few visits, and further visits go to the undecided ones. The parts of
+//! each look at the data:
 //!
 //! - [`levels`]: each cell's level and its variance, the factor common to all cells removed.
-//! - [`boundary`]: the gap at a boundary between two short curves, under several shapes of them, and what it says for and against a jump.
-//! - this file: the decisions, which are final unless something else speaks against them ([`Sequence::reopen`]), and the cells that the open ones
-//!   need.
+//! - [`boundary`]: the gap at a boundary between two short curves, under several shapes of them, and the evidence for and against a jump.
+//! - this file: the decisions, which are final unless other evidence contradicts them ([`Sequence::reopen`]), and the cells that the open
+//!   boundaries need.
 //!
 //! Looking again and again does not raise the rate of false alarms: a jump is declared from a test martingale (an e-value), which exceeds
 //! N / alpha at any time with probability alpha / N at most (Wald 1945; Robbins 1970; Ville's inequality), whatever the rule by which visits
@@ -35,9 +35,9 @@ const SUSPECT: f64 = 3.0;
 const BESIDE: usize = 2;
 /// Cells that are visited at least: with fewer, the common factor is lost.
 const COMPANY: usize = 8;
-/// Where cells share a factor, one more cell for each so many is drawn from the others. Without such anchors the cells that are still
-/// visited have an error in common, against all others, that only their early visits keep small: a block of disturbed cells, to
-/// the detector. (Without them, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
+/// Where cells share a factor, one further cell (an anchor) is drawn for each group of this many wanted cells. Without anchors the cells
+/// that are still visited share an error relative to all others, which only their early visits keep small, and the detector takes them
+/// for a block of disturbed cells. (Without anchors, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
 const ANCHORS: usize = 3;
 /// The probability that a jump of the smallest size is ruled out.
 const MISS: f64 = 0.05;
@@ -53,7 +53,7 @@ const LEAST_MORE: f64 = 0.25;
 /// (`simulation::decisions`, where a test holds it).
 const BESIDES: f64 = 1.6;
 
-/// What is known of one boundary.
+/// The decision on one boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Open,
@@ -67,7 +67,7 @@ pub enum Decision {
     Rough,
 }
 
-/// What is known of the boundary between a cell and the next one.
+/// The boundary between a cell and the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundary {
     /// The cell of the smaller batch size.
@@ -85,7 +85,7 @@ pub struct Sequence {
     seen: Vec<Seen>,
     /// Whether the last look found a factor common to all cells.
     shares_a_factor: bool,
-    /// Positions of the cells that the last look knew from times in which the machine was slow alone.
+    /// Positions of the cells that, at the last look, had too few visits outside slow times.
     lacking: Vec<usize>,
     /// Whether the next look decides anew, and all cells are visited until then.
     reopened: bool,
@@ -123,8 +123,8 @@ impl Sequence {
         }
     }
 
-    /// Something speaks against the decisions: all cells are visited until the next look, which decides from all visits as if it were the first. A
-    /// test martingale may be looked at once more.
+    /// Reopens all decisions because other evidence contradicts them: all cells are visited until the next look, which decides from all visits as
+    /// if it were the first. A test martingale may be looked at once more.
     pub fn reopen(&mut self) {
         self.reopened = true;
     }
@@ -134,7 +134,7 @@ impl Sequence {
         &self.cells
     }
 
-    /// Boundaries that a test is possible at, with the present jumps.
+    /// Boundaries at which a test is possible, with the present jumps.
     pub fn tested(&self) -> usize {
         self.decisions.len() - self.count(Decision::Untestable)
     }
@@ -296,7 +296,7 @@ impl Sequence {
         if !wanted.is_empty() {
             wanted.extend(&self.lacking);
         }
-        // Neighbours of what is wanted already say most.
+        // The neighbours of wanted cells are the most informative.
         while !wanted.is_empty() && wanted.len() < COMPANY.min(self.cells.len()) {
             let next = (0..self.cells.len()).filter(|i| !wanted.contains(i));
             let distance = |i: &usize| wanted.iter().map(|w: &usize| w.abs_diff(*i)).min();

@@ -131,9 +131,9 @@ fn a_sequence_that_is_opened_again_decides_from_all_visits() {
     assert_eq!((jumps(&sequence), sequence.count(Decision::Open)), (vec![20], 0));
 }
 
-/// A core is taken at the beginning: each step waits 60 ms for it. Some cells of the blocks that follow have been seen in that time alone, and are visited again.
+/// Another program occupies a core at the beginning, and each step waits 60 ms for it. Cells that were seen only in that time are visited again.
 #[test]
-fn cells_that_were_seen_in_slow_times_alone_are_visited_again() {
+fn cells_seen_only_in_slow_times_are_visited_again() {
     let mut sequence = sequence(70, 0.02);
     let mut random = Rng::new(11);
     let level = |cell: usize| line((cell + 1) as f64) * if cell >= 32 { 1.03 } else { 1.0 };

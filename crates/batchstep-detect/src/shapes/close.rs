@@ -1,4 +1,4 @@
-//! Changes close to one another, and disturbances that look like them.
+//! Changes close to each other, and disturbances that look like them.
 
 use super::Family;
 use super::curve::{Curve, Term};

@@ -21,7 +21,7 @@ pub enum Term {
     Settling { after: f64, size: f64, half: f64 },
     /// `height ceil((x - phase) / period)`: whole tiles, waves, rounds.
     Tiles { period: f64, phase: f64, height: f64 },
-    /// The same, as a pattern that nobody asks about.
+    /// The same, as a pattern that does not count.
     Pattern { period: f64, phase: f64, height: f64 },
     /// `height` at every other whole x, beginning with the first: a pattern too.
     Alternation { height: f64 },

@@ -42,7 +42,7 @@ impl Draw {
         self.normal() / ((0..3).map(|_| self.normal().powi(2)).sum::<f64>() / 3.0).sqrt()
     }
 
-    /// `count` places in `low..=high`, ascending, at least `gap` apart; fewer where they do not fit.
+    /// `count` places in `low..=high`, ascending, at least `gap` apart; fewer if they do not fit.
     pub fn places(&mut self, count: usize, low: usize, high: usize, gap: usize) -> Vec<usize> {
         let mut places: Vec<usize> = Vec::new();
         for _ in 0..60 * count {

@@ -122,8 +122,8 @@ fn heavy(draw: &mut Draw, quiet: bool) -> Sketch {
     sketch
 }
 
-/// In its last half, or a part of it, each point is at one of two levels, as by chance, at most three in a row at the other one. A jump comes
-/// before.
+/// In the last half, or a part of it, each point is randomly at one of two levels, with at most three in a row at the second level. A jump
+/// precedes them.
 fn states(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(60, 300);
     let curve = gentle(draw, count);

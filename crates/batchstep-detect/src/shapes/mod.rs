@@ -1,8 +1,8 @@
 //! Labelled series in the shapes that curves have in the world: exact truth, seeds 0, 1, 2, ...
 //!
 //! A [`Family`] draws a curve without noise as a function of real x ([`curve`]), disturbs single points and adds noise
-//! ([`noise`]). Its jumps are the discontinuities of that function, so the truth ([`truth`]) is known exactly; which of them anybody could see follows
-//! from their size over the noise alone. A jump is **required** if
+//! ([`noise`]). Its jumps are the discontinuities of that function, so the truth ([`truth`]) is known exactly. Only the ratio of a jump's size to the
+//! noise decides whether it can be seen. A jump is **required** if
 //!
 //! - it is at least 8 standard errors of the gap between two lines of up to sixteen points, the known noise given;
 //! - it is at least 0.5 % of the level and three units of the last digit;
@@ -54,7 +54,7 @@ pub struct Labelled {
     pub observations: Vec<Observation>,
     /// Ascending.
     pub changes: Vec<Change>,
-    /// It has no jump, or only those of a pattern that nobody asks about.
+    /// Whether it has no jumps, or only the jumps of a pattern that does not count.
     pub quiet: bool,
 }
 

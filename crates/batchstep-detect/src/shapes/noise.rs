@@ -37,8 +37,8 @@ impl Noise {
         self.sd * self.growth.powf(i as f64 / (count.max(2) - 1) as f64)
     }
 
-    /// Standard error of what the values of one x say together, relative, at a level: 1.25 as for a median, and for heavy
-    /// tails another half.
+    /// Relative standard error of the level from the values of one x: a factor of 1.25 as for a median, and for heavy tails
+    /// half as much again.
     pub fn error(&self, i: usize, count: usize, level: f64) -> f64 {
         let tails = if self.tails == Tails::Heavy { 1.5 } else { 1.0 };
         let repeated = if self.repetitions > 1 { 1.25 / (self.repetitions as f64).sqrt() } else { 1.0 };

@@ -37,8 +37,8 @@ impl Sketch {
         self.curve.terms.push(Term::Step { after: self.x[at], size });
     }
 
-    /// Adds a clear jump: `least` to 30 times the noise of a point, at least 1 % and at most 60 % up or 40 % down; of three,
-    /// one goes down. One in ten is half of that or less, so that it may be beyond what anybody sees.
+    /// Adds a clear jump: `least` to 30 times the noise of a point, at least 1 % and at most 60 % up or 40 % down; one in three
+    /// goes down. One in ten is half of that or less, so that it may be undetectable.
     pub(super) fn clear_step(&mut self, draw: &mut Draw, at: usize, least: f64) {
         let share = self.clear_share(draw, at, least);
         self.step(at, share);

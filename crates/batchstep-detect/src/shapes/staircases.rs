@@ -18,7 +18,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "sawtooth", with_quiet: true, draw: sawtooth },
 ];
 
-/// Noise of which a step of this height is so many times as high at the last point.
+/// The noise for which a step of this height is `times` as high as the noise at the last point.
 fn noise_for(curve: &Curve, height: f64, count: usize, times: f64) -> Noise {
     Noise::of((height / curve.value(count as f64) / times).clamp(5e-4, 0.03))
 }
@@ -53,7 +53,7 @@ fn missing(draw: &mut Draw, _: bool) -> Sketch {
     sketch
 }
 
-/// A short and a long period that have nothing to do with one another.
+/// A short and a long period that are unrelated.
 fn two(draw: &mut Draw, _: bool) -> Sketch {
     let short = draw.one_of(&[6, 8, 8, 10, 16]) as f64;
     let long = draw.one_of(&[54, 82, 82, 108, 132]) as f64;
@@ -154,7 +154,7 @@ fn layers(draw: &mut Draw, _: bool) -> Sketch {
     Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.001, 0.002, 0.005])))
 }
 
-/// A pattern of period 2 or 4 over the whole curve, with two jumps that matter. Without: the pattern alone, of period 4.
+/// A pattern of period 2 or 4 over the whole curve, with two jumps that matter. If `quiet`, only the pattern, of period 4.
 fn sawtooth(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(100, 800);
     let level = draw.ratio(1e-5, 0.1);

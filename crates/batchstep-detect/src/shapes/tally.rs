@@ -20,7 +20,7 @@ pub struct Tally {
     pub exact: Score,
     /// At most one point off.
     pub near: Score,
-    /// Series without a jump, and those of them where none was claimed.
+    /// The number of series without a jump, and the number of those in which none was claimed.
     pub quiet: usize,
     pub clean: usize,
     pub claims: usize,
@@ -33,7 +33,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what was claimed on one series, in so many seconds.
+    /// Counts the claims on one series, whose detection took `seconds`.
     pub fn take(&mut self, series: &Labelled, claims: &[Claim], seconds: f64) {
         let at: Vec<f64> = claims.iter().map(|claim| index(&series.x, claim.after)).collect();
         self.series += 1;

@@ -11,8 +11,8 @@ fn required(sketch: &Sketch) -> Vec<f64> {
     changes(sketch).iter().filter(|change| change.required).map(|change| sketch.x[change.at]).collect()
 }
 
-/// Looks for discontinuities between two neighbouring x on a fine grid: where the curve is continuous, the largest increment
-/// shrinks with the spacing, a jump does not.
+/// Looks for discontinuities between two neighbouring x on a fine grid: on a continuous curve the largest increment shrinks with
+/// the spacing, at a jump it does not.
 fn scanned(sketch: &Sketch, i: usize) -> f64 {
     let (from, to) = (sketch.x[i], sketch.x[i + 1]);
     const PARTS: usize = 8;
@@ -38,10 +38,10 @@ fn scanned(sketch: &Sketch, i: usize) -> f64 {
     sum
 }
 
-/// The labelled jumps are the discontinuities of the noise-free curve, at every boundary, and there are no others. In a rate the time that
-/// jumps divides work that still grows up to the next x, so that sizes agree only as far as these two x do.
+/// The labelled jumps are the discontinuities of the noise-free curve, at every boundary, and there are no others. For a rate, the time
+/// that jumps divides work that grows up to the next x, so sizes agree only to the accuracy of that growth.
 #[test]
-fn the_truth_of_every_family_is_that_of_its_curve() {
+fn the_truth_of_every_family_matches_its_curve() {
     for family in Family::all() {
         for seed in 0..3 {
             let sketch = family.sketch(seed);
@@ -61,7 +61,7 @@ fn the_truth_of_every_family_is_that_of_its_curve() {
     }
 }
 
-/// Every jump and ramp is in the list of changes once, alone or joined with its neighbours.
+/// Every jump and ramp is in the list of changes once, by itself or joined with its neighbours.
 #[test]
 fn every_jump_and_ramp_is_one_of_the_changes() {
     for family in Family::all() {

@@ -1,4 +1,4 @@
-//! What can be known of a series: where its curve changes, by how much, and whether anybody could see it.
+//! The truth about a series: where its curve changes, by how much, and whether the change can be seen.
 
 use super::curve::Term;
 use super::sketch::Sketch;
@@ -17,7 +17,7 @@ pub struct Change {
     pub largest: f64,
     /// It stands out clearly. Where not, it costs nothing, found or missed.
     pub required: bool,
-    /// One of a pattern that repeats over the whole curve and that nobody asks about.
+    /// Whether the change belongs to a pattern that repeats over the whole curve and does not count.
     pub pattern: bool,
 }
 
@@ -29,7 +29,7 @@ const CLEAR: f64 = 8.0;
 const SMALLEST: f64 = 0.005;
 /// Fewest points on each side.
 const SIDE: usize = 3;
-/// Two changes that cancel, at most so many points apart, are a disturbance as well as a block.
+/// Two changes that cancel and are at most this many points apart may be a disturbance as well as a block.
 const BLOCK: usize = 4;
 /// A change that no local look confirms to this share is not required.
 const CONFIRMED: f64 = 0.6;
@@ -43,8 +43,8 @@ pub fn changes(sketch: &Sketch) -> Vec<Change> {
     (0..changes.len()).map(asked).collect()
 }
 
-/// One change for every boundary at which the curve jumps. Where only a pattern does, it is not required; where both do, the size is that of
-/// the jump.
+/// One change for every boundary at which the curve jumps. If only a pattern jumps there, the change is not required; if both do, the size
+/// is that of the jump.
 pub(super) fn jumps(sketch: &Sketch) -> Vec<Change> {
     let (x, curve) = (&sketch.x, &sketch.curve);
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ fn ramp(sketch: &Sketch, term: &Term) -> Option<Change> {
     Some(Change { at: first, first, last, size, largest: size, required: true, pattern: false })
 }
 
-/// The change with the places that its noise leaves open; not required where nobody could tell.
+/// The change with the places that its noise leaves open; not required if it cannot be seen.
 fn judged(sketch: &Sketch, changes: &[Change], place: usize) -> Change {
     let change = changes[place];
     let count = sketch.x.len();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_cancel_what_a_block_has_in_common() {
+    fn pairs_cancel_the_shared_error_of_a_block() {
         // scipy.stats.t.ppf(0.975, 3) = 3.182446; numpy: logs of 2, 2.1, 1.9, 2 have mean 0.692521, sd 0.0408653.
         let Interval { low, high } = paired_ratio(&[2.0, 2.1, 1.9, 2.0], 0.95).expect("four pairs");
         let (center, reach) = (0.692521f64, 3.182446 * 0.0408653 / 2.0);

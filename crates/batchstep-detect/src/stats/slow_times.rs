@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn visits_in_slow_times_are_told_from_others() {
+    fn visits_in_slow_times_are_distinguished_from_others() {
         let is_slow = |place: usize| (70..170).contains(&place);
         let visits = visits(10, |place| if is_slow(place) { 2.5 } else { 1.0 });
         let Division { quiet, slow, lacking } = divide(&visits, 20).expect("slow times");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_were_visited_in_slow_times_alone_are_named() {
+    fn cells_visited_only_in_slow_times_are_named() {
         // Two and a half blocks are slow, one and a half are not.
         let lacking = |slow: usize| {
             let division = divide(&visits(4, |place| if place < slow { 2.0 } else { 1.0 }), 20);

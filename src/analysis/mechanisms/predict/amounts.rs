@@ -14,7 +14,7 @@ pub(super) struct Work {
 pub(super) enum Amounts {
     /// Work whose growth gives the size of a step.
     Sized(BTreeMap<i64, f64>),
-    /// The name of what computes the layer; a change of it has no size.
+    /// The names of what computes the layer, by batch size; a change of name has no size.
     Named(BTreeMap<i64, String>),
     /// Steps where a limit is passed, by the batch size before them.
     Passed(BTreeMap<i64, Step>),

@@ -44,7 +44,7 @@ fn every_layer_reports_its_work() {
 }
 
 #[test]
-fn tf32_becomes_fp32_and_what_candle_cannot_do_is_refused() {
+fn tf32_becomes_fp32_and_settings_that_candle_lacks_are_refused() {
     let engine = CandleEngine::cpu();
     let tf32 = engine.in_force(&Settings { precision: Precision::Tf32, ..settings() }).unwrap();
     assert_eq!(tf32, settings());

@@ -18,36 +18,36 @@ fn check(network: &str, steps: usize) {
 }
 
 #[test]
-fn steps_of_vgg16_are_those_of_pytorch() {
+fn steps_of_vgg16_match_pytorch() {
     check("vgg16", 3);
 }
 
 #[test]
-fn steps_of_vgg19_are_those_of_pytorch() {
+fn steps_of_vgg19_match_pytorch() {
     check("vgg19", 1);
 }
 
 #[test]
-fn steps_of_mobilenet_are_those_of_pytorch() {
+fn steps_of_mobilenet_match_pytorch() {
     check("mobilenet", 3);
 }
 
 #[test]
-fn steps_of_resnet50_are_those_of_pytorch() {
+fn steps_of_resnet50_match_pytorch() {
     check("resnet50", 3);
 }
 
 #[test]
-fn steps_of_resnet50_v1_5_are_those_of_pytorch() {
+fn steps_of_resnet50_v1_5_match_pytorch() {
     check("resnet50_v1_5", 1);
 }
 
 #[test]
-fn steps_of_mnist_cnn_are_those_of_pytorch() {
+fn steps_of_mnist_cnn_match_pytorch() {
     check("mnist_cnn", 3);
 }
 
 #[test]
-fn steps_of_mlp_are_those_of_pytorch() {
+fn steps_of_mlp_match_pytorch() {
     check("mlp", 3);
 }

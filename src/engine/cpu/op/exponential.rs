@@ -2,7 +2,7 @@
 //! [`super::scalar::vectorised`] the compiler computes a whole register at once. The system library's function is
 //! called once for each number.
 
-/// Adding this to a number of moderate size rounds it to an integer, which then stands in the last bits: 1.5 * 2^23.
+/// Adding this to a number of moderate size rounds it to an integer, which is then in the last bits: 1.5 * 2^23.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts: nine bits, whose multiples are exact, and the rest.
 const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];

@@ -88,12 +88,12 @@ fn compare(dtype: DType, tolerance: f64) {
 }
 
 #[test]
-fn three_updates_are_those_of_pytorch_in_float64() {
+fn three_updates_match_pytorch_in_float64() {
     compare(DType::F64, 2e-15);
 }
 
 #[test]
-fn three_updates_are_those_of_pytorch_in_float32() {
+fn three_updates_match_pytorch_in_float32() {
     compare(DType::F32, 1e-6);
 }
 

@@ -126,7 +126,7 @@ struct After {
 /// Expected values: `tests/fixtures/peaks.json`, produced by `scripts/fixtures/peaks.py` with PyTorch in float64. With
 /// these seeds it takes 150 updates until rounding errors of 1e-16 have grown to 1e-10 of the loss.
 #[test]
-fn in_double_precision_a_fit_goes_the_way_of_pytorch_for_150_updates() {
+fn in_double_precision_a_fit_follows_pytorch_for_150_updates() {
     let fits: Vec<Fit> = serde_json::from_str(include_str!("../../../../tests/fixtures/peaks.json")).unwrap();
     for Fit { seed, points, learning_rate, losses } in fits {
         let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());

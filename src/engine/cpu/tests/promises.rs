@@ -116,7 +116,7 @@ fn a_loss_that_is_no_number_is_still_a_step() {
 }
 
 #[test]
-fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
+fn tf32_becomes_fp32_and_settings_that_a_cpu_lacks_are_refused() {
     let engine = CpuEngine::cpu(None);
     let tf32 = engine.in_force(&Settings { precision: Precision::Tf32, ..settings() }).unwrap();
     assert_eq!(tf32, settings());

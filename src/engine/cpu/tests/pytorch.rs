@@ -168,36 +168,36 @@ fn close(value: f64, expected: f64, scale: f64, what: &str) {
 }
 
 #[test]
-fn steps_of_vgg16_are_those_of_pytorch() {
+fn steps_of_vgg16_match_pytorch() {
     check("vgg16");
 }
 
 #[test]
-fn steps_of_vgg19_are_those_of_pytorch() {
+fn steps_of_vgg19_match_pytorch() {
     check("vgg19");
 }
 
 #[test]
-fn steps_of_mobilenet_are_those_of_pytorch() {
+fn steps_of_mobilenet_match_pytorch() {
     check("mobilenet");
 }
 
 #[test]
-fn steps_of_resnet50_are_those_of_pytorch() {
+fn steps_of_resnet50_match_pytorch() {
     check("resnet50");
 }
 
 #[test]
-fn steps_of_resnet50_v1_5_are_those_of_pytorch() {
+fn steps_of_resnet50_v1_5_match_pytorch() {
     check("resnet50_v1_5");
 }
 
 #[test]
-fn steps_of_mnist_cnn_with_its_dropout_are_those_of_pytorch() {
+fn steps_of_mnist_cnn_with_its_dropout_match_pytorch() {
     check("mnist_cnn");
 }
 
 #[test]
-fn steps_of_mlp_are_those_of_pytorch() {
+fn steps_of_mlp_match_pytorch() {
     check("mlp");
 }

@@ -26,7 +26,7 @@ impl Fences {
     /// offset.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn new(
         written: Vec<Owned>,
         bytes: usize,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_is_named_with_its_owner() {
+    fn a_stray_write_is_named_with_the_nearest_buffer() {
         let behind = "a call wrote where it may not: 4 bytes behind b, the first of them 0 bytes away";
         assert_eq!(said(30_032..30_036).as_deref(), Some(behind));
         let before = "a call wrote where it may not: 1 bytes before a, the last of them 2 bytes away";

@@ -151,7 +151,7 @@ fn branches() -> Network {
 }
 
 #[test]
-fn the_gradients_of_a_layer_with_several_readers_come_one_by_one() {
+fn the_gradients_of_a_layer_with_several_readers_are_shown_one_by_one() {
     if emulator().is_none() {
         return;
     }

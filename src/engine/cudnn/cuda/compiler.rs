@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_architecture_that_matters_gets_code_of_its_own() {
+    fn every_architecture_that_matters_gets_its_own_code() {
         if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }

@@ -1,7 +1,7 @@
 //! An open GPU: its context, its streams, the handles of cuDNN and cuBLASLt, and the loaded kernels.
 //!
 //! The driver's API is called through cudarc's raw bindings. Its safe layer would create two events with every
-//! allocation to synchronise streams; here a plan says which of its calls wait for one another.
+//! allocation to synchronise streams; here a plan says which of its calls wait for each other.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -102,11 +102,11 @@ impl Gpu {
         &self.shared.properties
     }
 
-    /// Executes once, by `run`, each algorithm of a step that has not run before; true where none is refused. Where one is, the
+    /// Executes once, by `run`, each algorithm of a step that has not run before; true if none is refused. If one is refused, the
     /// step must be prepared anew.
     ///
     /// # Errors
-    /// Those of `run`.
+    /// The errors of `run`.
     pub fn all_run(
         &self,
         calls: impl IntoIterator<Item = (usize, Tried)>,
@@ -184,7 +184,7 @@ impl Gpu {
             if error.is_out_of_memory() {
                 return error;
             }
-            let hint = "go on with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
+            let hint = "continue with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
             let place = format!("cuda:{}", self.properties().ordinal);
             Error::device(format!("the GPU works no more: {}", error.clause())).at(place).hint(hint).no_kernels_fault()
         })

@@ -26,8 +26,8 @@ pub struct Layout<'a> {
     pub placement: &'a Placement,
     /// The algorithm of each convolution, by the index of its call.
     pub choices: &'a BTreeMap<usize, Choice>,
-    /// The memory that the convolutions and products of a stream use while they run, one after another: of the main
-    /// stream and of the side stream.
+    /// The memory that the convolutions and products of a stream use while they run, one after another; one range for the
+    /// main stream and one for the side stream.
     pub workspaces: [placement::Range; 2],
     /// Which calls are on which stream, and what they wait for; `None`: one after the other.
     pub order: Option<&'a Order>,

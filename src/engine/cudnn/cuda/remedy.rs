@@ -7,16 +7,16 @@ const KERNEL: &str = "a kernel failed, and CUDA refuses all that follows in the 
                       this cell out; `batchstep selftest` finds the operator";
 
 const DRIVER: &str = "the driver or the GPU does not work any more: `sudo dmesg | grep -i xid` shows why; restart the machine or its \
-                      driver, and go on with `--resume`";
+                      driver, and continue with `--resume`";
 
 const OTHER: &str = "`batchstep doctor` shows the driver and the libraries that are used; `batchstep selftest` finds what else they refuse";
 
 /// NVRTC itself fails if a part of it is missing or has another version.
-const NVRTC: &str = "NVRTC and its builtins have to be of one version: `batchstep doctor` shows where they are; where that is so, please report it";
+const NVRTC: &str = "NVRTC and its builtins must have one version: `batchstep doctor` shows where they are; where that is so, please report it";
 
-const HOST_MEMORY: &str = "the machine's memory is full: end other programs, or go on later with `--resume`";
+const HOST_MEMORY: &str = "the machine's memory is full: end other programs, or continue later with `--resume`";
 
-const PARTS: &str = "all parts of cuDNN have to lie in one folder and be of one version: `batchstep doctor` shows where it is; \
+const PARTS: &str = "all parts of cuDNN must be in one folder and have one version: `batchstep doctor` shows where it is; \
                      install it again";
 
 /// The remedy for a CUresult.

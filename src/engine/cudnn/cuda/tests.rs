@@ -254,7 +254,7 @@ fn more_memory_than_there_is_is_out_of_memory() {
 }
 
 #[test]
-fn products_are_those_of_a_loop() {
+fn products_match_a_loop() {
     let Some(gpu) = gpu() else { return };
     let (m, n, k) = (17, 40, 24);
     let bench = Bench::new(&gpu, &[m * k, k * n, m * n, n]);
@@ -365,7 +365,7 @@ fn convolution_is_that_of_a_loop(gpu: &Gpu, convolution: &Convolution, policy: P
 }
 
 #[test]
-fn convolutions_are_those_of_a_loop() {
+fn convolutions_match_a_loop() {
     let Some(gpu) = gpu() else { return };
     for layout in [Layout::Nchw, Layout::Nhwc] {
         for (groups, stride, policy) in [(1, 1, Policy::Heuristic), (1, 2, Policy::Autotune), (4, 1, Policy::Heuristic)]

@@ -91,10 +91,10 @@ pub enum Outcome {
 pub struct Trials(RefCell<HashMap<Tried, Outcome>>);
 
 impl Trials {
-    /// Executes every algorithm that was not tried before; true where none is refused. `run` gets the index of the call.
+    /// Executes every algorithm that was not tried before; true if none is refused. `run` gets the index of the call.
     ///
     /// # Errors
-    /// Those of `run`, after which nothing more is executed.
+    /// The errors of `run`, after which nothing more is executed.
     pub fn all_run(
         &self,
         calls: impl IntoIterator<Item = (usize, Tried)>,
@@ -142,11 +142,11 @@ impl Trials {
     }
 }
 
-/// Prepares until everything that was prepared runs; `prepare` gives `None` where something was refused. Each further
+/// Prepares until everything that was prepared runs; `prepare` returns `None` if something was refused. Each further
 /// attempt has at least one algorithm fewer to choose from.
 ///
 /// # Errors
-/// Those of `prepare`, which in the end has no algorithm left.
+/// The errors of `prepare`, which in the end has no algorithm left.
 pub fn until_all_run<T>(mut prepare: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     loop {
         if let Some(prepared) = prepare()? {
@@ -257,7 +257,7 @@ mod tests {
 
     /// By hand: a dense layer of 64 examples, 25,088 inputs and 4,096 outputs.
     #[test]
-    fn a_refused_product_is_told_with_its_sizes_and_another_epilogue_is_another_product() {
+    fn a_refused_product_is_reported_with_its_sizes_and_another_epilogue_is_another_product() {
         let product = Product {
             element: Element::F32,
             math: Math::Tf32,

@@ -73,7 +73,7 @@ impl Emulator {
     /// Executes a call once.
     ///
     /// # Panics
-    /// Where it breaks a rule of CUDA, of the libraries, or of [`super::call`].
+    /// If it breaks a rule of CUDA, of the libraries, or of [`super::call`].
     pub fn run(&self, memory: &mut Memory, call: &Call) {
         match call {
             Call::Launch(launch) => self.launch(memory, launch, false, POISON[0]),

@@ -161,7 +161,7 @@ mod tests {
     /// `torch.nn.functional.conv2d(x, w, stride=(2, 1), padding=(1, 0), groups=2)` of x = arange(1 x 4 x 3 x 4) and
     /// w = arange(2 x 2 x 2 x 2), and its gradients for dy = arange(1 x 2 x 2 x 3) + 1; torch 2.15.0.
     #[test]
-    fn a_convolution_and_its_gradients_are_those_of_pytorch() {
+    fn a_convolution_and_its_gradients_match_pytorch() {
         let y = [166., 184., 202., 464., 492., 520., 1574., 1624., 1674., 3472., 3564., 3656.];
         let dx = [
             2., 7., 12., 9., 0., 4., 5., 6., 8., 22., 27., 18., 6., 19., 32., 21., 16., 40., 49., 30., 24., 58., 71.,

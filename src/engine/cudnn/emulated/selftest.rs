@@ -71,7 +71,7 @@ struct Way {
     operators: usize,
     /// The number of networks, with SGD.
     networks: usize,
-    /// How many checks each of its rows stands for, by the way with the optimizer.
+    /// How many checks each of its rows represents, by the way with the optimizer.
     checks: Vec<(String, usize)>,
 }
 

@@ -43,7 +43,7 @@ impl Launched {
 /// The kernel that does most of the work of a layer in one direction, of all launches of its calls. Kernels that
 /// multiply take precedence over others, and those over kernels that only convert data or add up partial sums
 /// ([`Role`]): a layout conversion has a thread for each element, and often more threads than the product. Within a
-/// role it is the kernel with the most threads in all its launches; of these launches, the largest is reported.
+/// role it is the kernel with the most threads in all its launches; the largest of these launches is reported.
 pub fn main(launches: &[KernelOf]) -> Option<KernelLaunch> {
     let mut kernels: BTreeMap<&str, Vec<&KernelOf>> = BTreeMap::new();
     launches.iter().for_each(|launch| kernels.entry(&launch.launched.name).or_default().push(launch));

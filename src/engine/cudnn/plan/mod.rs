@@ -311,7 +311,7 @@ impl<'a> Draft<'a> {
         (self.direction, self.stream) = before;
     }
 
-    /// Notes what the calls from `first` on are for, where there are any.
+    /// Notes the purpose of the calls from `first` on, if there are any.
     fn part(&mut self, first: usize, work: Work) {
         if first < self.calls.len() {
             self.parts.push(PlannedPart { calls: first..self.calls.len(), work });

@@ -14,7 +14,7 @@ impl StepPlan {
     /// The output of the last step, the parameters, and their gradients. `read` gives the bytes of a slice.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn computed(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Computed> {
         let factors = decode(&read(self.scalars.factors())?, Element::F32);
         // On the device the gradients are multiplied by the loss scale, so that float16 can hold them.
@@ -34,7 +34,7 @@ impl StepPlan {
     /// The parameters and statistics that the network has learnt so far.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn learnt(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Learnt> {
         let mut numbers = |slice| read(slice).map(|bytes| decode(&bytes, Element::F32));
         let mut learnt = Learnt::default();

@@ -163,7 +163,7 @@ fn resnet50_passes_over_no_map_only_to_add() {
 /// the five before a pooling, for which only the maxima are read; 1.53 M of the poolings, with a byte for each; 0.15 M
 /// inputs.
 #[test]
-fn the_memory_of_a_plan_is_little_more_than_what_must_be_kept() {
+fn the_memory_of_a_plan_is_little_more_than_the_minimum() {
     for streams in [1, 2] {
         let plan = plan(&workload("vgg16", 64, Settings { streams, ..settings() }));
         let arena = plan.arena();
@@ -267,7 +267,7 @@ mod emulated {
     }
 
     #[test]
-    fn every_operator_computes_what_the_reference_computes() {
+    fn every_operator_matches_the_reference() {
         for network in selftest::operators().unwrap() {
             for batch in [1, 4] {
                 check(variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
@@ -278,7 +278,7 @@ mod emulated {
 
     /// Each operator that a library can compute, and all of them in networks that fuse other layers with them.
     #[test]
-    fn a_librarys_calls_compute_what_our_own_kernels_compute() {
+    fn a_librarys_calls_match_our_own_kernels() {
         let of = |operators: &[&'static str]| {
             let replaced = |&operator| Replacement { operator, why: "it is wrong here".to_owned() };
             let mut engine = EmulatedEngine::default();
@@ -326,7 +326,7 @@ mod emulated {
     }
 
     #[test]
-    fn whole_networks_compute_what_the_reference_computes() {
+    fn whole_networks_match_the_reference() {
         let small = |side| Shape::Maps { channels: 3, height: side, width: side };
         for (name, side, batch) in [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2)] {
             let network = Network::by_name(name, small(side), 5).unwrap();

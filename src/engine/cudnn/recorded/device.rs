@@ -45,7 +45,7 @@ pub struct Device {
     host: HashMap<usize, Vec<u64>>,
     sources: HashMap<usize, CString>,
     functions: HashMap<usize, Function>,
-    /// The nodes so far of what is being captured.
+    /// The nodes of the present capture so far.
     capture: Option<Vec<usize>>,
     is_invalid: bool,
     graphs: HashMap<usize, Vec<usize>>,

@@ -2,8 +2,8 @@
 //! recorded and answered with success, or, if a test asks for it, with a fault. It is used to test what the engine does
 //! when a call fails ([`crate::run`]'s tests).
 //!
-//! The calls end here, in this process: no library of NVIDIA's is loaded, replaced, or answered for. Numbers that are
-//! read back from the device are those with which its memory was last filled; no kernel runs.
+//! The calls end here, in this process: no NVIDIA library is loaded or replaced. Numbers that are read back from the
+//! device are those with which its memory was last filled; no kernel runs.
 //!
 //! A recording covers the whole process, since NVRTC's calls come from other threads; so a test records in a separate
 //! process.
@@ -65,7 +65,7 @@ enum Meets {
 struct Recording {
     counts: HashMap<Called, usize>,
     fault: Option<Fault>,
-    /// The fault has come.
+    /// The fault has occurred.
     failed: bool,
     when: &'static str,
     device: Device,
@@ -90,7 +90,7 @@ pub fn compile_when_chosen(first: i64) {
     with(|recording| recording.device.compiled = first);
 }
 
-/// Whether the fault has come.
+/// Whether the fault has occurred.
 pub fn has_failed() -> bool {
     with(|recording| recording.failed)
 }
@@ -105,7 +105,7 @@ pub fn cudnn_streams() -> Vec<usize> {
     with(|recording| recording.device.cudnn_streams.clone())
 }
 
-/// Names what the run does from now on; returns the name of what it did before.
+/// Sets the name of the run's present phase; returns the name of the previous phase.
 pub fn during(when: &'static str) -> &'static str {
     with(|recording| std::mem::replace(&mut recording.when, when))
 }

@@ -62,7 +62,7 @@ fn trained(trainer: &mut dyn Trainer) -> (Vec<f64>, [Score; 2]) {
 /// The same network, seed and batches: the GPU's step on the emulator computes the same as the CPU engine, its running
 /// statistics are those with which the CPU engine classifies, and after a reset everything begins anew.
 #[test]
-fn a_training_on_a_loaders_batches_is_that_of_the_cpu_engine() {
+fn a_training_on_a_loaders_batches_matches_the_cpu_engine() {
     if emulator().is_none() {
         return;
     }

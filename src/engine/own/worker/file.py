@@ -56,7 +56,7 @@ class File:
         except SyntaxError as error:
             raise Refusal("spec", self.misspelled(error)) from None
         except ValueError as error:
-            raise Refusal("spec", f"{self.name} is no text of Python: {error}") from None
+            raise Refusal("spec", f"{self.name} is not Python text: {error}") from None
 
     def misspelled(self, error):
         line = f" in line {error.lineno}" if error.lineno else ""

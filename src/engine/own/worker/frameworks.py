@@ -1,4 +1,4 @@
-# The frameworks that a file may use: where each computes, how it is waited for, what it has compiled, how much memory it took.
+# The frameworks that a file may use. Each class knows its device, how to wait for the device, its compilations and its peak memory.
 
 import ctypes
 
@@ -311,7 +311,7 @@ class Frameworks:
     """All that a file uses, as one."""
 
     KNOWN = {"torch": Torch, "jax": Jax, "tensorflow": TensorFlow, "mlx.core": Mlx, "cupy": CuPy}
-    # Those that compute, and those that they are used through.
+    # Frameworks that compute, and libraries that use them.
     NAMES = (
         *("torch", "jax", "tensorflow", "mlx.core", "cupy", "triton", "keras", "flax", "equinox", "optax", "transformers", "diffusers", "timm"),
         *("torchvision", "accelerate", "lightning", "deepspeed", "onnxruntime", "vllm", "numba", "sklearn", "xgboost"),

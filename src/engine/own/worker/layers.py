@@ -100,5 +100,5 @@ class Layers:
         forward, backward = [passage.forward() for passage in passages], [passage.backward() for passage in passages]
         shortest = lambda found, module: min((times[module] for times in found if module in times), default=None)
         rows = ((name or type(m).__name__, type(m).__name__, shortest(forward, m), shortest(backward, m)) for m, name in self.names.items())
-        # One that the step does not call has no time.
+        # A layer that the step does not call has no time.
         return [dict(zip(("layer", "operation", "forward_s", "backward_s"), row)) for row in rows if row[2] is not None]

@@ -45,12 +45,12 @@ def signature(path):
         line = f" in line {error.lineno}" if error.lineno else ""
         return {"error": f"{name} has a syntax error{line}: {error.msg}"}
     except ValueError as error:
-        return {"error": f"{name} is no text of Python: {error}"}
+        return {"error": f"{name} is not Python text: {error}"}
     found = list(bindings(tree.body))
     if not found:
         remedy = "it needs `def step(batch_size):` that gives a function which runs one step"
         return {"error": f"{name} defines no function `step`; {remedy}"}
-    # What `step` is can be told of one plain definition; else it is known once the file has run.
+    # Only a single plain definition shows what `step` is; otherwise the file must run first.
     if len(found) > 1 or not isinstance(found[0], ast.FunctionDef):
         return {"parameters": None, "any": True}
     source = content.decode("utf-8", "replace")

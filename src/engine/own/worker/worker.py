@@ -1,7 +1,7 @@
-# The requests of a step of one's own, and the timing of its steps.
+# The requests to a user's own step, and the timing of its steps.
 #
-# Three lifetimes: what stands at the top of the file lives as long as the process; what `step` makes, as long as a visit; what it gives
-# back runs once for each step, and is timed.
+# There are three lifetimes: values at the top of the file live as long as the process; values that `step` makes live as long as a visit; the function
+# that `step` returns runs once for each step and is timed.
 
 
 def loss_of(result):
@@ -72,7 +72,7 @@ class Notes:
     def __init__(self):
         # By set of arguments in the order of their first visits: the set, and the graphs that torch.compile made for it.
         self.prepared = {}
-        # Steps whose loss is no number, with their arguments; and how many were one again after the first of them.
+        # Steps whose loss is not a number, with their arguments; and how many later losses were numbers again.
         self.diverged, self.finite_since = [], 0
         self.repeats, self.compiled, self.said = 1, 0, []
 
@@ -146,7 +146,7 @@ class Worker:
     ERRORS = BaseException
 
     def __init__(self, function=None):
-        # That of a process which has it already; else the file's own.
+        # Given by a process that already has the function; otherwise the file defines it.
         self.function = function
         self.file = self.frameworks = None
         self.steps, self.repeats, self.notes = {}, {}, Notes()
@@ -292,7 +292,7 @@ def main():
     # What a step prints appears when it is printed.
     sys.stdout.reconfigure(line_buffering=True)
     serve(Worker())
-    # Libraries look for what was left behind, and would find all of it.
+    # At exit, libraries look for leaked objects, and would report all frozen ones.
     gc.unfreeze()
 
 

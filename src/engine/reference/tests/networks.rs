@@ -17,24 +17,24 @@ fn check(network: &str) {
 }
 
 #[test]
-fn steps_of_vgg_are_those_of_pytorch() {
+fn steps_of_vgg_match_pytorch() {
     check("vgg16");
     check("vgg19");
 }
 
 #[test]
-fn steps_of_mobilenet_are_those_of_pytorch() {
+fn steps_of_mobilenet_match_pytorch() {
     check("mobilenet");
 }
 
 #[test]
-fn steps_of_resnet50_are_those_of_pytorch() {
+fn steps_of_resnet50_match_pytorch() {
     check("resnet50");
     check("resnet50_v1_5");
 }
 
 #[test]
-fn steps_of_the_small_networks_are_those_of_pytorch() {
+fn steps_of_the_small_networks_match_pytorch() {
     check("mnist_cnn");
     check("mlp");
 }

@@ -135,7 +135,7 @@ fn rectifiers_and_losses_agree_with_pytorch() {
 
 /// The numbers from src/engine/cpu/op/binary_cross_entropy/tests.rs, computed by PyTorch.
 #[test]
-fn a_binary_cross_entropy_is_that_of_pytorch() {
+fn a_binary_cross_entropy_matches_pytorch() {
     let of = |values: [f64; 6]| {
         let mut array = Array::zeros(2, Shape::Flat(3));
         array.values.copy_from_slice(&values);
@@ -149,7 +149,7 @@ fn a_binary_cross_entropy_is_that_of_pytorch() {
 }
 
 #[test]
-fn three_updates_of_each_optimizer_are_those_of_pytorch() {
+fn three_updates_of_each_optimizer_match_pytorch() {
     for (optimizer, expected) in EXPECTED {
         let settings = Settings { optimizer, learning_rate: RATE, ..Settings::default() };
         let (mut w, mut states) = (START, [State::default(); START.len()]);

@@ -100,7 +100,7 @@ read -r line; echo '{"ok": {}}'; read -r line; echo '{"ok": {}}'
 read -r line; echo 'ncclRemoteError' >&2; exit 7"#;
 
 #[test]
-fn the_words_of_the_process_that_died_are_those_of_the_error_and_the_one_that_waits_for_it_is_ended() {
+fn the_error_has_the_last_words_of_the_process_that_died_and_the_waiting_one_is_ended() {
     with_interpreter(DIES_AS_SECOND, |python| {
         let patience = Duration::from_secs(30);
         let long = Patience { start: patience, prepare: patience, step: patience, epoch: patience };

@@ -18,7 +18,7 @@ class Watch:
     def end(self, layer, x):
         self.ended[layer] = self.clock.now()
         if not self.parameters and not x.requires_grad and self.has_parameters(layer):
-            # Where the parameters take no gradient, the layers after the first still need one for their inputs.
+            # If the parameters take no gradient, the layers after the first still need one for their inputs.
             x = x.requires_grad_().clone()
         if x.requires_grad:
             x.register_hook(lambda _: self.arrived.append((layer, self.clock.now())))

@@ -35,7 +35,7 @@ def kernels_of(trace):
     else:
         threads = {}
         for event in events:
-            # PyTorch's operators; XLA's, of which a thread may run one inside another.
+            # PyTorch's operators, and XLA's, which a thread may run inside one another.
             if event.get("cat") == "cpu_op" or "hlo_op" in event.get("args", {}):
                 threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
         timed = [pair for thread in threads.values() for pair in own_seconds(thread)]

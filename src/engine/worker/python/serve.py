@@ -1,4 +1,4 @@
-# The loop that answers requests, and what is said of errors.
+# The loop that answers requests, and the messages of errors.
 
 
 def text_of(error):

@@ -11,7 +11,7 @@ class Witness:
     def __init__(self):
         # By thread: its file, open, and its clock (include/linux/posix-timers.h).
         self.threads = {}
-        # Those that have computed in a step; only they are read, but for the first step after a look.
+        # Threads that have computed in a step; only they are read, except in the first step after a look.
         self.computing, self.wanted = set(), {}
 
     def look(self):

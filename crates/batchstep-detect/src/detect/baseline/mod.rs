@@ -32,7 +32,7 @@ use medians::Medians;
 pub enum Baseline {
     /// First differences that stand out, measured by the median absolute deviation.
     Differences,
-    /// Mean-shift PELT on the first differences: a stretch of one difference is a jump, a longer one another slope.
+    /// Mean-shift PELT on the first differences: a stretch of one difference is a jump, a longer stretch is another slope.
     Pelt,
     /// E-divisive on the medians minus a straight line with the median slope over an eighth of the points.
     EDivisive,

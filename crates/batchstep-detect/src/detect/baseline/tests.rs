@@ -22,7 +22,7 @@ fn each_finds_a_jump_that_is_beyond_doubt() {
 }
 
 #[test]
-fn differences_and_pelt_leave_a_straight_line_alone() {
+fn differences_and_pelt_find_nothing_on_a_straight_line() {
     for baseline in [Baseline::Differences, Baseline::Pelt] {
         let alarms = (0..40)
             .filter(|&seed| {
@@ -73,7 +73,7 @@ fn the_energy_of_a_hand_worked_cut() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_said() {
+fn sizes_that_cannot_be_judged_are_reported() {
     for baseline in Baseline::ALL {
         let few: Vec<Observation> = (0..7).map(|i| Observation::new(f64::from(i), 1.0)).collect();
         assert_eq!(detect(baseline, &few, &Settings::default()).notes, [Note::TooFewPoints { count: 7 }]);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ruler_gives_what_a_search_gives() {
+    fn a_ruler_and_a_search_agree() {
         let gaps = [-5.0, 7.0, 13.0, 14.0, 15.0, 20.0, 26.0, 31.0];
         for (x, unit) in [(&gaps[..], 1.0), (&[9.0, 17.0, 25.0, 49.0][..], 8.0), (&[16.0, 24.0, 40.0][..], 8.0)] {
             let ruler = Ruler::new(x, unit);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_stand_at_the_last_x_before_each_multiple() {
+    fn steps_are_at_the_last_x_before_each_multiple() {
         let x: Vec<f64> = (1..=10).map(f64::from).collect();
         assert_eq!(positions(&x, 4.0, 0.0), [3, 7]);
         assert_eq!(positions(&[3.0, 5.0, 12.0, 13.0], 4.0, 0.0), [0, 1, 2]);

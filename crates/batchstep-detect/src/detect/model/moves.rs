@@ -8,7 +8,7 @@ use super::simd::{self, RemovedDirection, dot};
 /// The least gain of a change, so that rounding cannot make a search go in circles.
 ///
 /// Many sets of terms span the same curves at the same cost: two neighbouring steps, or either of them and a bad point between. Their
-/// lengths differ by rounding alone, so the first of them counts: otherwise the last digit would decide, and the unit of y with it.
+/// lengths differ only by rounding, so the first of them counts: otherwise the last digit would decide, and with it the unit of y.
 pub(crate) const LEAST_GAIN: f64 = 1e-6;
 
 /// The share by which a gain must exceed another to be larger.

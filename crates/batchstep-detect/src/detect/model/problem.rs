@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_misfit_is_that_of_the_most_likely_dispersion() {
+    fn the_misfit_uses_the_most_likely_dispersion() {
         let x: Vec<f64> = (1..=10).map(f64::from).collect();
         let candidates = CandidateTerms::new(&x);
         let problem = Problem::new(&candidates, &x, &[1.0; 10], 1.0);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn alternations_stand_at_multiples_of_the_unit() {
+    fn alternations_are_at_multiples_of_the_unit() {
         let x: Vec<f64> = (1..=8).map(f64::from).collect();
         assert_eq!(alternations(&x, 1.0)[0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
         assert_eq!(alternations(&[64.0, 128.0, 192.0, 256.0], 64.0)[1], [0.0, 0.5, 0.0, 1.0]);

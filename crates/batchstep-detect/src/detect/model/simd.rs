@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_loops_compute_what_simple_ones_compute() {
+    fn wide_loops_match_simple_ones() {
         let mut rng = Rng::new(5);
         for n in [0, 1, 3, 8, 13, 70] {
             let (a, b, c) = (random(n, &mut rng), random(n, &mut rng), random(n, &mut rng));

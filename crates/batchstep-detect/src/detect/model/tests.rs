@@ -73,7 +73,7 @@ fn the_best_move_is_the_best_of_all_refits() {
 }
 
 #[test]
-fn standard_errors_are_those_of_the_normal_equations() {
+fn standard_errors_match_the_normal_equations() {
     // A step in 4 + 4 points with unit errors, with unknown level and slope: by hand the variance of the step next to a
     // level without slope would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
     let (candidates, y, error) = sample();

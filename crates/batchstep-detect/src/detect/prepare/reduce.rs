@@ -66,8 +66,8 @@ impl Reduced {
 /// Standard deviation of the rounding error, as a share of the unit.
 const ROUNDING: f64 = 0.288_675;
 
-/// The greatest common divisor of the values in `log`, by Euclid's algorithm, where small remainders count as zero; `None` if there is none
-/// that matters, or if `medians` are on an exact line. It finds the unit of values that repeat too seldom for [`quantum`].
+/// The greatest common divisor of the values in `log`, by Euclid's algorithm with small remainders as zero; `None` if no divisor matters,
+/// or if `medians` are on an exact line. It finds the unit of values that repeat too seldom for [`quantum`].
 fn divisor(log: &[f64], medians: &[f64]) -> Option<f64> {
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
     let values = || log.iter().map(|log| log.exp());
@@ -94,10 +94,10 @@ const SMALLEST: f64 = 1e-4;
 const NOTHING: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
 
-/// The unit of which the values in `log` are whole multiples, as those of a clock that ticks; `None` if there is none that matters.
+/// The unit of which the values in `log` are whole multiples, such as the tick of a clock; `None` if no unit matters.
 ///
-/// Sorted values that are rounded repeat, and the others are whole units apart: the smallest distance is a first estimate, which the
-/// larger ones refine in turn, each a larger number of units. A unit counts if the values are as near its multiples as few others could be.
+/// Sorted rounded values repeat, and the others are whole units apart. The smallest distance is a first estimate of the unit; the larger
+/// distances refine it in turn, each as a larger number of units. A unit counts if the values are improbably near its multiples.
 /// Distances below the least error count as none, so that a jitter below all noise changes nothing. A unit that is smaller than the
 /// smallest share [`FINEST`] of a value adds nothing to that value's error.
 fn quantum(log: &[f64]) -> Option<f64> {

@@ -30,7 +30,7 @@ pub fn by_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, true)
 }
 
-/// The same, and none stands for several visits: for comparisons within blocks, where each visit has others beside it.
+/// The same, but each visit represents only itself: for comparisons within blocks, which need the other visits of the block.
 pub fn every_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, false)
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_alone_separate_the_visits() {
+    fn only_blocks_separate_the_visits() {
         let steps = [(1.0, 3.0, 1), (2.0, 5.0, 0), (1.0, 1.0, 0), (2.0, 4.0, 1), (1.0, 2.0, 0)];
         let steps = steps.map(|(x, y, block)| Observation { block: Some(block), ..Observation::new(x, y) });
         let found: Vec<(f64, f64)> = by_visit(steps.to_vec()).observations.iter().map(|v| (v.x, v.y)).collect();

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_variances_are_those_of_generalised_least_squares() {
+    fn sizes_and_variances_match_generalised_least_squares() {
         let mut rng = Rng::new(12);
         let x: Vec<f64> = (1..=30).map(f64::from).collect();
         let candidates = CandidateTerms::new(&x);

@@ -64,7 +64,7 @@ fn on_a_busy_machine(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> 
 }
 
 #[test]
-fn jumps_are_found_on_a_busy_machine_and_none_where_there_is_none() {
+fn jumps_and_only_jumps_are_found_on_a_busy_machine() {
     for seed in 0..20 {
         let findings = found(&on_a_busy_machine(seed, jumping(0.03, &[16.0, 40.0])));
         assert_eq!(afters(&findings), [16.0, 40.0], "{seed}");
@@ -124,7 +124,7 @@ fn measuring_in_order_of_x_is_noted_as_confounded() {
 }
 
 #[test]
-fn blocks_stand_in_for_order() {
+fn blocks_replace_the_order() {
     let mut observations = Simulation::new(12).of(jumping(0.05, &[30.0]));
     for (i, o) in observations.iter_mut().enumerate() {
         let block = (i % 12) as u32;
@@ -154,7 +154,7 @@ fn work_shows_in_cycles_and_a_slow_clock_does_not() {
 
 /// After 20 a step no longer fits into the slice that the scheduler gives it beside another program; after 45 there is more work.
 #[test]
-fn a_jump_that_is_waiting_for_a_processor_is_none() {
+fn a_jump_that_is_a_wait_for_a_processor_is_not_reported() {
     let mut observations = Simulation::new(32).noise(0.004).of(|x| line(x) + if x > 45.0 { 0.005 } else { 0.0 });
     let mut rng = Rng::new(33);
     for o in &mut observations {

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_part_taken_back_soon_is_what_settles() {
+    fn a_small_part_taken_back_soon_is_settling() {
         let of = |k: usize, size: f64| settles(&[boundary(10, 0.3), boundary(k, size)], 1).is_some();
         assert!(of(13, -0.09) && of(12, -0.04));
         assert!(!of(12, -0.09) && !of(15, -0.09) && !of(13, -0.11) && !of(13, 0.09));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_gap_is_that_of_the_normal_equations() {
+    fn the_strongest_gap_matches_the_normal_equations() {
         let mut rng = Rng::new(11);
         let x: Vec<f64> = (1..=25).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| 1.0 + 0.1 * x + 0.2 * (x - 9.0).max(0.0) + 0.3 * rng.normal()).collect();

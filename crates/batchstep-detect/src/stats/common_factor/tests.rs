@@ -55,7 +55,7 @@ fn inverse(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
 /// The slow oracle: the full covariance matrix of all visits, and its inverse. There are fewer visits than the number
 /// from which changes are weighted, so the weights of all changes are 1.
 #[test]
-fn predictions_and_levels_are_those_of_generalised_least_squares() {
+fn predictions_and_levels_match_generalised_least_squares() {
     let simulated = simulated(3, 5, 0.02, 0.05, 0.9, true);
     let mut fit = Fit::new(&simulated.visits, CELLS, CELLS);
     (0..ROUNDS).for_each(|_| {
@@ -171,7 +171,7 @@ fn too_few_visits_have_no_factor() {
 /// numpy: the posterior variance at the middle of 401 visits from the dense covariance matrix, once with the other visits (variance 7/5 own^2), once with
 /// these and a reference at each visit.
 #[test]
-fn a_reference_step_is_worth_what_the_dense_covariance_matrix_says() {
+fn the_worth_of_a_reference_step_matches_the_dense_covariance_matrix() {
     let limit = |own: f64, sd: f64, rho: f64| {
         let (others, smoothed, level) = (Vec::new(), Vec::new(), Vec::new());
         CommonFactor { others, smoothed, level, own, sd, rho }.reference_limit()

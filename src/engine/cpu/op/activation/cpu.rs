@@ -53,7 +53,7 @@ impl<T: Scalar> Range<T> {
         T::stop(simd, x, self.low, self.high, dy)
     }
 
-    /// The same, of one value.
+    /// The same for one value.
     #[inline(always)]
     pub fn stopped(self, x: T, dy: T) -> T {
         if (x <= self.low) | (x >= self.high) { T::ZERO } else { dy }

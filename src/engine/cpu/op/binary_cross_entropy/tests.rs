@@ -14,7 +14,7 @@ const GRADIENT: [f64; 6] =
     [-0.0629234447996909, -0.0045499768624485265, 0.15876235447040557, 7.080590425485981e-19, 0.0, 0.0];
 
 #[test]
-fn value_and_gradient_are_those_of_pytorch() -> Result<()> {
+fn value_and_gradient_match_pytorch() -> Result<()> {
     for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 1e-7)] {
         let tensor = |values: [f64; 6]| Tensor::from_slice(&values, (2, 3), &Device::Cpu)?.to_dtype(dtype);
         let logits = Var::from_tensor(&tensor(LOGITS)?)?;

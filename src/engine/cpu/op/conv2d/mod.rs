@@ -103,7 +103,7 @@ impl Convolution {
     /// on, where `winograd` allows it.
     ///
     /// # Errors
-    /// Where they do not fit together, or the batch is empty.
+    /// If the shapes do not fit together, or the batch is empty.
     pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd, switch: Switch) -> Result<Self> {
         let geometry = Geometry::new(x, weight, p)?;
         Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd, switch) })

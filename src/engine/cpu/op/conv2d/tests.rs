@@ -303,7 +303,7 @@ fn strided_inputs_are_made_contiguous() -> Result<()> {
 }
 
 #[test]
-fn a_gradient_that_nobody_asked_for_is_not_computed() -> Result<()> {
+fn a_gradient_that_is_not_requested_is_not_computed() -> Result<()> {
     let mut random = Random::new(5);
     let (x, w) = (random.tensor(&[2, 3, 4, 4])?, Var::from_tensor(&random.tensor(&[2, 3, 3, 3])?)?);
     let gradients = conv2d(&x, &w, None, &layer(2, Extent::square(3)))?.sum_all()?.backward()?;

@@ -48,7 +48,7 @@ fn a_nan_wins_and_padding_never_does() -> Result<()> {
 }
 
 #[test]
-fn windows_in_the_padding_alone_are_refused() -> Result<()> {
+fn windows_that_cover_only_padding_are_refused() -> Result<()> {
     let x = Tensor::ones((1, 1, 4, 4), candle_core::DType::F32, &Device::Cpu)?;
     assert!(max_pool2d(&x, &pool([1, 2], [1, 1], AROUND)).is_err());
     assert!(max_pool2d(&x, &pool([5, 5], [1, 1], Padding::default())).is_err());

@@ -81,5 +81,5 @@ unsafe fn square(from: *const f32, column_stride: usize, to: *mut f32, pitch: us
 
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn square(_: *const f32, _: usize, _: *mut f32, _: usize) {
-    unreachable!("squares are copied on x86-64 alone")
+    unreachable!("squares are copied only on x86-64")
 }

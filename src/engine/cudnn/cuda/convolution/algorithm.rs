@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_of_winograd_goes_by_the_names_of_the_routines() {
+    fn the_setting_of_winograd_selects_routines_by_name() {
         let all = || (0..8).flat_map(|n| [Routine::Forward(n), Routine::BackwardData(n), Routine::BackwardWeights(n)]);
         for (routine, name) in all().filter_map(|routine| Some((routine, routine.name()?))) {
             let (winograd, non_fused) = (name.contains("winograd"), name.ends_with("winograd_nonfused"));

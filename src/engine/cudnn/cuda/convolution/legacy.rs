@@ -361,7 +361,7 @@ fn allowed(arithmetic: MathType, math: Math) -> bool {
 }
 
 impl Listed {
-    /// Those that a precision allows, the one that it asks for first.
+    /// The arithmetics that a precision allows; the one that it asks for comes first.
     pub fn arithmetics(math: Math) -> impl Iterator<Item = MathType> {
         let others = [MathType::Default, MathType::Fma];
         let first = wanted(math);

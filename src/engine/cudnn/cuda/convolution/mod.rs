@@ -61,7 +61,7 @@ pub enum Policy {
     Heuristic,
     /// The fastest of those that they propose, measured.
     Autotune,
-    /// The one of that name.
+    /// The algorithm of that name.
     Fixed(String),
 }
 

@@ -38,7 +38,7 @@ impl Problem<'_> {
             // The graph API cannot express it; the older calls may.
             Err(error) => found.refuse(error),
         }
-        // For strict float32 the heuristics often propose only engines with tensor cores. Of the rest, the older calls
+        // For strict float32 the heuristics often propose only engines with tensor cores. Among the rest, the older calls
         // give a ranking and the fallbacks do not.
         let strict = self.convolution.math == Math::Fp32;
         if strict && !found.enough() {

@@ -66,8 +66,8 @@ fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
     }
 }
 
-/// Every convolution of a network. Where TensorFlow's `same` pads one side more, the input is that much larger, as if it
-/// had been padded before.
+/// Every convolution of a network. If TensorFlow's `same` pads one side more, the input is larger by the difference, as if
+/// it had been padded before.
 fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolution> {
     let convolution = |index: usize| {
         let network::Operation::Conv2d(conv) = network.layers[index].operation else { return None };

@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The middle one; of an even count the lower of the two in the middle.
+/// The middle value; for an even count, the lower of the two middle values.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)

@@ -355,7 +355,7 @@ mod tests {
 
     /// By hand.
     #[test]
-    fn instructions_compute_what_their_names_say() {
+    fn instructions_compute_as_their_names_say() {
         assert_eq!(applied("add.s32", [u32::MAX.into(), 1, 0]), 0);
         assert_eq!(applied("shr.s32", [0x8000_0000, 31, 0]), 0xFFFF_FFFF);
         assert_eq!(applied("shr.u32", [0x8000_0000, 40, 0]), 0);

@@ -206,7 +206,7 @@ impl<'a> Block<'a> {
         let size = (kind.bytes() * values) as u64;
         match address.is_multiple_of(size) {
             true => Ok(address),
-            false => Err(format!("{size} bytes at address {address:#x}, which is no multiple of that")),
+            false => Err(format!("{size} bytes at address {address:#x}, which is not a multiple of that")),
         }
     }
 

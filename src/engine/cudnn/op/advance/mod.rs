@@ -39,7 +39,7 @@ impl Scalars {
         self.0.part(28, 16)
     }
 
-    /// A float: what the loss's gradient is multiplied by, in fp16.
+    /// A float: the factor of the loss's gradient, in fp16.
     pub fn loss_scale(self) -> Slice {
         self.0.part(44, 4)
     }

@@ -60,7 +60,7 @@ fn the_loss_is_the_mean_of_the_examples_and_steps_are_counted() {
 
 /// The formulas of engine/cpu/optimizer/adam.rs.
 #[test]
-fn the_factors_of_adam_are_those_of_the_cpu_engine() {
+fn the_factors_of_adam_match_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     let mut state = State::new(emulator, &[1.0]);
     for step in 1..=200 {

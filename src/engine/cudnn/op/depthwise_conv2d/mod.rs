@@ -146,9 +146,9 @@ impl DepthwiseConv2d {
     /// Whether the kernels' indices suffice for its tiles and the bytes of its rows.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where it has 2^32 tiles (on the general path, elements) or more, or a
-    /// size that the kernels hold in 32 bits is 2^31 or more: that of a row in bytes, NHWC with all channels; of the
-    /// weights; of the batch; of a column.
+    /// [`crate::error::Kind::Engine`] if it has 2^32 tiles (on the general path, elements) or more, or if a size that the
+    /// kernels hold in 32 bits is 2^31 or more: the bytes of a row (NHWC with all channels), the weights, the batch, or a
+    /// column.
     pub fn check(&self) -> Result<()> {
         let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let too_large = |what: &str| {

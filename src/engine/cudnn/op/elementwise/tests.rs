@@ -80,7 +80,7 @@ fn a_nan_passes_a_rectifier() {
 }
 
 #[test]
-fn a_mask_is_that_of_the_cpu_engine_in_either_layout() {
+fn a_mask_matches_the_cpu_engine_in_either_layout() {
     let Some(emulator) = emulator() else { return };
     let shapes = [(1, 5, 1, 1), (17, 4099, 1, 1), (2, 3, 5, 7), (3, 16, 4, 4), (1, 1, 1, 9)];
     let (seed, layer, number, rate) = (11, 20, 6, 0.4);

@@ -31,7 +31,7 @@ fn settings(loss: settings::Loss) -> Settings {
 }
 
 #[test]
-fn weights_are_those_of_the_cpu_engine_in_either_order() {
+fn weights_match_the_cpu_engine_in_either_order() {
     let Some(emulator) = emulator() else { return };
     let network = network();
     let parameters = Parameters::new(&network, 9, DType::F32).unwrap();
@@ -66,7 +66,7 @@ fn weights_are_those_of_the_cpu_engine_in_either_order() {
 }
 
 #[test]
-fn a_batch_is_that_of_the_cpu_engine() {
+fn a_batch_matches_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     let (batch, classes) = (5, 7);
     for loss in settings::Loss::ALL {
@@ -97,7 +97,7 @@ fn a_batch_is_that_of_the_cpu_engine() {
 }
 
 #[test]
-fn the_points_of_a_surface_are_those_of_the_cpu_engine() {
+fn the_points_of_a_surface_match_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
     for batch in [1, 16, 1000] {

@@ -1,5 +1,5 @@
 // Losses and their gradients in one pass; a block for each example. The gradient is that of the mean over the batch, times
-// the loss scale where there is one. Each example's own loss goes to row_losses.
+// the loss scale if there is one. Each example's own loss goes to row_losses.
 
 DEVICE float block_max(float x, float *scratch) {
     for (int lane = 16; lane > 0; lane /= 2) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, lane));

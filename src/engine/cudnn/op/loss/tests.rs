@@ -54,7 +54,7 @@ fn mean(losses: &[f32]) -> f64 {
 }
 
 #[test]
-fn losses_and_gradients_are_those_of_the_cpu_engine() {
+fn losses_and_gradients_match_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     for (element, shape) in Element::ALL.into_iter().flat_map(|element| SHAPES.map(|shape| (element, shape))) {
         use Loss::{BinaryCrossEntropy, CategoricalCrossEntropy, MeanSquaredError};
@@ -100,7 +100,7 @@ fn a_hundred_thousand_classes_are_summed_without_loss() {
 }
 
 #[test]
-fn large_logits_neither_overflow_nor_cost_what_is_not_wanted() {
+fn large_logits_do_not_overflow_and_masked_ones_cost_nothing() {
     let Some(emulator) = emulator() else { return };
     let logits = [1000.0, -1000.0, f32::NEG_INFINITY, 0.0];
     let Case { mut memory, rows } = case(Element::F32, (2, 2), &logits, &[0.0, 1.0, 0.0, 1.0], None);

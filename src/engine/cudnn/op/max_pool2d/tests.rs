@@ -200,7 +200,7 @@ fn bias_rectifier_and_a_second_gradient_are_part_of_it() {
 }
 
 #[test]
-fn a_nan_wins_its_window_and_minus_infinity_alone_is_the_first() {
+fn a_nan_wins_its_window_and_of_only_minus_infinities_the_first_wins() {
     let Some(emulator) = emulator() else { return };
     let case = |values: [f32; 4], layout| {
         let input = FeatureMaps { batch: 1, channels: 1, height: 2, width: 2, layout };

@@ -76,7 +76,7 @@ fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usi
 }
 
 #[test]
-fn updates_are_those_of_the_cpu_engine_in_both_regions() {
+fn updates_match_the_cpu_engine_in_both_regions() {
     let Some(emulator) = emulator() else { return };
     let sizes = [(1, 0), (0, 1), (64, 64), (8, 5), (1003, 77), (4 * 256 * 8 + 12, 1027)];
     for (optimizer, element) in Optimizer::ALL.iter().flat_map(|o| Element::ALL.map(|element| (*o, element))) {
@@ -116,7 +116,7 @@ fn an_update_that_is_left_out_changes_nothing() {
     let mut training = Training::new(emulator, Optimizer::Adam, Element::F16, 100, 20);
     training.step(emulator, &[1.0; 120], true);
     let before = (training.master(), training.update.states.map(|s| s.map(|s| training.memory.read(s, Element::F32))));
-    // What CheckFinite writes: op/advance/tests.rs tests that it does.
+    // CheckFinite writes this flag, which op/advance/tests.rs tests.
     let found = training.update.scalars.0.part(52, 4);
     training.memory.bytes_mut(found).copy_from_slice(&1i32.to_le_bytes());
     training.step(emulator, &[f32::INFINITY; 120], true);

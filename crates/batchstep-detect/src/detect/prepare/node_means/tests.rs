@@ -137,7 +137,7 @@ fn three_machines_agree_with_a_mixed_model() {
 
 /// Weighted least squares with the same precisions, all levels and machines at once, by normal equations.
 #[test]
-fn levels_are_those_of_the_normal_equations() {
+fn levels_match_the_normal_equations() {
     let fitted = unequal(3).fit();
     let (xs, nodes) = (12, 3);
     let n = xs + nodes;
@@ -171,7 +171,7 @@ fn levels_are_those_of_the_normal_equations() {
     }
 }
 
-/// The ratio of a level's error to what is stated, over many experiments, has Student's t distribution: its 97.5 % point holds 95 %.
+/// The ratio of a level's true error to its stated error, over many experiments, has Student's t distribution: 95 % lie within its 97.5 % point.
 #[test]
 fn levels_of_two_machines_are_known_as_well_as_stated() {
     let (mut inside, mut all) = (0, 0);

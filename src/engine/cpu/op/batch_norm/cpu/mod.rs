@@ -154,7 +154,7 @@ pub unsafe fn normalise_channels<T: Scalar>(
     if writes_anywhere(planes) {
         return Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
     }
-    assert_eq!((place.all, &place.channels), (planes.channels, &channels), "input and output lie alike");
+    assert_eq!((place.all, &place.channels), (planes.channels, &channels), "input and output have the same layout");
     narrow::normalise(planes, &channels, x, affine, range, y);
 }
 

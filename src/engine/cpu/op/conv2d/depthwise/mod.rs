@@ -77,7 +77,7 @@ pub unsafe fn forward_channels<T: Scalar>(
     y: &Shared<'_, T>,
 ) {
     if narrow::suits(g) {
-        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output lie alike");
+        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output have the same layout");
         return Arch::new().dispatch(narrow::Sum {
             g,
             channels,
@@ -152,7 +152,7 @@ pub unsafe fn backward_channels<T: Scalar>(
     slopes: Slopes<'_, T>,
 ) {
     if narrow::suits(g) {
-        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output lie alike");
+        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output have the same layout");
         // SAFETY: by the caller's promise.
         return unsafe { narrow_backward(g, channels, x, weight, slopes) };
     }

@@ -66,7 +66,7 @@ pub fn fits(g: &Geometry) -> bool {
         && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS)
 }
 
-/// Whether it is the faster one: the multiplications saved make up for the transforms of the tiles, and, from `switch` on, of the filters.
+/// Whether the algorithm is faster: the saved multiplications make up for the transforms of the tiles and, from `switch` on, of the filters.
 pub fn suits(g: &Geometry, switch: Switch) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
     // Multiplications by the definition, divided by the number that this algorithm needs.
