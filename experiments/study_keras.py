@@ -1,7 +1,7 @@
 # The study of 2022 in its own framework: Keras' VGG16, VGG19, MobileNet and ResNet50 from scratch, RMSprop, cross-entropy, the batch in host memory.
-#   batchstep run experiments/study_keras.py --batch-size 1..=70 --set model=VGG16,VGG19,MobileNet,ResNet50 --set side=224 --time 30min
-# On a GPU that is the study; on two CPU cores, images of 32x32 take a quarter of an hour:
-#   batchstep run experiments/study_keras.py --batch-size 1..=70 --set model=VGG16,MobileNet --set side=32 --time 15min
+#   batchstep run experiments/study_keras.toml
+# On a GPU that is the study; on two CPU cores, with images of 32x32:
+#   batchstep run experiments/study_keras_cpu.toml
 # BATCHSTEP_PYTHON names a Python with keras and tensorflow (or KERAS_BACKEND=torch or jax, and that).
 import keras
 import numpy as np

@@ -464,6 +464,12 @@ pub struct ExplainArgs {
     /// The published times, as `scripts/fetch-published` writes them [default: results/published/kernels.parquet]
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// Measure a step of your own again beside its jump, with and without the likeliest cause, to show it
+    #[arg(long, conflicts_with_all = ["published", "format", "details"])]
+    pub intervene: bool,
+    /// With --intervene: measure for at most this long
+    #[arg(long, value_name = "TIME", default_value = "2min", requires = "intervene")]
+    pub time: String,
     /// Also print the formulas, their sources, and where they predict steps that were not seen
     #[arg(long)]
     pub details: bool,

@@ -18,7 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["cli.rs", "main.rs", "commands/generate.rs"]),
     ("clap_complete", &["cli.rs", "commands/generate.rs"]),
     ("clap_mangen", &["commands/generate.rs"]),
-    ("sha2", &["page/"]),
+    ("sha2", &["page/", "engine/own/"]),
     ("base64", &["page/"]),
     ("indicatif", &["commands/"]),
     ("rustix", &["child.rs", "engine/"]),
@@ -68,6 +68,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "atomic",
             "detect",
+            "engine",
             "error",
             "foreign",
             "look",

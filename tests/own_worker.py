@@ -128,6 +128,11 @@ class Lifetimes(Worker):
         first = ["top my_step", "step 2", "run 2", "run 2", "run 2", "step 3", "run 3", "run 3"]
         self.assertEqual((self.folder / "said").read_text().splitlines(), [*first, "step 2", "run 2"], "a size's very first step does not count")
 
+    def test_a_step_without_a_framework_has_no_operators(self):
+        process = self.opened("def step(batch_size):\n    return lambda: None\n")
+        process.ok("prepare", id=1, arguments={"batch_size": 48}, cells=1)
+        self.assertEqual(process.ok("kernels", id=1), [])
+
     def test_prints_do_not_get_between_the_answers(self):
         process = self.opened(
             """
@@ -677,6 +682,54 @@ class StandIns(Worker):
         self.assertEqual({name: answer[name] for name in facts}, facts)
 
 
+class Traces(unittest.TestCase):
+    """What is read in a profiler's trace. The forms are those of PyTorch's and XLA's traces; the numbers are made up, so that sums can be seen."""
+
+    def kernels_of(self, *events):
+        functions = {"json": json}
+        exec((ENGINE.parent / "worker/python/kernels.py").read_text(), functions)
+        return functions["kernels_of"]({"traceEvents": list(events)})
+
+    def event(self, name, ts, dur, cat="Kernel", tid=7, **args):
+        return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+    def test_launches_of_one_kernel_and_grid_are_one_row_and_operators_beside_them_are_left_out(self):
+        sgemm = {"grid": [8, 1, 36], "block": [128, 1, 1]}
+        found = self.kernels_of(
+            self.event("volta_sgemm_128x64_nn", 0, 30, **sgemm),
+            self.event("volta_sgemm_128x64_nn", 40, 20, **sgemm),
+            self.event("volta_sgemm_128x64_nn", 70, 5, grid=[16, 1, 36], block=[128, 1, 1]),
+            self.event("aten::conv2d", 0, 900, cat="cpu_op"),
+        )
+        rows = [(row["name"], row["grid"], row["count"], round(row["seconds"] * 1e6)) for row in found]
+        self.assertEqual(rows, [("volta_sgemm_128x64_nn", [8, 1, 36], 2, 50), ("volta_sgemm_128x64_nn", [16, 1, 36], 1, 5)])
+
+    def test_xla_states_a_launch_in_a_text(self):
+        [row] = self.kernels_of(self.event("fusion_3", 0, 7, cat=None, kernel_details="regs:32 grid:80,1,1 block:256,1,1"))
+        self.assertEqual((row["grid"], row["block"]), ([80, 1, 1], [256, 1, 1]))
+
+    def test_an_operator_has_its_own_time_and_not_that_of_those_inside_it(self):
+        found = self.kernels_of(
+            self.event("aten::linear", 0, 100, cat="cpu_op", **{"Input Dims": [[16, 64], []]}),
+            self.event("aten::addmm", 10, 80, cat="cpu_op", **{"Input Dims": [[256], [16, 64]]}),
+            self.event("aten::relu", 5, 40, cat="cpu_op", tid=8),
+        )
+        rows = {row["name"]: (round(row["seconds"] * 1e6), row["shapes"]) for row in found}
+        self.assertEqual(rows["aten::linear"], (20, "[[16,64]]"))
+        self.assertEqual(rows["aten::addmm"], (80, "[[256],[16,64]]"))
+        self.assertEqual(rows["aten::relu"][0], 40)
+
+    def test_a_trace_of_a_v100(self):
+        """PyTorch's own sample, which `scripts/fetch-traces` fetches: 30 launches, as counted in the file by hand."""
+        path = ROOT / "results/traces/gpu_metrics_input.json"
+        if not path.exists():
+            self.skipTest("`scripts/fetch-traces` fetches a trace of a V100 (PyTorch's kineto, BSD licence)")
+        found = self.kernels_of(*json.loads(path.read_text())["traceEvents"])
+        self.assertEqual(sum(row["count"] for row in found), 30)
+        self.assertTrue(all(len(row["grid"]) == len(row["block"]) == 3 and row["shapes"] is None for row in found))
+        self.assertTrue(any(row["name"].startswith("void gemmSN_TN_kernel_64addr<float, 128, 16") for row in found))
+
+
 @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
 class InEarnest(Worker):
     MODEL = """
@@ -731,6 +784,16 @@ class InEarnest(Worker):
         process = self.opened(source)
         process.ok("prepare", id=1, arguments={"batch_size": 64}, cells=1)
         self.assertEqual({layer["backward_s"] for layer in process.ok("layers", id=1)}, {None})
+
+    def test_the_operators_of_a_step_are_named_with_the_shapes_of_their_operands(self):
+        process = self.opened(self.MODEL.format(called="model"))
+        process.ok("prepare", id=1, arguments={"batch_size": 48}, cells=1)
+        operators = process.ok("kernels", id=1)
+        by_name = {(operator["name"], operator["shapes"]): operator for operator in operators}
+        product = by_name["aten::addmm", "[[256],[48,64],[64,256]]"]
+        self.assertEqual((product["count"], product["grid"]), (1, None))
+        self.assertEqual(operators, sorted(operators, key=lambda operator: -operator["seconds"]))
+        self.assertTrue(all(operator["seconds"] >= 0 for operator in operators))
 
     def test_a_step_that_passes_the_modules_by(self):
         process = self.opened(self.MODEL.format(called="lambda x: (x @ model[0].weight.T)"))

@@ -69,8 +69,11 @@ pub(super) fn note(series: &Series) -> Option<Note> {
 mod tests {
     use super::*;
 
-    /// For each size its visits, one in each block, and for each visit its steps: seconds, and whether they were disturbed.
-    fn series(sizes: &[(f64, &[&[(f64, bool)]])]) -> Series {
+    /// The steps of a visit: seconds, and whether it was disturbed.
+    type Visit<'a> = &'a [(f64, bool)];
+
+    /// For each size its visits, one in each block.
+    fn series(sizes: &[(f64, &[Visit])]) -> Series {
         let mut measurements: Vec<Measurement> = Vec::new();
         for (x, visits) in sizes {
             for (block, steps) in visits.iter().enumerate() {

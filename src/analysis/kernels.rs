@@ -69,9 +69,9 @@ impl Change {
 impl Sides {
     /// What takes longer or less behind the jump, the most first, each at least a tenth of the whole difference.
     pub fn changes(&self) -> Vec<Change> {
-        let (mut before, mut behind) = (by_key(&self.before, self.after), by_key(&self.behind, self.next));
-        let gone: Kernels = before.extract_if(.., |key, _| !behind.contains_key(key)).collect();
-        let both = before.into_iter().map(|(key, kernel)| Change { before: Some(kernel), behind: behind.remove(&key) });
+        let (before, mut behind) = (by_key(&self.before, self.after), by_key(&self.behind, self.next));
+        let (both, gone): (Kernels, Kernels) = before.into_iter().partition(|(key, _)| behind.contains_key(key));
+        let both = both.into_iter().map(|(key, kernel)| Change { before: Some(kernel), behind: behind.remove(&key) });
         let mut changes: Vec<Change> = both.collect();
         changes.extend(replaced(gone, behind));
         let total = self.more_s().abs();

@@ -19,6 +19,7 @@ use batchstep::settings::EngineName;
 use batchstep::spec::Experiment;
 use batchstep::store::{RunDirectory, files};
 
+use super::intervene::intervene;
 use super::jumps::{DETAILS, explain as causes, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
@@ -27,6 +28,9 @@ use crate::cli::{ExplainArgs, Form};
 const LARGEST: usize = 70;
 
 pub fn explain(args: &ExplainArgs) -> Result<Exit> {
+    if args.intervene {
+        return intervene(args);
+    }
     match (&args.published, &args.gpu) {
         (Some(network), Some(gpu)) if args.runs.is_empty() => of_published(args, network, gpu),
         (Some(_), Some(_)) => Err(Error::spec("a forecast from published times takes no run")

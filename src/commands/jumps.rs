@@ -144,7 +144,10 @@ pub fn switches(path: &Path, found: &[Analysed]) -> Document {
         Vec::new()
     });
     let own = found.iter().zip(all).filter(|(_, switches)| !switches.is_empty());
-    report::switches(&own.map(|(found, switches)| (found.series.label(), switches)).collect::<Vec<_>>())
+    report::switches(
+        &path.display().to_string(),
+        &own.map(|(found, switches)| (found.series.label(), switches)).collect::<Vec<_>>(),
+    )
 }
 
 /// What changes inside the steps at the jumps, where a profiler saw it.

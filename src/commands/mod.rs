@@ -9,6 +9,7 @@ mod explain;
 mod fit;
 mod generate;
 mod inside;
+mod intervene;
 mod jumps;
 mod left_out;
 mod merge;

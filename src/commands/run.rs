@@ -65,8 +65,21 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Exit::Done
             }
             Spec::Sweep(experiment) => {
-                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted, place, details }
-                    .run()?
+                let begun = None;
+                Session {
+                    experiment,
+                    device,
+                    path,
+                    begin,
+                    node,
+                    asked,
+                    left_out: None,
+                    interrupted,
+                    place,
+                    details,
+                    begun,
+                }
+                .run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
@@ -86,6 +99,29 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+/// Runs `experiment` anew into `path`, where its files are still those of `begun`.
+///
+/// # Errors
+/// As those of a run; [`batchstep::error::Kind::Spec`] where a file was changed.
+pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> Result<Exit> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    stop_on_interrupt(&interrupted);
+    let session = Session {
+        experiment,
+        device: DeviceChoice::Auto,
+        path,
+        begin: Begin::Anew,
+        node: None,
+        asked: qualify::asked(cli::Qualify::Auto),
+        left_out: None,
+        interrupted: &interrupted,
+        place: Run::Child,
+        details: false,
+        begun: Some(begun),
+    };
+    session.run()
 }
 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
@@ -221,6 +257,8 @@ struct Session<'a> {
     place: Run,
     /// Whether everything that is known is printed at the end.
     details: bool,
+    /// The run whose files this one must have.
+    begun: Option<&'a RunEnvironment>,
 }
 
 /// Sentences on how engines compare that a run ends with.
@@ -238,6 +276,9 @@ impl Session<'_> {
                 Engines::open_available(&engine.name, &engine.optional, self.device, truth.as_ref())?
             }
         };
+        if let Some(begun) = self.begun {
+            begun.check_files(&engines).map_err(|error| error.hint("measure it anew: `batchstep run`"))?;
+        }
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(notice);
         let mut experiment = self.experiment.clone();

@@ -93,10 +93,28 @@ fn likely(answers: &Answers) -> Option<String> {
     let ((shown, consistent), mechanism) = counted.max_by_key(|(counts, _)| *counts)?;
     let (meaning, of) = (mechanism.meaning(), human::counted(answers.jumps.len() as u64, "jump"));
     match (shown, consistent) {
-        (0, 0) => None,
+        (0, 0) => goes_with(answers),
         (0, some) => Some(format!("{meaning} (consistent at {some} of {of}; only an intervention would show it)")),
         (some, _) => Some(format!("{meaning} (shown by intervention at {some} of {of})")),
     }
+}
+
+/// The setting without which most jumps are gone, where no known mechanism predicts them.
+fn goes_with(answers: &Answers) -> Option<String> {
+    let takes_away = answers.interventions.iter().filter(|made| !made.gone.is_empty());
+    let Intervention { setting, value, gone, .. } = takes_away.max_by_key(|made| made.gone.len())?;
+    let places: Vec<String> = gone.iter().map(|x| human::batch_size(*x)).collect();
+    let are = if gone.len() == 1 { "jump is" } else { "jumps are" };
+    Some(format!("with {setting} = {value}, the {are} gone after {} (shown by intervention)", shortened(&places)))
+}
+
+/// What became of the jumps in the series that differ in one setting, as remarks.
+pub fn interventions(series: &[(String, &Answers)]) -> Document {
+    let mut document = Document::default();
+    for (label, answers) in series {
+        answers.interventions.iter().for_each(|made| document.remark("Shown", format!("{label}: {}", changed(made))));
+    }
+    document
 }
 
 /// [`likely`] of each series that has any, as remarks; series with the same one share it.

@@ -68,7 +68,7 @@ mod tests {
             behind: vec![sgemm(16, 3e-3)],
         };
         let text = kernels(&[sides]).render(&Style { color: false, width: 300 });
-        let expected = "after 16: volta_sgemm_128x64_nn (non-fused Winograd, which pads the batch to a multiple of 16), 576 \u{2192} 1152 blocks, +2.00 of +2.00 ms (profiled)";
+        let expected = "after 16: volta_sgemm_128x64_nn (non-fused Winograd, which pads the batch to a multiple of 16), 576 \u{2192} 1152 blocks, +2.00 ms of +2.00 ms (profiled)";
         assert!(text.contains(expected), "{text}");
     }
 }

@@ -43,7 +43,7 @@ pub use comparison::{comparison, comparison_json, comparison_of_several};
 pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sentence};
 pub use disagreement::disagreement;
 pub use document::{Block, Document};
-pub use explanation::{Entry, brief_explanation, explanation, explanation_json, likely_causes};
+pub use explanation::{Entry, brief_explanation, explanation, explanation_json, interventions, likely_causes};
 pub use feeding::{feeding, feeding_json, feeding_warnings, knees};
 pub use fits::{fit_answer, fit_warnings, fits, fits_json};
 pub use forecast::{Forecasts, forecast, forecast_json};

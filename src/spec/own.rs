@@ -11,8 +11,8 @@ use super::section::{Field, Section};
 use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
 use crate::error::{Result, nearest};
 use crate::settings::command::{Command, Timed, UNITS};
-use crate::settings::own::{Fresh, OwnSteps, StepFile, is_name, product};
-use crate::settings::{AXES, EngineName, Grid, Settings, Value};
+use crate::settings::own::{Fresh, OwnSteps, StepFile, is_name, members, product};
+use crate::settings::{AXES, EngineName, Grid, Settings, Text, Value};
 
 /// A spec with `step` or `command`, which the field holds. `networks`: tables that only the networks of other engines have.
 pub(super) fn experiment(
@@ -251,11 +251,40 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
 fn steps(engine: OwnEngine, sweep: OwnSweep, grid: &mut Grid) -> OwnSteps {
     let OwnEngine { files, command, fresh, env } = engine;
     let OwnSweep { x, arguments, .. } = sweep;
-    for (key, given) in [("arguments", &arguments), ("env", &env)] {
+    set_axes(grid, &arguments, &env);
+    OwnSteps { files, command, fresh, x, arguments, env }
+}
+
+fn set_axes(grid: &mut Grid, arguments: &[(String, Vec<Json>)], env: &[(String, Vec<Json>)]) {
+    for (key, given) in [("arguments", arguments), ("env", env)] {
         let axis = AXES.iter().find(|axis| axis.key == key);
         axis.into_iter().for_each(|axis| grid.set(axis, product(given).into_iter().map(Value::Text).collect()));
     }
-    OwnSteps { files, command, fresh, x, arguments, env }
+}
+
+impl Experiment {
+    /// The step of one's own that is called `model`, with the arguments and the environment of `settings`, and with `variable` of the environment as
+    /// an axis, at `sizes`. `None` where the experiment has no such step.
+    pub fn with_variable(
+        &self,
+        model: &str,
+        settings: &Settings,
+        variable: (String, Vec<Json>),
+        sizes: Vec<usize>,
+    ) -> Option<Self> {
+        let mut changed = self.clone();
+        let place = self.model.names.iter().position(|name| name == model)?;
+        let own = changed.own.as_mut()?;
+        own.files = own.files.get(place).into_iter().cloned().collect();
+        changed.model.names = vec![model.to_owned()];
+        let one =
+            |stored: Text| members(stored.as_str()).into_iter().map(|(name, value)| (name, vec![value])).collect();
+        (own.arguments, own.env) = (one(settings.arguments), one(settings.env));
+        own.env.push(variable);
+        set_axes(&mut changed.grid, &own.arguments, &own.env);
+        changed.batch_sizes = sizes;
+        Some(changed)
+    }
 }
 
 /// The table [engine], and the table [sweep] without the sizes. Paths are written relative to `folder`, if one is given.

@@ -220,6 +220,43 @@ fn a_try_shows_one_visit_and_stores_nothing() {
     assert!(!folder.path().join("results").exists());
 }
 
+/// Above 8 each step touches new pages, unless glibc is set to keep memory.
+const GIVES_BACK: &str = "import mmap, os, time\n\
+    def step(batch_size):\n\
+    \x20   pages = 0 if batch_size <= 8 or 'GLIBC_TUNABLES' in os.environ else 1024\n\
+    \x20   def run():\n\
+    \x20       end = time.thread_time() + (0.9e-3 if pages else 0.4e-3)\n\
+    \x20       if pages:\n\
+    \x20           with mmap.mmap(-1, 4096 * pages) as memory:\n\
+    \x20               memory.write(bytes(4096 * pages))\n\
+    \x20       while time.thread_time() < end:\n\
+    \x20           pass\n\
+    \x20   return run\n";
+
+#[test]
+fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
+    let Some(folder) = with(GIVES_BACK) else { return };
+    let folder = folder.path();
+    let arguments = ["run", "mine.py", "--batch-size", "1..=18", "--smallest-jump", "20%", "--time", "2min"];
+    let words = |output: &Output| stdout(output).split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = run(folder, &arguments);
+    assert!(words(&output).contains("`batchstep explain results/mine --intervene`"), "{}", said(&output));
+    let output = run(folder, &["explain", "results/mine", "--intervene"]);
+    let text = words(&output);
+    assert!(text.contains("the jump is gone after 8 (shown by intervention)"), "{}", said(&output));
+    assert!(text.contains("Shown") && text.contains("gone after 8"), "{}", said(&output));
+    let spec = read(folder, "results/mine-with-and-without/spec.toml");
+    assert!(spec.contains("\"GLIBC_TUNABLES\" = [false, \"glibc.malloc.mmap_threshold=33554432"), "{spec}");
+    assert!(spec.contains("batch_size = \"1..=16\""), "eight on each side: {spec}");
+
+    std::fs::write(folder.join("mine.py"), GIVES_BACK.replace("1024", "2048")).expect("written");
+    let output = run(folder, &["explain", "results/mine", "--intervene"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("mine.py is not the one that this run began with"), "{}", said(&output));
+    let output = run(folder, &["explain", "results/mine-with-and-without", "--intervene"]);
+    assert!(stderr(&output).contains("no jump of this run has a cause"), "{}", said(&output));
+}
+
 /// The step does its work after it returns, like a library that computes asynchronously.
 #[test]
 fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {

@@ -57,6 +57,8 @@ fn a_steps_waits_are_the_waits_of_its_threads() {
     // Each was given a processor once more, which takes up to 50 us whatever else runs.
     assert_eq!(milliseconds(seen.interrupted_s), Some(4.95));
     assert_eq!(seen.source(), "schedstat");
+    // A thread that is ready and ran no more would wait; this one sleeps.
+    process.thread(MAIN, [14, 2, 2], 'S');
     let seen = witness.step();
     assert_eq!((seen.processor_s, seen.wait_s, seen.interrupted_s), (0.0, Some(0.0), Some(0.0)));
 }

@@ -1,5 +1,6 @@
 //! Visits that other programs disturb, with accounts as a kernel would write them.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::device::root::tests::planted;
@@ -20,14 +21,14 @@ const WORK_MS: u64 = 10;
 /// A step whose thread waits for the next of `waits_ms` in each step, and for nothing once they are used up.
 struct Interrupted {
     account: PathBuf,
-    waits_ms: std::vec::IntoIter<u64>,
+    waits_ms: VecDeque<u64>,
     /// Milliseconds on a processor and of waiting so far, and how often it was given one.
     so_far: [u64; 3],
 }
 
 impl Step for Interrupted {
     fn run(&mut self) -> Result<StepTimes> {
-        let wait_ms = self.waits_ms.next().unwrap_or(0);
+        let wait_ms = self.waits_ms.pop_front().unwrap_or(0);
         let [run_ms, waited_ms, times] = &mut self.so_far;
         *run_ms += WORK_MS;
         *waited_ms += wait_ms;
@@ -52,7 +53,7 @@ fn visited(k: usize, waits_ms: &[u64]) -> Measured {
     ]);
     let mut witness = Witness::open(&root);
     let account = folder.path().join(THREAD);
-    let mut step = Interrupted { account, waits_ms: waits_ms.to_vec().into_iter(), so_far: [1, 0, 1] };
+    let mut step = Interrupted { account, waits_ms: waits_ms.iter().copied().collect(), so_far: [1, 0, 1] };
     let ready = Ready { started_s: 0.0, prepare_s: 0.0, setup: SetupTimes::default() };
     let beside = Beside { counters: None, witness: Some(&mut witness), in_this_process: true };
     measure(&mut step, ready, VisitLength { steps: k, warmup: 0 }, &|_| false, beside).expect("measured")
@@ -83,8 +84,8 @@ fn history(disturbed: [[bool; 3]; 2]) -> History {
     let plan = Plan::new(&Experiment::parse(text, "a.toml").expect("valid")).expect("plans");
     let mut history = History::new(&plan);
     for block in 0..3 {
-        for cell in 0..2 {
-            let is_disturbed = disturbed[cell][block];
+        for (cell, of_cell) in disturbed.iter().enumerate() {
+            let is_disturbed = of_cell[block];
             let visit = (2 * block + cell) as i64;
             let time = if is_disturbed { 9.0 } else { 1.0 };
             history.record(&[StepRow {
