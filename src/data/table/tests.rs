@@ -161,8 +161,8 @@ fn a_label_that_is_no_class_is_refused_with_its_row() {
     };
     let secret = refusal(labels(&[0, 1, -1]));
     assert!(secret.contains("train.parquet, row 2 (3.png): the label is -1"), "{secret}");
-    assert!(refusal(labels(&[0, -7, 1])).contains("row 1 (2.png): the label -7 is no class"));
-    assert!(refusal(labels(&[1 << 40, 0, 1])).contains("row 0 (1.png): the label 1099511627776 is no class"));
+    assert!(refusal(labels(&[0, -7, 1])).contains("row 1 (2.png): the label -7 is not a class"));
+    assert!(refusal(labels(&[1 << 40, 0, 1])).contains("row 0 (1.png): the label 1099511627776 is not a class"));
     let missing = refusal(Series::new("label".into(), [Some(0i64), None, Some(1)]).into());
     assert!(missing.contains("row 1 (2.png): the row has no label"), "{missing}");
 }
