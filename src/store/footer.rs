@@ -308,7 +308,7 @@ mod tests {
     fn groups_within_groups_without_end_are_refused() {
         let groups = |count: usize| schema(&vec![group(1).as_slice(); count]);
         assert_eq!(check(&mut groups(64)), Ok(()));
-        assert!(check(&mut groups(65)).unwrap_err().contains("more than 64 groups"));
+        assert!(check(&mut groups(65)).unwrap_err().contains("more than 64 nested groups"));
         // Many groups in a row are not nested.
         let mut row = vec![group(60)];
         row.resize(61, group(0));
