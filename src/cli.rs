@@ -4,12 +4,46 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// The commands in the order in which a person needs them; clap knows no groups of subcommands.
+const HELP: &str = "\
+{about}
+
+To begin with:
+  batchstep run quickstart                        measure three dense layers for a minute
+  batchstep run my_step.py --batch-size 1..=64    measure a step of your own
+
+Usage: {usage}
+
+Measure
+  run       Measure: find the jumps, draw the charts, write the page
+  doctor    Show this machine's hardware and libraries, and what is missing
+  selftest  Check every operator and network against a reference
+  specs     List the experiments that the program has
+Look
+  jumps     Find the jumps in a run, or in a table of sizes and times
+  explain   Explain the jumps of a run
+  plot      Draw the charts again
+  report    Write one page about runs or tables
+Decide
+  advise    Say which batch size to use, and which to avoid
+  compare   Say what became slower or faster between runs
+  collect   Gather runs into a database of measured steps
+  predict   Predict time and cost from that database
+Many machines
+  submit    Run an experiment on several machines by a scheduler
+  status    Show how far runs have come
+  merge     Put several runs of one experiment into one
+
+Options:
+{options}
+
+Results go to stdout, progress and warnings to stderr. Exit codes: 0 success;
+1 success, with warnings that put the result in doubt; 2 failure.
+";
+
 /// Finds, proves and explains the batch sizes at which a training step suddenly gets slower.
-///
-/// Results go to stdout, progress and warnings to stderr. Exit codes: 0 success; 1 success, with warnings that put the
-/// result in doubt; 2 failure.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, help_template = HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -48,8 +82,10 @@ pub enum Command {
     /// List the experiment specs that the program has, or print one
     Specs(SpecsArgs),
     /// Print the completions of a shell
+    #[command(hide = true)]
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
+    #[command(hide = true)]
     Man(ManArgs),
 }
 
@@ -403,6 +439,9 @@ pub struct CompareArgs {
     /// Exit with 1 if any cell of B is slower than in A; for one run, if any engine is faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
+    /// List every cell, not only those that differ
+    #[arg(long)]
+    pub all: bool,
     /// A cell is SAME if the interval of its ratio lies within this margin of 1
     #[arg(long, default_value = "1%")]
     pub margin: String,
@@ -548,4 +587,22 @@ pub struct ManArgs {
     /// Folder for the pages; it is made where it is missing
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_command_and_fits_into_80_columns() {
+        let text = Cli::command().render_help().to_string();
+        let shown = Cli::command();
+        for command in shown.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            assert!(text.lines().any(|line| line.starts_with(&format!("  {name} "))), "{name}\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }

@@ -6,7 +6,7 @@ use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Se
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
-use batchstep::report::{self, Style, human};
+use batchstep::report::{self, Rows, Style, human};
 use batchstep::units::Share;
 
 use super::{Exit, notice, print, query, turns, warn_of_table};
@@ -65,7 +65,7 @@ fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
         print(&format!("{:#}\n", report::comparison_json(found, unit)));
         return Ok(judged(args, std::slice::from_ref(found)));
     }
-    print(&report::comparison(found, unit, &Style::of_terminal()));
+    print(&report::comparison(found, unit, rows(args), &Style::of_terminal()));
     if found.unmatched > 0 {
         notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));
     }
@@ -95,7 +95,7 @@ struct Subjects<'a> {
 
 fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<Exit> {
     let Subjects { names, unit } = subjects;
-    print(&report::comparison_of_several(found, names, unit, &Style::of_terminal()));
+    print(&report::comparison_of_several(found, names, unit, rows(args), &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
         notice(format!("{cells} only in one of {} and {name}", names[0]));
@@ -115,6 +115,10 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
     let mut cells = pairs.iter().flat_map(|pair| &pair.tasks).flat_map(|task| &task.cells);
     let beaten = cells.any(|cell| cell.decision == Decision::Faster);
     Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })
+}
+
+fn rows(args: &CompareArgs) -> Rows {
+    if args.all { Rows::All } else { Rows::Different }
 }
 
 fn unit(series: &[Series]) -> &str {

@@ -18,7 +18,8 @@ use super::{notice, print_aside};
 /// Hidden without a terminal.
 fn bar(name: &str, terminal: bool) -> ProgressBar {
     let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
+    // The message is cut at the end of the line, so that the bar never takes two.
+    let style = ProgressStyle::with_template("{prefix} {bar:10} {wide_msg}").map(|style| style.progress_chars("━╸─"));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_prefix(name.to_owned());
     bar
@@ -42,7 +43,7 @@ impl StudyDisplay {
         let left = human::duration(left_s);
         self.bar.set_length(of as u64);
         self.bar.set_position(visits as u64);
-        self.bar.set_message(format!("about {left} left | {last}"));
+        self.bar.set_message(format!("{visits} of {of} visits · about {left} left · {last}"));
         let due = visits >= self.reported + (of / 20).max(1);
         if !self.terminal && due {
             self.reported = visits;
@@ -124,12 +125,16 @@ impl Display {
 
 impl Observer for Display {
     fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress) {
-        self.bar.set_length((progress.visits + progress.visits_left) as u64);
-        self.bar.set_position(progress.visits as u64);
+        let all_s = progress.elapsed_s + progress.left_s;
+        // In tenths of a second.
+        self.bar.set_length((10.0 * all_s) as u64);
+        self.bar.set_position((10.0 * progress.elapsed_s) as u64);
         let time = median_s.map_or_else(|| "no time".to_string(), human::seconds);
-        let left = human::duration(progress.left_s);
-        let known = format!("{}{}", self.settled, self.candidates);
-        let message = format!("at most {left} left{known} | {} {}: {time}", cell.model, cell.batch_size);
+        let (elapsed, all) = (human::duration(progress.elapsed_s), human::duration(all_s));
+        let visits = human::counted(progress.visits as u64, "visit");
+        let known = format!("{}{}", self.candidates, self.settled);
+        let message =
+            format!("{elapsed} of at most {all} · {visits}{known} · {} {}: {time}", cell.model, cell.batch_size);
         self.bar.set_message(message);
         self.last = Some(progress);
     }
@@ -150,7 +155,7 @@ impl Observer for Display {
         self.reported_s = progress.elapsed_s;
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
-        let known = format!("{}{}", self.settled, self.candidates);
+        let known = format!("{}{}", self.candidates, self.settled);
         let visits = human::count(progress.visits as u64);
         self.say(&format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{known}"));
     }
@@ -165,12 +170,12 @@ fn is_due(progress: &Progress, reported_s: f64) -> bool {
     progress.elapsed_s - reported_s >= (progress.elapsed_s + progress.left_s) / 20.0
 }
 
-/// What is decided so far, in short: ` | jumps of 9 % or more are settled`.
+/// What is decided so far, in short: ` · jumps of 9 % or more are settled`.
 fn settled(knowledge: Knowledge) -> String {
     let Knowledge { open, rough, settled, .. } = knowledge;
     match settled {
-        Some(_) if open + rough == 0 => " | every boundary that can be tested is decided".to_string(),
-        Some(jump) => format!(" | jumps of {} or more are settled", human::limit(jump)),
+        Some(_) if open + rough == 0 => " · every boundary that can be tested is decided".to_string(),
+        Some(jump) => format!(" · jumps of {} or more are settled", human::limit(jump)),
         None => String::new(),
     }
 }
@@ -210,7 +215,7 @@ struct SeriesPoint {
     x: f64,
 }
 
-/// The jumps in the data so far, in short: ` | vgg16: jumps after 16, 32 so far`.
+/// The jumps in the data so far, in short: ` · jumps so far: 16, 32`.
 fn candidates(names: &[SeriesPoint], history: &History) -> String {
     let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
     for (SeriesPoint { series: name, x }, cell) in names.iter().zip(history.cells()) {
@@ -220,12 +225,14 @@ fn candidates(names: &[SeriesPoint], history: &History) -> String {
         }
     }
     let quick = detect::Settings { resamples: 0, ..detect::Settings::default() };
+    let several = series.len() > 1;
     let mut text = String::new();
     for (name, observations) in series {
         let jumps = detect::detect(&observations, &quick).jumps;
         if !jumps.is_empty() {
             let after: Vec<String> = jumps.iter().map(|jump| human::batch_size(jump.after)).collect();
-            text.push_str(&format!(" | {name}: jumps after {} so far", after.join(", ")));
+            let of = if several { format!("{name}, ") } else { String::new() };
+            text.push_str(&format!(" · {of}jumps so far: {}", after.join(", ")));
         }
     }
     text

@@ -2,7 +2,7 @@
 
 use batchstep::error::{Error, Result};
 use batchstep::report::{Column, Style, Table};
-use batchstep::spec::library::{INCLUDED, Included};
+use batchstep::spec::library::{self, Included};
 
 use super::{Exit, print};
 use crate::cli::SpecsArgs;
@@ -18,8 +18,9 @@ pub fn specs(args: &SpecsArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut table = Table::new([Column::left("spec"), Column::left("question"), Column::left("runs on")]);
-    for spec in INCLUDED {
-        let (question, machine) = spec.question().unwrap_or_default();
+    for (spec, question, machine) in library::in_order() {
+        // The rest of it is in experiments/README.md.
+        let question = question.split_inclusive('?').next().unwrap_or(question);
         table.row([spec.name, question, machine]);
     }
     print(&table.render(&Style::of_terminal()));

@@ -11,17 +11,30 @@ use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Sev
 /// Every decision, in the order in which they are counted.
 const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];
 
-/// The table of all cells, the number of cells with each decision, and a line for each series as a whole. `unit` is that of
-/// the times.
-pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
-    let counts = counts(found);
-    let overall: String = found.overall.iter().map(whole).collect();
+/// Rows of a comparison that are shown without `--all`.
+const MOST: usize = 20;
+
+/// Which cells a comparison lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Those that differ; of many, the largest differences.
+    Different,
+    All,
+}
+
+/// A line for each series as a whole, the number of cells with each decision, and the table of cells. `unit` is that of the times.
+pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> String {
+    let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
     let yardstick = found.yardstick.map(|scatter| {
         let scatter = human::percent(scatter);
         format!("One value for each size: judged by the scatter of the ratios of sizes that do not differ, {scatter}. ")
     });
     let means = style.wrap(&format!("{}{}.", yardstick.unwrap_or_default(), meaning(found.when, "a cell")), 0);
-    format!("{}\n{counts}\n{overall}{means}\n", table(&found.cells, unit).render(style))
+    let (shown, left) = listed(found, rows);
+    let table = if shown.is_empty() { String::new() } else { format!("\n{}", table(&shown, unit).render(style)) };
+    let left =
+        if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) };
+    format!("{overall}{}\n{table}{left}\n{means}\n", counts(found))
 }
 
 /// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
@@ -37,6 +50,26 @@ pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     };
     let cells: Vec<Value> = found.cells.iter().map(cell).collect();
     json!({"version": 1, "unit": unit, "cells": cells, "unmatched": found.unmatched, "yardstick": found.yardstick})
+}
+
+fn differs(cell: &Cell) -> bool {
+    matches!(cell.decision, Decision::Faster | Decision::Slower)
+}
+
+/// The cells to list, in their order, and how many are left out.
+fn listed(found: &Comparison, rows: Rows) -> (Vec<&Cell>, usize) {
+    let mut shown: Vec<&Cell> = found.cells.iter().collect();
+    if rows == Rows::Different {
+        shown.retain(|cell| differs(cell));
+        if shown.len() > MOST {
+            let mut sizes: Vec<f64> = shown.iter().map(|cell| cell.ratio.ln().abs()).collect();
+            sizes.sort_by(|a, b| b.total_cmp(a));
+            shown.retain(|cell| cell.ratio.ln().abs() >= sizes[MOST - 1]);
+            shown.truncate(MOST);
+        }
+    }
+    let left = found.cells.len() - shown.len();
+    (shown, left)
 }
 
 /// How often equal runs differ, and what may cause a difference.
@@ -65,29 +98,34 @@ fn counts(found: &Comparison) -> String {
     ALL.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ")
 }
 
-/// The cells of the first run with the ratio of each other run to it, the counts of each other run, and the comparison of all pairs of whole
-/// runs. `names` are the names of the runs.
-pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, style: &Style) -> String {
-    let mut text = ratios(found, names, unit).render(style);
-    text.push('\n');
+/// The counts of each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to it.
+/// `names` are the names of the runs.
+pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows: Rows, style: &Style) -> String {
+    let mut text = String::new();
     for (comparison, name) in found.against_first.iter().zip(names.iter().skip(1)) {
         text.push_str(&format!("{name}: {}\n", counts(comparison)));
     }
-    let first = names.first().map_or("", String::as_str);
-    let whens = || found.against_first.iter().map(|one| one.when);
-    // The weakest of them holds for all.
-    let when = whens().find(|when| !when.shares_the_machine()).or_else(|| whens().next()).unwrap_or_default();
-    let means = format!("Ratios are a run's time over that of {first}. {}.", meaning(when, "a cell of any run"));
-    text.push_str(&format!("{}\n", style.wrap(&means, 0)));
     if !found.between.is_empty() {
         text.push_str("\nAll against each other, as wholes\n");
         text.push_str(&wholes(&found.between, names).render(style));
     }
-    text
+    let (table, left) = ratios(found, names, unit, rows);
+    if !table.rows().is_empty() {
+        text.push_str(&format!("\n{}", table.render(style)));
+    }
+    if left > 0 {
+        text.push_str(&format!("{} more: `--all`\n", human::counted(left as u64, "cell")));
+    }
+    let first = names.first().map_or("", String::as_str);
+    let whens = || found.against_first.iter().map(|one| one.when);
+    // The weakest of them applies to all.
+    let when = whens().find(|when| !when.shares_the_machine()).or_else(|| whens().next()).unwrap_or_default();
+    let means = format!("Ratios are a run's time over that of {first}. {}.", meaning(when, "a cell of any run"));
+    text + &format!("\n{}\n", style.wrap(&means, 0))
 }
 
-/// A row for each cell of the first run that any other has.
-fn ratios(found: &Several, names: &[String], unit: &str) -> Table {
+/// A row for each cell of the first run that any other has, and how many are left out because no run differs there.
+fn ratios(found: &Several, names: &[String], unit: &str, which: Rows) -> (Table, usize) {
     let columns = [Column::left("series"), Column::right("batch size")];
     let mut table = Table::new(columns.into_iter().chain(names.iter().map(|name| Column::right(name))));
     // By series and batch size, whose bits order as positive numbers do.
@@ -99,6 +137,14 @@ fn ratios(found: &Several, names: &[String], unit: &str) -> Table {
             row[at] = Some(cell);
         }
     }
+    let all = rows.len();
+    rows.retain(|_, cells| which == Rows::All || cells.iter().flatten().any(|cell| differs(cell)));
+    if which == Rows::Different {
+        while rows.len() > MOST {
+            rows.pop_last();
+        }
+    }
+    let left = all - rows.len();
     for ((group, x), cells) in rows {
         let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
         let ratio = |cell: &Option<&Cell>| match cell {
@@ -108,7 +154,7 @@ fn ratios(found: &Several, names: &[String], unit: &str) -> Table {
         let head = [group.to_owned(), human::batch_size(f64::from_bits(x)), human::quantity(first, unit)];
         table.row(head.into_iter().chain(cells.iter().map(ratio)).collect::<Vec<_>>());
     }
-    table
+    (table, left)
 }
 
 fn wholes(between: &[Between], names: &[String]) -> Table {
@@ -138,24 +184,23 @@ fn wholes(between: &[Between], names: &[String]) -> Table {
     table
 }
 
-/// The result for a series as a whole, in one line.
+/// The result for a series as a whole, the decision first.
 fn whole(one: &Overall) -> String {
     let name = if one.group.is_empty() { "all cells" } else { &one.group };
     let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
     let decision = one.decision.name();
     format!(
-        "{name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p}): {decision}\n",
+        "{decision}  {name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p})",
         one.ratio, one.low, one.high
     )
 }
 
-fn table(cells: &[Cell], unit: &str) -> Table {
-    let columns = ["series", "batch size", "first", "second", "ratio", "95 % interval", "p", "decision"];
-    let mut table =
-        Table::new(columns.map(|name| if name == "series" { Column::left(name) } else { Column::right(name) }));
+fn table(cells: &[&Cell], unit: &str) -> Table {
+    let several = cells.iter().any(|cell| cell.group != cells[0].group);
+    let columns = ["batch size", "first", "second", "ratio", "95 % interval", "p", "decision"].map(Column::right);
+    let mut table = Table::new(several.then(|| Column::left("series")).into_iter().chain(columns));
     for cell in cells {
-        table.row(vec![
-            cell.group.clone(),
+        let row = [
             human::batch_size(cell.x),
             human::quantity(cell.first, unit),
             human::quantity(cell.second, unit),
@@ -163,7 +208,8 @@ fn table(cells: &[Cell], unit: &str) -> Table {
             format!("{:.4} to {:.4}", cell.low, cell.high),
             human::p_value(cell.p_value),
             cell.decision.name().to_string(),
-        ]);
+        ];
+        table.row(several.then(|| cell.group.clone()).into_iter().chain(row));
     }
     table
 }
@@ -185,16 +231,26 @@ mod tests {
     #[test]
     fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
-        let text = comparison(&found, "s", &Style::PLAIN);
+        let text = comparison(&found, "s", Rows::Different, &Style::PLAIN);
+        assert!(text.starts_with("SLOWER  all cells as a whole, 1 cell: 2.000 times the first"), "{text}");
         assert!(text.contains("ratio") && text.contains("2.0000") && text.contains("10.0 ms"), "{text}");
-        assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n"), "{text}");
+        assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n") && !text.contains("--all"), "{text}");
+    }
+
+    #[test]
+    fn cells_that_are_the_same_are_listed_only_if_all_are_asked_for() {
+        let found = runs(&series(0.010), &series(0.010), &Rules::default()).unwrap();
+        let text = |rows| comparison(&found, "s", rows, &Style::PLAIN);
+        assert!(text(Rows::Different).starts_with("SAME"), "{}", text(Rows::Different));
+        assert!(text(Rows::Different).contains("1 cell more: `--all`") && !text(Rows::Different).contains("10.0 ms"));
+        assert!(text(Rows::All).contains("10.0 ms") && !text(Rows::All).contains("--all"));
     }
 
     #[test]
     fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
-            comparison(&found, "s", &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+            comparison(&found, "s", Rows::All, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
         };
         for apart in [When::Apart, When::Unknown] {
             let text = said(apart);
@@ -213,7 +269,7 @@ mod tests {
         let runs = [series(0.010), series(0.020), series(0.005)];
         let names = ["base", "slow", "fast"].map(String::from);
         let found = several(&runs, &Rules::default()).unwrap();
-        let text = comparison_of_several(&found, &names, "s", &Style::PLAIN);
+        let text = comparison_of_several(&found, &names, "s", Rows::All, &Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: 20 / 10, 5 / 10, 5 / 20.
         for line in [

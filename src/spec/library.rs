@@ -31,7 +31,24 @@ pub const INCLUDED: &[Included] = included!(
 /// The table of `experiments/README.md`, from which the question and the machine of a spec are read.
 const TABLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/README.md"));
 
+/// Every included spec in the order of the table of `experiments/README.md`, with its question and the machine that it runs on.
+pub fn in_order() -> Vec<(Included, &'static str, &'static str)> {
+    let mut all: Vec<_> = INCLUDED
+        .iter()
+        .map(|spec| {
+            let (question, machine) = spec.question().unwrap_or_default();
+            (TABLE.find(&spec.row()), (*spec, question, machine))
+        })
+        .collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, entry)| entry).collect()
+}
+
 impl Included {
+    fn row(&self) -> String {
+        format!("| [{0}.toml]({0}.toml) | ", self.name)
+    }
+
     /// `quickstart` or `quickstart.toml`, with or without `experiments/` before it.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.strip_prefix("experiments/").unwrap_or(name);
@@ -48,7 +65,7 @@ impl Included {
 
     /// What it answers, and what it runs on.
     pub fn question(&self) -> Option<(&'static str, &'static str)> {
-        let start = format!("| [{0}.toml]({0}.toml) | ", self.name);
+        let start = self.row();
         let row = TABLE.lines().find_map(|line| line.strip_prefix(&start))?;
         row.trim_end_matches(" |").split_once(" | ")
     }
