@@ -74,7 +74,8 @@ impl Table {
     /// where not even the longest words fit, each row becomes a sentence.
     pub fn render(&self, style: &Style) -> String {
         let least: Vec<usize> = (0..self.columns.len()).map(|at| self.least_width(at) + PADDING).collect();
-        if least.iter().sum::<usize>() > style.width {
+        // A blank stands before each column.
+        if least.iter().map(|width| width + 1).sum::<usize>() > style.width {
             return self.sentences(style);
         }
         let mut table = comfy_table::Table::new();
