@@ -9,8 +9,8 @@ const HELP: &str = "\
 {about}
 
 To begin with:
-  batchstep run quickstart                        measure three dense layers for a minute
-  batchstep run my_step.py --batch-size 1..=64    measure a step of your own
+  batchstep run quickstart                      measure three dense layers
+  batchstep run my_step.py --batch-size 1..=64  measure a step of your own
 
 Usage: {usage}
 
@@ -41,7 +41,7 @@ Results go to stdout, progress and warnings to stderr. Exit codes: 0 success;
 1 success, with warnings that put the result in doubt; 2 failure.
 ";
 
-/// Finds, proves and explains the batch sizes at which a training step suddenly gets slower.
+/// Finds, proves and explains the batch sizes at which a step gets slower.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, help_template = HELP)]
 pub struct Cli {

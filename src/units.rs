@@ -1,5 +1,7 @@
 //! Quantities as people write them in a spec: `30min`, `12.5ms`, `1%`, `2GiB`. Inside, everything is f64 in SI units.
 
+pub mod human;
+
 use std::fmt;
 
 /// Units that are powers of ten of a second; longer names first, since `s` ends all of them.

@@ -105,13 +105,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "training",
-        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store"],
+        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store", "units"],
     ),
     (
         "pipeline",
         &[
             "data", "device", "engine", "error", "loader", "measure", "network", "plan", "random", "run", "settings",
-            "spec", "store",
+            "spec", "store", "units",
         ],
     ),
     ("fitting", &["engine", "error", "measure", "plan", "run", "settings", "store"]),
@@ -147,11 +147,12 @@ const ROOMS: &[(&str, &[&str])] = &[
             "spec",
             "stats",
             "store",
+            "units",
         ],
     ),
-    ("chart", &["atomic", "detect", "error", "foreign", "report"]),
-    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "settings", "stats"]),
-    ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store"]),
+    ("chart", &["atomic", "detect", "error", "foreign", "report", "units"]),
+    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "settings", "stats", "units"]),
+    ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store", "units"]),
 ];
 
 /// The folders of the rooms: the program's library, and the detector's crate, whose rooms the library re-exports under the same names.

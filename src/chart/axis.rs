@@ -1,6 +1,6 @@
 //! Axes: where a value lies, and which ticks a reader expects.
 
-use crate::report::human;
+use crate::units::human;
 
 /// Linear or logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

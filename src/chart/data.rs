@@ -1,7 +1,7 @@
 //! What a chart is made of: plain numbers and words. Nothing here knows a file, an engine or a pixel.
 
 use crate::detect::Findings;
-use crate::report::human;
+use crate::units::human;
 
 /// What an axis shows: `Step time` in `s`. Units are SI, without a prefix; the chart chooses the prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::labels::spread;
 use super::palette::{AXIS, BLUE, Color, MUTED, RUNS, TEXT, VERMILLION, WHITE};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
-use crate::report::human;
+use crate::units::human;
 
 const WIDTH: f64 = 1140.0;
 const RELIEF_HEIGHT: f64 = 264.0;

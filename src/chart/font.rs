@@ -72,7 +72,7 @@ pub fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
     lines
 }
 
-/// ASCII as [`crate::report::human`] writes it, to print: a minus before a number, a micro before its unit.
+/// ASCII as [`crate::units::human`] writes it, to print: a minus before a number, a micro before its unit.
 pub fn typeset(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let chars: Vec<char> = text.chars().collect();

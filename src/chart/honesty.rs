@@ -9,7 +9,7 @@ use super::geometry::{Position, Rect};
 use super::palette::{BLUE, GREEN, INK, MUTED, PURPLE, STRIPE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
-use crate::report::human;
+use crate::units::human;
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = MARGIN + 44.0;

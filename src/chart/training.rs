@@ -10,7 +10,7 @@ use super::labels::spread;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
-use crate::report::human;
+use crate::units::human;
 
 const WIDTH: f64 = 1100.0;
 const PANEL_HEIGHT: f64 = 230.0;

@@ -6,8 +6,9 @@ use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Se
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
-use batchstep::report::{self, Rows, Style, human};
+use batchstep::report::{self, Rows, Style};
 use batchstep::units::Share;
+use batchstep::units::human;
 
 use super::{Exit, notice, print, query, turns, warn_of_table};
 use crate::cli::{CompareArgs, Form};

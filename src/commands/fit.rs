@@ -12,11 +12,12 @@ use batchstep::fitting::{self, Observer, Outcome, Progress, Study};
 use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
-use batchstep::report::{self, Warning, human};
+use batchstep::report::{self, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::fit::Fit;
 use batchstep::store::{Begin, FitRow, Opened, RunDirectory, count_visits, files};
+use batchstep::units::human;
 
 use super::left_out::narrow;
 use super::pictured::Pictured;

@@ -10,7 +10,8 @@ use batchstep::analysis::{Analysed, Series, analyse, kernels, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::foreign;
-use batchstep::report::{self, Document, JumpTable, Warning, human};
+use batchstep::report::{self, Document, JumpTable, Warning};
+use batchstep::units::human;
 
 use super::explain::answers;
 use super::{Exit, notice, print, print_aside, query};

@@ -5,7 +5,8 @@ use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::detect::{Difference, differences};
 use batchstep::error::Result;
 use batchstep::merge::{self, Merged, Statement};
-use batchstep::report::{self, human};
+use batchstep::report;
+use batchstep::units::human;
 
 use super::jumps::{advice_lines, tables, warn};
 use super::{Exit, notice, print};

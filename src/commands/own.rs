@@ -10,10 +10,10 @@ use batchstep::engine::worker::Pipes;
 use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
 use batchstep::plan::Plan;
-use batchstep::report::human;
 use batchstep::settings::EngineName;
 use batchstep::settings::own::OwnSteps;
 use batchstep::spec::{Experiment, Spec};
+use batchstep::units::human;
 
 use super::{Exit, notice, print};
 use crate::cli::OwnArgs;

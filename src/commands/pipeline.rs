@@ -12,12 +12,13 @@ use batchstep::figures;
 use batchstep::page;
 use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
 use batchstep::qualification::{Asked, Qualified};
-use batchstep::report::{self, Warning, human};
+use batchstep::report::{self, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::settings::EngineName;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, count_visits, files};
+use batchstep::units::human;
 
 use super::left_out::narrow;
 use super::pictured::Pictured;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use batchstep::detect::{self, Observation};
 use batchstep::foreign;
 use batchstep::plan::{Cell, Plan};
-use batchstep::report::human;
 use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
+use batchstep::units::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{notice, print_aside};

@@ -1,8 +1,9 @@
 //! `batchstep status`: how far runs have come.
 
 use batchstep::error::Result;
-use batchstep::report::{self, Column, Table, human};
+use batchstep::report::{self, Column, Table};
 use batchstep::status::{State, Status};
+use batchstep::units::human;
 
 use super::{Exit, print};
 use crate::cli::{Form, StatusArgs};

@@ -11,13 +11,14 @@ use batchstep::error::{Error, Kind, Result};
 use batchstep::figures;
 use batchstep::page;
 use batchstep::qualification::{Asked, Qualified};
-use batchstep::report::{self, Warning, human};
+use batchstep::report::{self, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::settings::EngineName;
 use batchstep::spec::training::Training;
 use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, count_visits, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
+use batchstep::units::human;
 
 use super::left_out::narrow;
 use super::progress::StudyDisplay;
@@ -188,7 +189,8 @@ impl Observer for StudyDisplay {
         let time = epochs.iter().rev().find(|row| !row.warmup).and_then(|row| row.epoch_time_s);
         let time = time.map_or_else(|| "failed".to_owned(), human::seconds);
         let Progress { visits, of, left_s, .. } = progress;
-        let place = format!("{} {}, {} workers", cell.step.engine, cell.step.batch_size, cell.workers);
+        let place =
+            format!("{} {}, {}", cell.step.engine, cell.step.batch_size, human::counted(cell.workers as u64, "worker"));
         StudyDisplay::visited(self, visits, of, left_s, &format!("{place}: {time}"));
     }
 

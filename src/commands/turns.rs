@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use batchstep::analysis::compare::rounds;
 use batchstep::error::{Error, Kind, Result};
-use batchstep::report::human;
 use batchstep::spec::Experiment;
 use batchstep::units::Seconds;
+use batchstep::units::human;
 
 use super::notice;
 use crate::cli::TurnArgs;

@@ -74,7 +74,7 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     let network = "three_dense at 3x8x8 to 512";
     assert!(database.networks(epyc).expect("listed").iter().any(|name| name == network));
     let cells = database.cells(epyc, network).expect("read");
-    // experiments/runs/2026-11-23-epyc-2-cores-quickstart/jumps.json: a jump of 97.9 us after 16.
+    // experiments/runs/2026-11-23-epyc-2-cores-quickstart/jumps.json: a jump of 97.9 µs after 16.
     let jumps: Vec<_> = cells.iter().filter(|cell| cell.batch_size == 16).filter_map(|cell| cell.jump_s).collect();
     assert!(jumps.iter().any(|jump| (jump - 9.788712973409771e-5).abs() < 1e-12), "{jumps:?}");
     assert!(cells.iter().all(|cell| cell.searched));

@@ -7,7 +7,7 @@ use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
 use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
-use crate::report::human;
+use crate::units::human;
 
 /// How fast batches are copied, by batch size; `None` where no copy was measured.
 pub fn copying(source: &Path, found: &[Analysed], answers: &[Answers]) -> Option<Drawing> {

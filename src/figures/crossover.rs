@@ -6,7 +6,8 @@ use super::{Drawing, made_by, medians, shared};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
-use crate::report::{self, human};
+use crate::report;
+use crate::units::human;
 
 /// Step times on logarithmic axes with the crossovers; `None` where no pair crosses.
 pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Option<Drawing> {

@@ -6,7 +6,7 @@ use super::{Drawing, made_by};
 use crate::analysis::feeding::model::Limit;
 use crate::analysis::feeding::{FedCell, FeedingStudy, Knee};
 use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
-use crate::report::human;
+use crate::units::human;
 
 /// The chart of a study.
 pub fn feeding(source: &Path, study: &FeedingStudy) -> Drawing {

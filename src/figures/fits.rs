@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Drawing, made_by};
 use crate::analysis::fits::{FitCurve, FitStudy, FittedSurface, SurfacePoint};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
-use crate::report::human;
+use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.
 const EVERY: usize = 20;

@@ -6,7 +6,7 @@ use super::{Drawing, made_by, shared};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
-use crate::report::human;
+use crate::units::human;
 
 /// Batch sizes that have a line of their own over the number of processes.
 const LINES: usize = 3;

@@ -6,7 +6,7 @@ use crate::chart::{self, Chart, PredictedCurve, PredictedPoint, Prediction};
 use crate::costing::priced::{Priced, cheapest, groups};
 use crate::costing::{Basis, Place};
 use crate::error::Result;
-use crate::report::human;
+use crate::units::human;
 
 /// Draws what an example takes at each batch size, a panel for each network on each device.
 ///

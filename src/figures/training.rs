@@ -6,7 +6,8 @@ use super::{Destination, made_by};
 use crate::analysis::epochs::{CellEpochs, EpochStudy, WorkerCurve, worker_curves};
 use crate::chart::{self, Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
 use crate::error::Result;
-use crate::report::{self, human};
+use crate::report;
+use crate::units::human;
 
 /// Draws the chart of a study as [`training()`] made it. Returns the files written.
 ///

@@ -13,7 +13,7 @@ use crate::chart::axis::{Scale, scale_of};
 use crate::chart::typeset;
 use crate::chart::{ChartSeries, Covariate, Honesty, LinePanel, Quantity, StepTime, Training};
 use crate::detect::{Jump, Kink, Point, Verdict};
-use crate::report::human;
+use crate::units::human;
 
 /// Version of the data in the page.
 const VERSION: u32 = 1;

@@ -6,7 +6,8 @@ use super::html::Html;
 use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
 use crate::analysis::again;
 use crate::chart::typeset;
-use crate::report::{Answer, Block, Document, Table, human};
+use crate::report::{Answer, Block, Document, Table};
+use crate::units::human;
 
 /// Series that have a sentence of their own above the charts; the jump tables have one of each.
 const MOST_ANSWERS: usize = 8;

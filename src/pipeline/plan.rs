@@ -10,6 +10,7 @@ use crate::network::Shape;
 use crate::plan::{Cell, Plan, networks};
 use crate::spec::pipeline::{Cache, Format, Pipeline};
 use crate::spec::{Model, Order};
+use crate::units::human;
 
 /// Classes of the images, where the network does not say how many it distinguishes.
 const CLASSES: usize = 10;
@@ -30,7 +31,8 @@ impl PipelineCell {
     /// For messages: `png of 128x128, cold, 2 workers`.
     pub fn name(&self) -> String {
         let Self { format, size, cache, workers, step } = self;
-        format!("{format} of {size}x{size}, {cache}, batch size {}, {workers} workers", step.batch_size)
+        let workers = human::counted(*workers as u64, "worker");
+        format!("{format} of {size}x{size}, {cache}, batch size {}, {workers}", step.batch_size)
     }
 }
 

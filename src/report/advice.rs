@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::Document;
 use super::json::position;
-use super::{Document, human};
 use crate::analysis::advice::{Advice, Fits, MARGIN, Memory, Silence};
 use crate::analysis::{Analysed, Series};
+use crate::units::human;
 
 /// Ranges of sizes that a line lists.
 const MOST_RANGES: usize = 8;

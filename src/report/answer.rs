@@ -1,8 +1,9 @@
 //! The answer of a series in a sentence, and what it rests on.
 
-use super::{Repeated, human, summary};
+use super::{Repeated, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
 use crate::detect::{Findings, Jump};
+use crate::units::human;
 
 /// What the answer is about.
 #[derive(Clone, Copy, Debug)]

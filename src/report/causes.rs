@@ -1,7 +1,8 @@
 //! Why the jumps: which layers step where the whole step does.
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
+use crate::units::human;
 
 /// Layers of one jump that have a line of their own.
 const MOST_LAYERS: usize = 6;

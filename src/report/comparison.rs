@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::json::position;
-use super::{Column, Style, Table, human};
+use super::{Column, Style, Table};
 use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, When};
+use crate::units::human;
 
 /// Every decision, in the order in which they are counted.
 const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::human;
 use super::json::position;
 use crate::analysis::mechanisms::Intervention;
 use crate::analysis::mechanisms::copying::{Copied, CopyTime, Copying, Link};
 use crate::settings::DataPath;
+use crate::units::human;
 
 /// Jumps named.
 const MOST: usize = 4;
@@ -185,17 +185,17 @@ mod tests {
         let by_formula = sentences(&copying(DataPath::Pageable, None), &[]);
         assert_eq!(
             by_formula[0],
-            "an example of 588 KiB takes 38.2 us at 15.8 GB/s, the most that 16 lanes of generation 3 carry (formula)"
+            "an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the most that 16 lanes of generation 3 carry (formula)"
         );
         assert!(by_formula[1].starts_with("whether these jumps go with the copies is open"), "{by_formula:?}");
         assert_eq!(
             by_formula[2],
-            "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 us (formula)"
+            "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 µs (formula)"
         );
         assert!(by_formula[3].starts_with("bytes over bandwidth fit 0 of 1 jump "), "{by_formula:?}");
         assert!(by_formula[4].starts_with("the period of 16 is the number of the link's lanes, and no evidence"));
         let measured = sentences(&copying(DataPath::Pageable, Some(60e-6)), &[]);
-        let expected = "after 16 the step jumps by +4.00 ms, and its copy takes +60.0 us more (measured): 1.5 % of the jump; copied at \
+        let expected = "after 16 the step jumps by +4.00 ms, and its copy takes +60.0 µs more (measured): 1.5 % of the jump; copied at \
                         12.0 GB/s with 15, 12.0 GB/s with 16, 12.0 GB/s with 17, 12.0 GB/s with 18";
         assert_eq!(measured[2], expected);
         let resident = sentences(&copying(DataPath::Resident, None), &[]);
@@ -208,7 +208,7 @@ mod tests {
         let lines = sentences(&Copying { link: None, ..copying(DataPath::Pageable, Some(60e-6)) }, &[]);
         assert_eq!(
             lines[0],
-            "no PCIe link lies between these data and the device; on that of the 2022 study an example of 588 KiB takes 38.2 us at 15.8 GB/s, the \
+            "no PCIe link lies between these data and the device; on that of the 2022 study an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the \
              most that 16 lanes of generation 3 carry (formula); the largest jump here, 4.00 ms, is as long as the copy of 105 of them"
         );
     }
@@ -217,7 +217,7 @@ mod tests {
     fn without_jumps_only_steps_that_copy_report_the_arithmetic() {
         let none = |data| sentences(&Copying { jumps: Vec::new(), link: None, ..copying(data, None) }, &[]);
         let pageable = none(DataPath::Pageable);
-        assert!(pageable.len() == 1 && pageable[0].contains("takes 38.2 us at 15.8 GB/s"), "{pageable:?}");
+        assert!(pageable.len() == 1 && pageable[0].contains("takes 38.2 µs at 15.8 GB/s"), "{pageable:?}");
         assert!(pageable[0].ends_with("(formula)") && none(DataPath::Resident).is_empty(), "{pageable:?}");
     }
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Column, Document, Ground, Table, human};
+use super::{Answer, Column, Document, Ground, Table};
 use crate::analysis::crossover::{Crossover, Crossovers, Place, SeriesSetup, Setup, TRAINING_STEPS};
+use crate::units::human;
 
 /// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
 pub fn crossover(found: &Crossovers) -> Document {

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::copying::{copying_json, sentences};
 use super::json::{early, position};
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
 use crate::mechanism::Mechanism;
+use crate::units::human;
 
 /// The version of the JSON document.
 const VERSION: u32 = 1;

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::style::Look;
-use super::{Column, Style, Table, Warning, human};
+use super::{Column, Style, Table, Warning};
 use crate::analysis::feeding::model::Limit;
 use crate::analysis::feeding::sides::{Half, Side, Sides};
 use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee, Share, Within};
+use crate::units::human;
 
 /// The version of the document.
 const VERSION: u32 = 1;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Column, Document, Ground, Table, Warning, human};
+use super::{Answer, Column, Document, Ground, Table, Warning};
 use crate::analysis::fits::{Agreement, FitStudy, SAME};
+use crate::units::human;
 
 /// Everything that a study says. Empty without fits.
 pub fn fits(study: &FitStudy) -> Document {

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::copying::of_an_example;
 use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Style, Table};
 use crate::analysis::mechanisms::copying::Link;
 use crate::published::forecast::{Forecast, LayerStep, Step};
 use crate::published::validation::Errors;
+use crate::units::human;
 
 /// The version of the JSON document.
 const VERSION: u32 = 1;

@@ -1,7 +1,8 @@
 //! What changes inside a step at its jumps.
 
-use super::{Document, human};
+use super::Document;
 use crate::analysis::kernels::{Change, Sides};
+use crate::units::human;
 
 /// Changes that are named at each jump.
 const NAMED: usize = 3;

@@ -14,7 +14,6 @@ mod explanation;
 mod feeding;
 mod fits;
 mod forecast;
-pub mod human;
 mod hyperfine;
 pub mod json;
 mod jumps;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::Analysed;
 use crate::detect::{Difference, NodeEffect, differences};
 use crate::stats::quantile::median;
+use crate::units::human;
 
 /// More machines than that are listed by the slowest and the fastest.
 const MOST: usize = 12;

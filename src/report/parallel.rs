@@ -1,8 +1,9 @@
 //! What more processes bring, as tables and sentences.
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::settings::Scaling;
+use crate::units::human;
 
 /// Every cell, where the efficiency changes, and what it means. Empty for nothing.
 pub fn parallel(found: &[Parallel]) -> Document {

@@ -1,10 +1,11 @@
 //! What a run will do, before it does it.
 
+use super::Style;
 use super::style::Look;
-use super::{Style, human};
 use crate::plan::Plan;
 use crate::settings::{AXES, Axis};
 use crate::spec::{Decide, Experiment, StepsPerVisit};
+use crate::units::human;
 
 /// The plan in numbers.
 #[derive(Clone, Debug, PartialEq)]

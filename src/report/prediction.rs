@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Style, Table};
 use crate::costing::priced::{Priced, before_jump, cheapest, groups};
 use crate::prediction::Estimate;
 use crate::prediction::conformal::COVERAGE;
 use crate::prediction::cost::{Choice, Limits};
+use crate::units::human;
 
 /// The version of the JSON document.
 const VERSION: u32 = 1;

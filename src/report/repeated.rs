@@ -1,7 +1,7 @@
 //! The members of a staircase or sawtooth, reported together.
 
-use super::human;
 use crate::detect::{Findings, Jump, Period, Verdict};
+use crate::units::human;
 
 /// Many jumps that a period explains, about equal in size: one line in a table, one clause in a sentence.
 #[derive(Clone, Debug)]

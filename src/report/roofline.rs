@@ -1,7 +1,8 @@
 //! How near the steps come to the device's peaks, as a table.
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::roofline::Nearest;
+use crate::units::human;
 
 /// One line for each network, engine and precision; empty for none.
 pub fn roofline(found: &[Nearest]) -> Document {

@@ -1,7 +1,8 @@
 //! What more threads bring, as a table.
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::scaling::Scaling;
+use crate::units::human;
 
 /// Threads for which the speed-up is modelled, where fewer were measured.
 const MODELLED: [u32; 3] = [4, 16, 64];

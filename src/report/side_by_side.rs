@@ -1,7 +1,8 @@
 //! Engines of one run side by side, as tables.
 
-use super::{Answer, Column, Document, Ground, Table, human};
+use super::{Answer, Column, Document, Ground, Table};
 use crate::analysis::side_by_side::{Against, Pair, Task};
+use crate::units::human;
 
 /// The cells against the fastest variant of the other engine, if it has several; else the cells of the pairs that differ only in the engine, or of
 /// all pairs if there are no such pairs. Then the geometric means of every pair. Empty for no pairs.

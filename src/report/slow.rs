@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::human;
 use super::json::position;
 use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
+use crate::units::human;
 
 /// Up to this many sizes are named one by one.
 const NAMED: usize = 8;

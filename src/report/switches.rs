@@ -1,7 +1,8 @@
 //! Which variable of the environment would show the cause of a jump.
 
-use super::{Document, human};
+use super::Document;
 use crate::analysis::switches::Switch;
+use crate::units::human;
 
 /// A remark for each, with the series that it is about where there are several. `run`: the folder of the run, to name it in the command.
 pub fn switches(run: &str, series: &[(String, Vec<Switch>)]) -> Document {

@@ -1,10 +1,11 @@
 //! A training study in the terminal: the table of its cells, the comparison with the fastest, how many workers to use.
 
-use super::{Answer, Column, Document, Ground, Table, Warning, human};
+use super::{Answer, Column, Document, Ground, Table, Warning};
 use crate::analysis::epochs::{
     Against, CellEpochs, EpochStudy, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
 };
 use crate::stats::repetitions::Interval;
+use crate::units::human;
 
 /// Everything that a study says: its table, the comparison, the engines side by side, the advice. Empty without epochs.
 pub fn training(study: &EpochStudy) -> Document {

@@ -1,7 +1,8 @@
 //! What copying the batch in each step costs, as a table.
 
-use super::{Column, Document, Table, human};
+use super::{Column, Document, Table};
 use crate::analysis::transfer::Transfer;
+use crate::units::human;
 
 /// For each series that copies: how much longer its step is at the smallest and at the largest size, and where it is most. Empty for nothing.
 pub fn transfers(found: &[Transfer]) -> Document {

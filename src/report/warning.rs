@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Style;
 use super::style::Look;
-use super::{Style, human};
 use crate::detect::Early;
+use crate::units::human;
 
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;

@@ -10,6 +10,7 @@ use crate::loader::Options;
 use crate::measure::Stopwatch;
 use crate::spec::training::OnError;
 use crate::store::{BatchRow, EpochRow};
+use crate::units::human;
 
 /// Where a visit stands in the run.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,6 @@ impl Study<'_> {
     }
 
     fn name_of(&self, cell: &TrainingCell) -> String {
-        format!("{}, {} workers", self.facts.name_of(&cell.step), cell.workers)
+        format!("{}, {}", self.facts.name_of(&cell.step), human::counted(cell.workers as u64, "worker"))
     }
 }

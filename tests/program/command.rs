@@ -13,7 +13,7 @@ fn spec(folder: &Path, engine: &str) {
     write(folder, "it.toml", &text);
 }
 
-/// Prints 100 us and 1 us for each example, and 50 us more above `pad`, three times.
+/// Prints 100 µs and 1 µs for each example, and 50 µs more above `pad`, three times.
 const PRINTS: &str = r#"command = ["sh", "-c", "for i in 1 2 3; do echo took $((100 + {batch_size} + ({batch_size} > {pad} ? 50 : 0))) us; done"]"#;
 
 #[test]
@@ -25,8 +25,8 @@ fn the_jumps_of_times_that_a_command_prints_are_found() {
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert!(said.contains("sh, pad=8: 1 jump after 8") && said.contains("sh, pad=16: 1 jump after 16"), "{said}");
     assert!(said.contains("runs `sh -c for i in"), "{said}");
-    // 50 us of 108 us and of 116 us.
-    assert!(said.contains("+50.0 us") && said.contains("+46 %") && said.contains("+43 %"), "{said}");
+    // 50 µs of 108 µs and of 116 µs.
+    assert!(said.contains("+50.0 µs") && said.contains("+46 %") && said.contains("+43 %"), "{said}");
     let again = run(folder, &["jumps", "results/it"]);
     assert!(stdout(&again).contains("after 8"), "{}", stdout(&again));
 }

@@ -8,7 +8,7 @@ use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Query, analyse};
 use batchstep::chart::Chart;
 use batchstep::figures::Figures;
-use batchstep::report::human;
+use batchstep::units::human;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -54,7 +54,7 @@ fn the_charts_of_the_readme_agree_with_their_data() {
         }
         if picture == "keras" {
             let jump = found[0].findings.jumps.iter().find(|jump| jump.after == 15.0).expect("a jump after 15");
-            let longer = format!("a batch of 16 takes {} longer than one of 15", human::percent(jump.relative));
+            let longer = format!("a batch of 16 takes {} longer than a batch of 15", human::percent(jump.relative));
             assert!(text.contains(&longer), "README.md does not say: {longer}");
             assert!(found[1].findings.jumps.is_empty(), "without oneDNN there is none");
         }

@@ -55,7 +55,9 @@ fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "q.toml", SPEC);
     run(folder.path(), &[]);
-    assert_eq!(run(folder.path(), &["--resume"]).status.code(), Some(0));
+    // Other warnings are possible: the machine may be busy.
+    let before = stderr(&run(folder.path(), &["--resume"]));
+    assert!(!before.contains("batch_norm: bn1"), "{before}");
 
     let path = folder.path().join("run");
     let spec = std::fs::read_to_string(path.join(files::SPEC)).expect("the spec");

@@ -10,7 +10,7 @@ use crate::chart::panel::Panel;
 use crate::chart::scene::{Anchor, Font, Scene, Text};
 use crate::chart::{data::Quantity, font};
 use crate::detect::Point;
-use crate::report::human;
+use crate::units::human;
 
 const LABEL_SIZE: f64 = 12.5;
 const LINE_HEIGHT: f64 = 15.0;

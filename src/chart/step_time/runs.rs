@@ -16,7 +16,8 @@ use crate::chart::palette::{Color, INK, MUTED, RUNS, SERIES, TEXT};
 use crate::chart::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use crate::chart::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Jump};
-use crate::report::{self, human};
+use crate::report;
+use crate::units::human;
 
 /// The strip: the height of a row, and the size of its text.
 const ROW: f64 = 18.0;

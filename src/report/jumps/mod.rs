@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 
 use super::document::remark;
 use super::style::Look;
-use super::{Column, Document, Repeated, Style, Table, human};
+use super::{Column, Document, Repeated, Style, Table};
 use crate::analysis::{Kind, slow};
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences};
 use crate::stats::quantile::median;
+use crate::units::human;
 
 /// What x and y are.
 #[derive(Clone, Copy, Debug)]

@@ -44,7 +44,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   after        size   interval              relative        p   more work
  ────────────────────────────────────────────────────────────────────────
  16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   yes
- 32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   yes
+ 32    ▼ -580 µs   -557 to -609 µs          -0.40 %   0.0002   yes
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
@@ -228,7 +228,7 @@ fn a_time_that_falls_is_saved() {
     let mut found = findings(vec![]);
     found.kinks = vec![Kink { at: 5.0, slope_before: -0.0002, slope_after: 0.0021, p_value: 0.001 }];
     let text = rendered(&found, Axes { item: "token", ..SECONDS });
-    let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 us";
+    let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 µs";
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{text}");
 }
 

@@ -1,13 +1,13 @@
 //! Numbers as people read them: three significant digits, an SI prefix, a sign where it matters.
 //!
 //! Everything inside batchstep is f64 in SI units; this is the one place that turns them into words, for the terminal and
-//! for the charts alike. ASCII only, so that a table can be searched with grep.
+//! for the charts alike.
 
 /// SI prefixes of the units that take one, smallest first.
 const PREFIXES: [(f64, &str); 9] =
-    [(1e-12, "p"), (1e-9, "n"), (1e-6, "u"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+    [(1e-12, "p"), (1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
 
-/// The SI prefix, as (factor, sign), in which the absolute value of `value` reads as 1 to 999 (micro is `u`).
+/// The SI prefix, as (factor, sign), in which the absolute value of `value` reads as 1 to 999.
 pub fn prefix(value: f64) -> (f64, &'static str) {
     let size = value.abs();
     if size == 0.0 || !size.is_finite() {
@@ -74,7 +74,7 @@ pub fn range(low: f64, high: f64, unit: &str) -> String {
     format!("{} to {} {sign}{unit}", digits(low / factor), digits(high / factor)).trim_end().to_string()
 }
 
-/// A step time: `12.1 ms`, `850 us`, `1.23 s`.
+/// A step time: `12.1 ms`, `850 µs`, `1.23 s`.
 pub fn seconds(value: f64) -> String {
     quantity(value, "s")
 }
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn errors_have_two_digits_and_the_values_prefix() {
-        assert_eq!(with_error(8.8e-4, 3.1e-5, "s"), "+880 ± 31 us");
+        assert_eq!(with_error(8.8e-4, 3.1e-5, "s"), "+880 ± 31 µs");
         assert_eq!(with_error(-4.5e-3, 1e-4, "s"), "-4.50 ± 0.10 ms");
-        assert_eq!(with_error(1e-5, 3e-4, "s"), "+10 ± 300 us");
+        assert_eq!(with_error(1e-5, 3e-4, "s"), "+10 ± 300 µs");
         assert_eq!(with_error(4e-3, 1e-18, "s"), "+4.00 ms");
         assert_eq!(with_error(0.0, 0.0, "s"), signed(0.0, "s"));
     }
@@ -222,7 +222,7 @@ mod tests {
             (0.0121, "12.1 ms"),
             (0.001_234, "1.23 ms"),
             (0.123_4, "123 ms"),
-            (0.000_85, "850 us"),
+            (0.000_85, "850 µs"),
             (1.5e-7, "150 ns"),
             (1.234, "1.23 s"),
             (42.0, "42.0 s"),
@@ -238,7 +238,7 @@ mod tests {
     fn rounding_up_to_a_thousand_moves_to_the_next_prefix() {
         assert_eq!(seconds(0.000_999_6), "1.00 ms");
         assert_eq!(seconds(0.999_6), "1.00 s");
-        assert_eq!(seconds(0.000_999_4), "999 us");
+        assert_eq!(seconds(0.000_999_4), "999 µs");
         assert_eq!(seconds(0.009_999), "10.0 ms");
     }
 
