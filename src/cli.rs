@@ -321,6 +321,9 @@ pub struct PredictArgs {
     /// The longest that the training may take: 90s, 25min, 12h
     #[arg(long, value_name = "TIME")]
     pub deadline: Option<String>,
+    /// List every batch size, not only those to choose among
+    #[arg(long)]
+    pub all: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

@@ -47,7 +47,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     }
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::predictions_json(&found))),
-        Form::Table => print(&report::predictions(&found, &Style::of_terminal())),
+        Form::Table => print(&report::predictions(&found, args.all, &Style::of_terminal())),
     }
     Ok(if unknown.is_empty() { Exit::Done } else { Exit::Warned })
 }

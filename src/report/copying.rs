@@ -117,7 +117,7 @@ fn of_the_study(copying: &Copying) -> Option<String> {
             human::digits(examples)
         )
     });
-    Some(format!("no PCIe link lies between these data and the device; on that of the 2022 study {example}{largest}"))
+    Some(format!("on the PCIe link of the 2022 study {example}{largest}"))
 }
 
 fn of_a_jump(copying: &Copying, jump: &Copied) -> Option<String> {
@@ -208,7 +208,7 @@ mod tests {
         let lines = sentences(&Copying { link: None, ..copying(DataPath::Pageable, Some(60e-6)) }, &[]);
         assert_eq!(
             lines[0],
-            "no PCIe link lies between these data and the device; on that of the 2022 study an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the \
+            "on the PCIe link of the 2022 study an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the \
              most that 16 lanes of generation 3 carry (formula); the largest jump here, 4.00 ms, is as long as the copy of 105 of them"
         );
     }

@@ -26,14 +26,51 @@ pub struct Predictions<'a> {
     pub prices_read: Option<&'a str>,
 }
 
-/// The table, then what follows from it.
-pub fn predictions(found: &Predictions, style: &Style) -> String {
+/// Rows of a group that are listed without `--all`.
+const MOST: usize = 16;
+
+/// What to take, then a table for each network on each device, then what the numbers rest on. Of a long table, `all` lists every row, else
+/// those that a person would choose among.
+pub fn predictions(found: &Predictions, all: bool, style: &Style) -> String {
     let head = format!("Predicted step times of {}, with intervals of {}", found.name, human::percent(COVERAGE));
-    let mut text = format!("{}\n{}", style.paint(&head, Look::Bold), table(found.rows, style));
-    for (label, line) in lines(found) {
-        text.push_str(&format!("  {label:<12} {}\n", style.wrap(&line, 15)));
+    let mut text = format!("{}\n", style.paint(&head, Look::Bold));
+    let said = |lines: Vec<(&str, String)>| -> String {
+        lines.iter().map(|(label, line)| style.wrap(&format!("  {label:<12} {line}"), 15) + "\n").collect()
+    };
+    text.push_str(&said(advice(found)));
+    let mut left_out = 0;
+    for group in groups(found.rows) {
+        let shown = listed(&group, all);
+        left_out += group.len() - shown.len();
+        let heading = format!("{}, from {}", called(group[0]), group[0].row.engine);
+        text.push_str(&format!("\n{}\n{}", style.wrap(&heading, 0), table(&shown, style)));
     }
-    text
+    if left_out > 0 {
+        text.push_str(&format!("{}: `--all`\n", human::counted(left_out as u64, "more row")));
+    }
+    text.push('\n');
+    text + &said(grounds(found))
+}
+
+/// The network, its settings and the device.
+fn called(priced: &Priced) -> String {
+    let row = &priced.row;
+    let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
+    format!("{}{settings} on {}", row.model, row.device)
+}
+
+/// The rows of a group to list: of a long one the ends, powers of two, the cheapest and those just before a jump.
+fn listed<'a>(group: &[&'a Priced], all: bool) -> Vec<&'a Priced> {
+    if all || group.len() <= MOST {
+        return group.to_vec();
+    }
+    let cheapest = cheapest(group).map(|priced| priced.row.batch_size);
+    let ends = [group[0].row.batch_size, group[group.len() - 1].row.batch_size];
+    let worth = |priced: &&&Priced| {
+        let size = priced.row.batch_size;
+        priced.row.before_jump || size.is_power_of_two() || ends.contains(&size) || Some(size) == cheapest
+    };
+    group.iter().filter(worth).copied().collect()
 }
 
 /// A column that is there only where some row has it.
@@ -50,30 +87,19 @@ const OPTIONAL: [Optional; 5] = [
     Optional { heading: "cost", of: |priced| priced.usd.map(money) },
 ];
 
-fn table(rows: &[Priced], style: &Style) -> String {
-    let varies = |of: fn(&Priced) -> &str| rows.iter().any(|row| of(row) != of(&rows[0]));
-    let device = varies(|priced| &priced.row.device);
-    let settings = rows.iter().any(|priced| !priced.row.settings.is_empty());
+fn table(rows: &[&Priced], style: &Style) -> String {
     let optional: Vec<&Optional> =
         OPTIONAL.iter().filter(|column| rows.iter().any(|row| (column.of)(row).is_some())).collect();
-    let mut columns = Vec::new();
-    columns.extend(device.then(|| Column::left("device")));
-    columns.push(Column::left("network"));
-    columns.extend(settings.then(|| Column::left("settings")));
-    columns.extend(["batch size", "step", "interval", "an example"].map(Column::right));
+    let mut columns: Vec<Column> = ["batch size", "step", "interval", "an example"].map(Column::right).into();
     columns.extend(optional.iter().map(|column| Column::right(column.heading)));
     columns.push(Column::left("from"));
     let mut table = Table::new(columns);
     for priced in rows {
         let row = &priced.row;
-        let mut cells = Vec::new();
-        cells.extend(device.then(|| row.device.clone()));
-        cells.push(row.model.clone());
-        cells.extend(settings.then(|| row.settings.clone()));
-        cells.push(format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" }));
+        let mut cells = vec![format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" })];
         cells.extend([human::seconds(row.step.seconds), interval(row.step), human::seconds(priced.per_example())]);
         cells.extend(optional.iter().map(|column| (column.of)(priced).unwrap_or_default()));
-        cells.push(row.basis.describe());
+        cells.push(row.basis.name().to_owned());
         table.row(cells);
     }
     table.render(style)
@@ -87,13 +113,9 @@ fn money(usd: f64) -> String {
     if usd < 10.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
-    let mut lines = Vec::new();
-    let called = |priced: &Priced| {
-        let row = &priced.row;
-        let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
-        format!("{}{settings} on {}", row.model, row.device)
-    };
+/// The choice within the limits, and the best batch size of each group.
+fn advice(found: &Predictions) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<(&str, String)> = chosen(found).into_iter().collect();
     for group in groups(found.rows).iter().filter(|group| group.len() > 1) {
         let Some(best) = cheapest(group) else { continue };
         let mut line = format!(
@@ -113,6 +135,20 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
         }
         lines.push(("Batch size", line));
     }
+    lines
+}
+
+/// What the numbers rest on, and what is not known.
+fn grounds(found: &Predictions) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let mut bases: Vec<String> = found
+        .rows
+        .iter()
+        .map(|priced| format!("{}: {}", priced.row.basis.name(), priced.row.basis.describe()))
+        .collect();
+    bases.sort_unstable();
+    bases.dedup();
+    lines.extend(bases.into_iter().map(|basis| ("From", basis)));
     if let Some(slowest) = found.rows.iter().map(|priced| priced.row.slowdown).reduce(f64::max).filter(|s| *s > 1.005) {
         lines.push((
             "Steps",
@@ -131,7 +167,6 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
             .iter()
             .map(|by| ("Others", format!("{by}: the mean step of a training, which takes no part in the prediction"))),
     );
-    lines.extend(chosen(found, called));
     if let Some(read) = found.prices_read {
         lines.push((
             "Prices",
@@ -142,7 +177,7 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'static str, String)> {
+fn chosen(found: &Predictions) -> Option<(&'static str, String)> {
     let Limits { usd, seconds } = found.limits;
     let budget = usd.map(|usd| format!("a budget of {}", money(usd)));
     let deadline = seconds.map(|seconds| format!("a deadline of {}", human::duration(seconds)));
