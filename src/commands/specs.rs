@@ -24,6 +24,6 @@ pub fn specs(args: &SpecsArgs) -> Result<Exit> {
         table.row([spec.name, question, machine]);
     }
     print(&table.render(&Style::of_terminal()));
-    print("\nRun one: batchstep run NAME. Write one to a file, to change it: batchstep specs NAME > my.toml\n");
+    print("\nRun one:       batchstep run NAME\nTo change one: batchstep specs NAME > my.toml\n");
     Ok(Exit::Done)
 }

@@ -99,12 +99,20 @@ fn counts(found: &Comparison) -> String {
     ALL.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ")
 }
 
-/// The counts of each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to it.
-/// `names` are the names of the runs.
+/// The decision on each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to
+/// it. `names` are the names of the runs.
 pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows: Rows, style: &Style) -> String {
+    let first = names.first().map_or("", String::as_str);
     let mut text = String::new();
-    for (comparison, name) in found.against_first.iter().zip(names.iter().skip(1)) {
-        text.push_str(&format!("{name}: {}\n", counts(comparison)));
+    for (at, (comparison, name)) in found.against_first.iter().zip(names.iter().skip(1)).enumerate() {
+        let wholes: Vec<&Overall> =
+            found.between.iter().filter(|one| (one.first, one.second) == (0, at + 1)).map(|one| &one.overall).collect();
+        let decision = match wholes[..] {
+            [whole] => format!("{}  {name}: {:.3} times {first}; ", whole.decision.name(), whole.ratio),
+            _ => format!("{name}: "),
+        };
+        text.push_str(&style.wrap(&format!("{decision}{}", counts(comparison)), 2));
+        text.push('\n');
     }
     if !found.between.is_empty() {
         text.push_str("\nAll against each other, as wholes\n");
@@ -117,7 +125,6 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows
     if left > 0 {
         text.push_str(&format!("{} more: `--all`\n", human::counted(left as u64, "cell")));
     }
-    let first = names.first().map_or("", String::as_str);
     let whens = || found.against_first.iter().map(|one| one.when);
     // The weakest of them applies to all.
     let when = whens().find(|when| !when.shares_the_machine()).or_else(|| whens().next()).unwrap_or_default();
@@ -198,16 +205,15 @@ fn whole(one: &Overall) -> String {
 
 fn table(cells: &[&Cell], unit: &str) -> Table {
     let several = cells.iter().any(|cell| cell.group != cells[0].group);
-    let columns = ["batch size", "first", "second", "ratio", "95 % interval", "p", "decision"].map(Column::right);
+    let columns = ["batch size", "first", "second", "ratio", "95 % interval", "decision"].map(Column::right);
     let mut table = Table::new(several.then(|| Column::left("series")).into_iter().chain(columns));
     for cell in cells {
         let row = [
             human::batch_size(cell.x),
             human::quantity(cell.first, unit),
             human::quantity(cell.second, unit),
-            format!("{:.4}", cell.ratio),
-            format!("{:.4} to {:.4}", cell.low, cell.high),
-            human::p_value(cell.p_value),
+            format!("{:.3}", cell.ratio),
+            format!("{:.3} to {:.3}", cell.low, cell.high),
             cell.decision.name().to_string(),
         ];
         table.row(several.then(|| cell.group.clone()).into_iter().chain(row));
@@ -234,7 +240,7 @@ mod tests {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         let text = comparison(&found, "s", Rows::Different, &Style::PLAIN);
         assert!(text.starts_with("SLOWER  all cells as a whole, 1 cell: 2.000 times the first"), "{text}");
-        assert!(text.contains("ratio") && text.contains("2.0000") && text.contains("10.0 ms"), "{text}");
+        assert!(text.contains("ratio") && text.contains("2.000") && text.contains("10.0 ms"), "{text}");
         assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n") && !text.contains("--all"), "{text}");
     }
 
@@ -276,8 +282,8 @@ mod tests {
         for line in [
             "series batch size base slow fast",
             "8 10.0 ms 2.000 SLOWER 0.500 FASTER",
-            "slow: 0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS",
-            "fast: 0 SAME, 1 FASTER, 0 SLOWER, 0 AMBIGUOUS",
+            "SLOWER slow: 2.000 times base; 0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS",
+            "FASTER fast: 0.500 times base; 0 SAME, 1 FASTER, 0 SLOWER, 0 AMBIGUOUS",
         ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }

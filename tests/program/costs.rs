@@ -82,7 +82,7 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
     assert_eq!(found["choice"]["row"], 1);
     assert!(found["choice"]["probability"].as_f64().expect("a probability") > 0.99);
     let all = [&["predict", "ask.toml", "--from", "database", "--chart", "cost.png"], &job[..]].concat();
-    let table = stdout(&run(folder.path(), &all));
+    let table = stdout(&run(folder.path(), &all)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         table.contains("batch size 64 takes least for an example")
             && table.contains("of 2026-11-22, as their file states them"),

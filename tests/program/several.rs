@@ -62,8 +62,12 @@ fn several_runs_are_compared_with_the_first_and_with_each_other() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stdout(&output);
     let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    for start in ["again: 40 SAME", "slower: 0 SAME, 0 FASTER, 40 SLOWER", "All against each other"] {
-        assert!(tidy.iter().any(|line| line.starts_with(start)), "{text}\nlacks: {start}");
+    for (start, end) in [
+        ("SAME again: 1.00", " times base; 40 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS"),
+        ("SLOWER slower: 1.10", " times base; 0 SAME, 0 FASTER, 40 SLOWER, 0 AMBIGUOUS"),
+        ("All against each other", ""),
+    ] {
+        assert!(tidy.iter().any(|line| line.starts_with(start) && line.ends_with(end)), "{text}\nlacks: {start}");
     }
     // By hand: 1.1 to three digits, within the noise of 240 steps of 0.2 %.
     for start in ["slower base 40 1.10", "slower again 40 1.10", "again base 40 1.00"] {

@@ -7,6 +7,7 @@ const ORDER: &[&str] = &[
     "input",
     "machines",
     "findings",
+    "unexplained",
     "score",
     "prepare::visits",
     "prepare::prepared",

@@ -49,6 +49,7 @@ mod prepare;
 pub mod score;
 mod search;
 mod size;
+mod unexplained;
 mod verify;
 mod windows;
 
@@ -56,6 +57,7 @@ pub use findings::{Candidate, Early, FactorPoint, Findings, Jump, Kink, Note, Pe
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
+pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
 
 use prepare::prepared::Prepared;
 pub use prepare::visits::{by_visit, every_visit};

@@ -1,0 +1,267 @@
+//! Changes of a curve that anyone sees and that no jump and no kink of the findings names. They have no p-value: the line on each side is
+//! straight, and the curve goes from one to the other within a few points. What is looked at are logarithms of y, against x and against the
+//! number of the point: sizes are even on one or the other, and a change must be there on both.
+
+use super::findings::{Findings, Point};
+use crate::stats::quantile::median;
+
+/// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unexplained {
+    /// The last x on the line before, or of the first points the first of them.
+    pub from: f64,
+    /// The first x on the line after, or of the last points the last of them.
+    pub to: f64,
+    /// The change as a share of the line before; of the first points, of the line after.
+    pub relative: f64,
+    pub place: Place,
+}
+
+/// Where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Start,
+    Between,
+    End,
+}
+
+/// Points of a line on each side.
+const SIDE: usize = 4;
+/// The most boundaries that a change may take.
+const LONGEST: usize = 10;
+/// Points on each side whose noise counts, where it is more than that of the whole curve.
+const NEARBY: usize = 12;
+/// The change in units of the noise between neighbours, and the least that counts in logarithms.
+const OUTSTANDING: f64 = 20.0;
+const LEAST: f64 = 0.05;
+/// The same for a deviation of the first or the last points, which a single disturbed one may be.
+const LEAST_AT_END: f64 = 0.2;
+/// The change in units of what the steeper side changes over as many boundaries, and of the largest deviation from the two lines.
+const BEYOND_SLOPE: f64 = 3.0;
+const BEYOND_BENDS: f64 = 4.0;
+/// Changes of at least this share of the largest at a place are about as large.
+const ALIKE: f64 = 0.95;
+
+/// Those changes, ascending. What the findings' jumps, kinks and points off the curve name is not among them.
+pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
+    // At an end nobody knows whether the curve returns after a point that is off it.
+    let is_end = |at: usize| at < 2 || at + 2 >= findings.points.len();
+    let positive = findings.points.iter().enumerate().filter(|(_, point)| point.center > 0.0);
+    let points: Vec<&Point> =
+        positive.filter(|(at, point)| !point.off || is_end(*at)).map(|(_, point)| point).collect();
+    let curve = Curve {
+        x: points.iter().map(|point| point.x).collect(),
+        y: points.iter().map(|point| point.center.ln()).collect(),
+    };
+    if points.len() < SIDE + 2 {
+        return Vec::new();
+    }
+    let noise = curve.noise(0..points.len());
+    let mut found: Vec<(f64, usize, usize)> = Vec::new();
+    for from in SIDE - 1..points.len() {
+        for to in from + 1..=(from + LONGEST).min(points.len().saturating_sub(SIDE)) {
+            let change = curve.change(from, to, noise.max(curve.noise(from.saturating_sub(NEARBY)..to + NEARBY)));
+            found.extend(change.map(|change| (change, from, to)));
+        }
+    }
+    let mut taken = Vec::new();
+    while let Some(largest) = found.iter().copied().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) {
+        let overlaps = |one: &(f64, usize, usize), other: (f64, usize, usize)| one.1 < other.2 && other.1 < one.2;
+        // A shorter one of about the same size says more exactly where it is.
+        let alike = found.iter().filter(|one| overlaps(one, largest) && one.0.abs() > ALIKE * largest.0.abs());
+        let chosen = alike.min_by_key(|one| one.2 - one.1).copied().unwrap_or(largest);
+        taken.push(chosen);
+        found.retain(|one| !overlaps(one, chosen) && !overlaps(one, largest));
+    }
+    let between = taken.iter().map(|&(change, from, to)| Unexplained {
+        from: curve.x[from],
+        to: curve.x[to],
+        relative: change.exp_m1(),
+        place: Place::Between,
+    });
+    let ends = [Place::Start, Place::End].into_iter().filter_map(|place| curve.end(place, noise));
+    let mut all: Vec<Unexplained> = between.chain(ends).filter(|one| !is_named(one, findings)).collect();
+    all.sort_by(|a, b| a.from.total_cmp(&b.from));
+    all
+}
+
+/// Whether a jump lies within the change, or kinks at its two ends make it a ramp.
+fn is_named(one: &Unexplained, findings: &Findings) -> bool {
+    let jump = |jump: &super::Jump| jump.after_low < one.to && jump.after_high >= one.from;
+    let near = |x: f64| {
+        let at = findings.points.iter().position(|point| point.x >= x).unwrap_or(findings.points.len() - 1);
+        let beside = at.saturating_sub(1)..=(at + 1).min(findings.points.len() - 1);
+        let (low, high) = (findings.points[*beside.start()].x, findings.points[*beside.end()].x);
+        findings.kinks.iter().any(|kink| (low..=high).contains(&kink.at))
+    };
+    findings.jumps.iter().any(jump) || (near(one.from) && near(one.to))
+}
+
+/// Logarithms of y over x.
+struct Curve {
+    x: Vec<f64>,
+    y: Vec<f64>,
+}
+
+/// A line through some points: its value at a place, its slope, and its largest residual.
+struct Line {
+    middle: f64,
+    mean: f64,
+    slope: f64,
+    worst: f64,
+}
+
+impl Line {
+    fn at(&self, x: f64) -> f64 {
+        self.mean + self.slope * (x - self.middle)
+    }
+}
+
+impl Curve {
+    /// The standard deviation of one point, by the second differences along these points.
+    fn noise(&self, places: std::ops::Range<usize>) -> f64 {
+        let places = places.start..places.end.min(self.y.len());
+        let mut second: Vec<f64> = self.y[places].windows(3).map(|y| (y[0] - 2.0 * y[1] + y[2]).abs()).collect();
+        1.4826 * median(&mut second) / 6f64.sqrt()
+    }
+
+    fn line(&self, places: std::ops::Range<usize>, by_number: bool) -> Line {
+        let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
+        let n = places.len() as f64;
+        let middle = places.clone().map(x).sum::<f64>() / n;
+        let mean = places.clone().map(|at| self.y[at]).sum::<f64>() / n;
+        let square: f64 = places.clone().map(|at| (x(at) - middle).powi(2)).sum();
+        let slope = places.clone().map(|at| (x(at) - middle) * self.y[at]).sum::<f64>() / square;
+        let mut line = Line { middle, mean, slope, worst: 0.0 };
+        line.worst = places.map(|at| (self.y[at] - line.at(x(at))).abs()).fold(0.0, f64::max);
+        line
+    }
+
+    /// The change from the line that ends at `from` to the one that begins at `to`, if it stands out from noise, slopes and bends.
+    fn change(&self, from: usize, to: usize, noise: f64) -> Option<f64> {
+        let mut least: Option<f64> = None;
+        for by_number in [true, false] {
+            let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
+            let before = self.line(from + 1 - SIDE..from + 1, by_number);
+            let after = self.line(to..to + SIDE, by_number);
+            let width = x(to) - x(from);
+            let middle = (x(from) + x(to)) / 2.0;
+            let change = after.at(middle) - before.at(middle);
+            let slope = before.slope.abs().max(after.slope.abs()) * width;
+            let stands_out = change.abs() > (OUTSTANDING * noise).max(LEAST)
+                && change.abs() > BEYOND_SLOPE * slope
+                && change.abs() > BEYOND_BENDS * before.worst.max(after.worst);
+            if !stands_out || least.is_some_and(|other| other * change < 0.0) {
+                return None;
+            }
+            least = Some(least.map_or(change, |other| if other.abs() < change.abs() { other } else { change }));
+        }
+        least
+    }
+
+    /// One or two points at an end that are far off the line through the next ones.
+    fn end(&self, place: Place, noise: f64) -> Option<Unexplained> {
+        let n = self.y.len();
+        (1..=2).find_map(|points| {
+            let (inside, next, outermost) = match place {
+                Place::Start => (points..points + SIDE, points - 1, 0),
+                _ => (n - points - SIDE..n - points, n - points, n - 1),
+            };
+            if n < points + SIDE {
+                return None;
+            }
+            let mut off = f64::INFINITY;
+            for by_number in [true, false] {
+                let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
+                let line = self.line(inside.clone(), by_number);
+                for at in [next, outermost] {
+                    let change = self.y[at] - line.at(x(at));
+                    let reach = (x(at) - line.middle).abs();
+                    let stands_out = change.abs() > (OUTSTANDING * noise).max(LEAST_AT_END)
+                        && change.abs() > BEYOND_SLOPE * line.slope.abs() * reach
+                        && change.abs() > BEYOND_BENDS * line.worst
+                        && !(off.is_finite() && off * change < 0.0);
+                    if !stands_out {
+                        return None;
+                    }
+                    if change.abs() < off.abs() {
+                        off = change;
+                    }
+                }
+            }
+            let (from, to) = (next.min(outermost), next.max(outermost));
+            Some(Unexplained { from: self.x[from], to: self.x[to], relative: off.exp_m1(), place })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{Observation, Settings, detect};
+    use crate::shapes;
+
+    fn of(series: &[(f64, f64)]) -> Vec<Unexplained> {
+        let observations: Vec<Observation> = series.iter().map(|&(x, y)| Observation::new(x, y)).collect();
+        let findings = detect(&observations, &Settings::default());
+        unexplained(&Findings { jumps: Vec::new(), kinks: Vec::new(), ..findings })
+    }
+
+    /// y for x from 1 to 40, with a disturbance of 0.1 %.
+    fn curve(y: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+        (1..=40u32).map(|x| (f64::from(x), y(f64::from(x)) * (1.0 + 0.001 * f64::from(x * x % 7) / 7.0))).collect()
+    }
+
+    #[test]
+    fn a_step_and_a_ramp_have_their_ends_and_their_size() {
+        let step = of(&curve(|x| 5.0 + 0.01 * x + if x > 20.0 { 2.0 } else { 0.0 }));
+        assert_eq!(step.iter().map(|one| (one.from, one.to)).collect::<Vec<_>>(), [(20.0, 21.0)]);
+        // By hand: 2 of 5.2.
+        assert!((step[0].relative - 2.0 / 5.2).abs() < 0.01, "{step:?}");
+        let ramp = of(&curve(|x| 5.0 + (x - 20.0).clamp(0.0, 5.0)));
+        assert_eq!(ramp.iter().map(|one| (one.from, one.to)).collect::<Vec<_>>(), [(20.0, 25.0)]);
+        assert!((ramp[0].relative - 1.0).abs() < 0.01, "{ramp:?}");
+    }
+
+    #[test]
+    fn the_first_and_the_last_points_are_named_where_they_are_far_off() {
+        let last = of(&curve(|x| if x > 39.0 { 10.0 } else { 5.0 + 0.01 * x }));
+        assert_eq!(
+            last.iter().map(|one| (one.from, one.to, one.place)).collect::<Vec<_>>(),
+            [(40.0, 40.0, Place::End)]
+        );
+        let first = of(&curve(|x| if x < 3.0 { 10.0 } else { 5.0 + 0.01 * x }));
+        assert_eq!(
+            first.iter().map(|one| (one.from, one.to, one.place)).collect::<Vec<_>>(),
+            [(1.0, 2.0, Place::Start)]
+        );
+    }
+
+    #[test]
+    fn smooth_curves_have_no_such_change() {
+        assert_eq!(of(&curve(|x| 1.0 + 0.3 * x)), []);
+        assert_eq!(of(&curve(|x| 10.0 / x)), []);
+        assert_eq!(of(&curve(|x| x.powf(1.5))), []);
+        assert_eq!(of(&curve(|x| 1.0 / (1.0 + (-0.3 * (x - 20.0)).exp()) + 1.0)), []);
+    }
+
+    #[test]
+    fn the_families_of_development_without_a_jump_have_at_most_one_in_a_hundred() {
+        let mut names: Vec<shapes::Family> = shapes::Family::all().collect();
+        names.sort_by_key(|family| family.name);
+        let (mut all, mut named) = (0, Vec::new());
+        // The first points of one family are what this is to name.
+        let judged = |family: &shapes::Family| family.with_quiet && family.name != "slow first points";
+        for family in names.into_iter().step_by(2).filter(judged) {
+            for seed in (0..40).map(|seed| 2 * seed).chain((0..40).map(|seed| 2 * seed + 1)) {
+                let series = family.series(seed);
+                if series.quiet && series.changes.is_empty() {
+                    all += 1;
+                    let found = unexplained(&detect(&series.observations, &Settings::default()));
+                    named.extend((!found.is_empty()).then(|| format!("{} {seed}: {found:?}", family.name)));
+                }
+            }
+        }
+        assert!(all > 300 && named.len() * 100 <= all, "{} of {all}: {named:#?}", named.len());
+    }
+}
