@@ -10,7 +10,7 @@ use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::analysis::{Analysed, Gap, slow};
 use crate::atomic;
-use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect};
+use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, unexplained};
 use crate::error;
 use crate::store::files;
 
@@ -122,6 +122,10 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     });
     if let Some(found) = slow::sizes(findings, series.kind) {
         entry["slow_sizes"] = super::slow::json(&found);
+    }
+    let found = if findings.is_judged() { unexplained(findings) } else { Vec::new() };
+    if !found.is_empty() {
+        entry["unexplained"] = super::unexplained::json(&found);
     }
     if !series.notes.is_empty() {
         entry["read_as"] = series.notes.clone().into();

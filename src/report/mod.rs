@@ -33,6 +33,7 @@ mod switches;
 mod table;
 mod training;
 mod transfer;
+mod unexplained;
 mod warning;
 
 pub use advice::{size_advice_json, size_advices};

@@ -7,9 +7,12 @@ use std::collections::BTreeSet;
 
 use super::document::remark;
 use super::style::Look;
+use super::unexplained::{at_the_ends, between};
 use super::{Column, Document, Repeated, Style, Table};
 use crate::analysis::{Kind, slow};
-use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences};
+use crate::detect::{
+    Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences, unexplained,
+};
 use crate::stats::quantile::median;
 use crate::units::human;
 
@@ -62,6 +65,12 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             number => format!("{}, and one {} ({p})", human::counted(number as u64, "jump"), repeated.text()),
         };
     }
+    if findings.jumps.is_empty()
+        && findings.is_judged()
+        && let Some(changes) = seen_between(findings)
+    {
+        return format!("No jump is proven, but the curve changes by {changes}.");
+    }
     if let Some(seen) = findings.open_below().filter(|_| findings.jumps.is_empty()) {
         let seen = human::limit(seen);
         return format!("Jumps below {seen} are open; none of {seen} or more was found.");
@@ -86,6 +95,12 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
         (17.., _) => format!("{number}{period}"),
         _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
     }
+}
+
+/// The changes between the ends that anyone sees and that nothing else names.
+fn seen_between(findings: &Findings) -> Option<String> {
+    let x: Vec<f64> = findings.points.iter().map(|point| point.x).collect();
+    between(&unexplained(findings), &x)
 }
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
@@ -279,6 +294,11 @@ impl JumpTable<'_> {
         if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
             lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
+        if !findings.jumps.is_empty() {
+            let text = |changes| format!("{changes} too: no jump, bend or ramp of the model describes it");
+            lines.extend(seen_between(findings).map(|changes| ("Changes", text(changes))));
+        }
+        lines.extend(at_the_ends(&unexplained(findings)).into_iter().map(|text| ("Ends", text)));
         lines.extend(slow::sizes(findings, self.axes.kind).map(|found| ("Slow", super::slow::text(&found))));
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
@@ -360,7 +380,7 @@ struct Columns {
 }
 
 /// Remarks that say what was found; the others say how, and how far to trust it.
-const FINDINGS: [&str; 4] = ["Rate", "Changes", "Slow", "Kink"];
+const FINDINGS: [&str; 5] = ["Rate", "Changes", "Ends", "Slow", "Kink"];
 
 /// The cells of a jump, as texts.
 struct Row {

@@ -104,6 +104,21 @@ fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
     assert!(!text.contains("after"), "an empty table is not shown: {text}");
 }
 
+/// A curve that doubles after 20 and a last point far above it, of which the detector named nothing.
+#[test]
+fn what_anyone_sees_is_named_though_no_jump_is_proven() {
+    let y = |x: u32| if x > 39 { 9.0 } else { f64::from(if x > 20 { 4 } else { 2 }) * (1.0 + 1e-5 * f64::from(x % 3)) };
+    let point = |x: u32| Point { x: x.into(), count: 1, center: y(x), low: y(x), high: y(x), fit: y(x), off: false };
+    let found = Findings { points: (1..=40).map(point).collect(), detectable: Some(0.01), ..findings(vec![]) };
+    assert_eq!(summary(&found, found.detectable), "No jump is proven, but the curve changes by +100 % after 20.");
+    let text = jump_table("", &found, "s", &Style { color: false, width: 120 });
+    // By hand: 9 of 4.
+    assert!(
+        text.contains("Ends     the last point, 40, is 125 % above the trend: a size or two more decides"),
+        "{text}"
+    );
+}
+
 /// If the measurement cannot show jumps as small as those asked for, the result is open.
 #[test]
 fn what_is_open_is_not_called_jump_free() {
