@@ -44,7 +44,7 @@ const ALIKE: f64 = 0.95;
 
 /// Those changes, ascending. What the findings' jumps, kinks and points off the curve name is not among them.
 pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
-    // At an end nobody knows whether the curve returns after a point that is off it.
+    // At an end the points do not show whether the curve returns after one that is off it.
     let is_end = |at: usize| at < 2 || at + 2 >= findings.points.len();
     let positive = findings.points.iter().enumerate().filter(|(_, point)| point.center > 0.0);
     let points: Vec<&Point> =
