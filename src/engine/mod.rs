@@ -342,6 +342,16 @@ pub trait Step {
         Ok(())
     }
 
+    /// Calls `look` while the device runs further steps, which do not count: a GPU that idles lowers its clock and its link.
+    /// Calls it without any where the device is the processor, which does not wait for this program.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
+        look();
+        Ok(())
+    }
+
     /// The kernels of one more step, as a profiler sees them; empty without a profiler.
     ///
     /// # Errors
@@ -358,6 +368,19 @@ pub trait Step {
     fn computed(&self) -> Result<Option<Computed>> {
         Ok(None)
     }
+}
+
+/// Device time of the steps behind a reading of a GPU's clock, power and link; the readings take some milliseconds.
+pub const AT_WORK_S: f64 = 0.02;
+
+/// How many steps of that length keep a device at work for [`AT_WORK_S`].
+pub fn steps_at_work(step_s: f64) -> usize {
+    (AT_WORK_S / step_s.max(1e-6)).ceil().clamp(1.0, 200.0) as usize
+}
+
+/// Lets the device begin with what it was given: a reading at once could still meet it idle.
+pub fn let_it_begin() {
+    std::thread::sleep(std::time::Duration::from_secs_f64(AT_WORK_S / 8.0));
 }
 
 /// Refuses workloads that no engine can train.

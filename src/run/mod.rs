@@ -265,12 +265,14 @@ impl Bench<'_> {
         // The synthetic engine's steps take no time of a processor.
         let witness = &mut self.witness.as_mut().filter(|_| self.facts.engine_of(cell) != EngineName::Synthetic);
         let in_this_process = self.facts.is_in_this_process(cell);
+        let mut covariates = None;
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
             let counters = counters.as_ref();
             let beside = Beside { counters, witness: witness.as_deref_mut(), in_this_process };
             let steps = measure(step.as_mut(), ready, length, &is_over, beside)?;
+            step.at_work(&mut || covariates = Some(self.device.read()))?;
             if times_layers {
                 step.time_layers()?;
             }
@@ -279,7 +281,7 @@ impl Bench<'_> {
         });
         let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
-        let covariates = self.device.read();
+        let covariates = covariates.unwrap_or_else(|| self.device.read());
         if let Some(what) = self.facts.heed_refusals(self.engines, cell, &self.plan.cells)? {
             self.observer.warn(&what);
         }

@@ -12,7 +12,9 @@ use super::plan::{Phase, StepPlan};
 use super::replacement::Replaced;
 use super::trainer::FedStep;
 use crate::engine::train::Learnt;
-use crate::engine::{Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload};
+use crate::engine::{
+    AT_WORK_S, Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload, let_it_begin, steps_at_work,
+};
 use crate::error::{Error, Result};
 use crate::settings::Launch;
 
@@ -189,6 +191,19 @@ impl Step for CudnnStep {
 
         self.number += 1;
         Ok(StepTimes { step_s, enqueue_s: Some(enqueue_s), loss: Some(self.loss()?), ..self.times()? })
+    }
+
+    fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
+        let step_s = self.times()?.gpu_s.unwrap_or(AT_WORK_S);
+        // A batch that is copied ahead must not be overwritten by that of a later step.
+        let is_ahead = self.feed.as_ref().is_some_and(Feed::is_ahead);
+        for _ in 0..if is_ahead { 1 } else { steps_at_work(step_s) } {
+            self.enqueue()?;
+            self.number += 1;
+        }
+        let_it_begin();
+        look();
+        self.synchronize()
     }
 
     fn setup(&self) -> SetupTimes {

@@ -34,6 +34,8 @@ pub(super) struct OwnStep {
     layers: Vec<LayerExecution>,
     /// Whether the process can time layers of it.
     has_layers: bool,
+    /// Whether its last step ran on a device other than the processor.
+    on_device: bool,
 }
 
 /// As `worker.py` writes it.
@@ -110,7 +112,8 @@ impl LayerTimes {
 impl OwnStep {
     pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known, has_layers: bool) -> Self {
         let (cell, last_s) = known;
-        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, cell, last_s, layers: Vec::new(), has_layers }
+        let (ready, layers) = (VecDeque::new(), Vec::new());
+        Self { id, worker, setup, ready, expected: 0, cell, last_s, layers, has_layers, on_device: false }
     }
 
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
@@ -142,6 +145,7 @@ impl Step for OwnStep {
         }
         let times = self.ready.pop_front().ok_or_else(|| Error::engine("no step was run"))?;
         self.expected = self.expected.saturating_sub(1);
+        self.on_device = times.enqueue_s.is_some();
         self.last_s.borrow_mut().insert(self.cell.clone(), times.step_s);
         Ok(times)
     }
@@ -152,6 +156,16 @@ impl Step for OwnStep {
 
     fn layers(&self) -> Vec<LayerExecution> {
         self.layers.clone()
+    }
+
+    fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
+        match self.on_device.then(|| self.last_s.borrow().get(&self.cell).copied()).flatten() {
+            Some(step_s) => self.worker.borrow_mut().at_work(self.id, step_s, look),
+            None => {
+                look();
+                Ok(())
+            }
+        }
     }
 
     fn kernels(&mut self) -> Result<Vec<KernelTime>> {

@@ -217,7 +217,8 @@ impl Engine for TorchEngine {
         }
         let Prepared { id, setup } = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
         let connection = Rc::clone(&self.connection);
-        Ok(Box::new(TorchStep { id, setup, connection, layers: work::layers(&workload), workload }))
+        let layers = work::layers(&workload);
+        Ok(Box::new(TorchStep { id, setup, connection, layers, workload, on_gpu_s: None }))
     }
 
     fn feeds_itself(&self) -> bool {

@@ -20,6 +20,8 @@ pub(super) struct TorchStep {
     pub connection: Rc<RefCell<Connection>>,
     pub workload: Workload,
     pub layers: Vec<LayerExecution>,
+    /// The time of its last step, where that ran on a GPU.
+    pub on_gpu_s: Option<f64>,
 }
 
 /// The answer, as `Step.run` of the Python program writes it.
@@ -85,7 +87,23 @@ impl Step for TorchStep {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;
         let answer = connection.ask(&worker::about(self.id, "step"), patience)?;
-        Times::of(answer)
+        let times = Times::of(answer)?;
+        self.on_gpu_s = times.gpu_s;
+        Ok(times)
+    }
+
+    fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
+        match self.on_gpu_s {
+            Some(step_s) => {
+                let mut connection = self.connection.borrow_mut();
+                let answer = connection.worker.at_work(self.id, step_s, look);
+                connection.heeding(answer)
+            }
+            None => {
+                look();
+                Ok(())
+            }
+        }
     }
 
     fn setup(&self) -> SetupTimes {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::KernelTime;
+use super::{KernelTime, let_it_begin, steps_at_work};
 use crate::error::{Error, Kind, Result};
 pub use accounts::Accounts;
 pub use process::{Pipes, Place, Process, Program};
@@ -61,6 +61,19 @@ pub fn kernels(answer: Value) -> Result<Vec<KernelTime>> {
 }
 
 impl Worker {
+    /// [`super::Step::at_work`] of step `id`, whose last step took that long.
+    ///
+    /// # Errors
+    /// As [`Worker::ask`].
+    pub fn at_work(&mut self, id: u64, step_s: f64, look: &mut dyn FnMut()) -> Result<()> {
+        let request = json!({"do": "work", "id": id, "count": steps_at_work(step_s)});
+        let mut meanwhile = || {
+            let_it_begin();
+            look();
+        };
+        self.ask_meanwhile(&request, self.patience.step, &mut meanwhile).map(drop)
+    }
+
     /// Starts nothing yet.
     pub fn new(program: Program, open: Value, patience: Patience) -> Self {
         Self { program, open, patience, process: None, prepared: 0, owed: 0 }
@@ -116,6 +129,14 @@ impl Worker {
     /// # Errors
     /// What the process answers, or that it ended or stayed silent; then it is ended, where it is of no further use.
     pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
+        self.ask_meanwhile(request, patience, &mut || ())
+    }
+
+    /// The same; `meanwhile` is called while the process works on it.
+    ///
+    /// # Errors
+    /// As [`Worker::ask`].
+    pub fn ask_meanwhile(&mut self, request: &Value, patience: Duration, meanwhile: &mut dyn FnMut()) -> Result<Value> {
         let name = &self.program.name;
         let Some(process) = &mut self.process else {
             return Err(Error::engine(format!("the {name} process that held this step has ended")));
@@ -125,6 +146,7 @@ impl Worker {
         for _ in 0..std::mem::take(&mut self.owed) {
             let _ = process.answer(patience);
         }
+        meanwhile();
         let answered = process.answer(patience);
         // A process that was not started here cannot be started anew: it goes on as long as it answers.
         let stays = answered.is_some() && matches!(self.program.place, Place::Parent(_));

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::{Ended, Sweep};
 use crate::analysis::{Query, analyse};
-use crate::device;
 use crate::device::selector::Selector;
+use crate::device::{self, Covariates, Device, Facts};
 use crate::engine::cudnn::recorded;
 use crate::figures::{Destination, Figures};
 use crate::needs::shared_library;
@@ -144,9 +144,45 @@ fn look(facts: &Path) {
     assert!(table.numbers("pcie_link_width").unwrap().iter().all(|width| width.is_nan()));
 }
 
+/// A GPU whose clock is low unless it is at work.
+struct Idling;
+
+impl Device for Idling {
+    fn read(&mut self) -> Covariates {
+        let sm_clock_hz = Some(if recorded::is_at_work() { 1.98e9 } else { 345e6 });
+        Covariates { sm_clock_hz, ..Covariates::default() }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { id: "idling".into(), name: "a GPU that saves power".into(), cpu: None, gpu: None }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Every reading of a visit meets the GPU at work, also where the layers are timed and where the step is a graph.
+fn look_at_work() {
+    for more in ["layers = true\n", "[engine]\nname = \"cudnn\"\nlaunch = \"graph\"\n"] {
+        let spec = format!(
+            "{}{more}",
+            if more.starts_with('[') { SPEC.replace("[engine]\nname = \"cudnn\"\n", "") } else { SPEC.into() }
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let sweep = Sweep::new(&spec, folder.path());
+        recorded::begin(None);
+        let ended = sweep.go(Begin::Anew, |_| Box::new(Idling));
+        assert!(ended.result.unwrap().complete, "{:?}", ended.said);
+        let clocks = Table::read(&sweep.path, &["sm_clock_hz"]).unwrap().numbers("sm_clock_hz").unwrap();
+        assert!(!clocks.is_empty() && clocks.iter().all(|&clock| clock == 1.98e9), "{clocks:?}");
+    }
+}
+
 #[test]
 fn what_nvml_says_is_in_the_steps_and_on_the_chart() {
     if let Some(folder) = std::env::var_os(FOLDER) {
+        look_at_work();
         return look(&PathBuf::from(folder).join("facts"));
     }
     let folder = tempfile::tempdir().unwrap();

@@ -177,6 +177,13 @@ impl Step for WatchedStep {
         times
     }
 
+    fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
+        during(STEP);
+        let done = self.0.as_mut().unwrap().at_work(look);
+        during(LEAVING);
+        done
+    }
+
     fn layers(&self) -> Vec<LayerExecution> {
         during(DESCRIBING);
         let layers = self.step().layers();

@@ -68,6 +68,8 @@ struct Recording {
     /// The fault has occurred.
     failed: bool,
     when: &'static str,
+    /// Work was queued since the device was last waited for.
+    at_work: bool,
     device: Device,
 }
 
@@ -100,6 +102,11 @@ pub fn held_bytes() -> u64 {
     with(|recording| recording.device.held_bytes())
 }
 
+/// Whether it would be computing now: work was queued since it was last waited for.
+pub fn is_at_work() -> bool {
+    with(|recording| recording.at_work)
+}
+
 /// The stream that cuDNN was set to, at each of its executions.
 pub fn cudnn_streams() -> Vec<usize> {
     with(|recording| recording.device.cudnn_streams.clone())
@@ -128,6 +135,11 @@ fn meets(library: Library, name: &'static str) -> Meets {
         let count = recording.counts.entry(call.clone()).or_default();
         *count += 1;
         let occurrence = *count - 1;
+        recording.at_work = match name {
+            "cuLaunchKernel" | "cuLaunchKernelEx" | "cuGraphLaunch" => true,
+            "cuStreamSynchronize" => false,
+            _ => recording.at_work,
+        };
         let is_due = |fault: &&Fault| fault.call == call && fault.occurrence == occurrence;
         if let Some(Fault { code, lasts, .. }) = recording.fault.as_ref().filter(is_due).cloned() {
             recording.failed = true;

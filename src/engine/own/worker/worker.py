@@ -141,7 +141,7 @@ class Notes:
 
 
 class Worker:
-    REQUESTED = ("open", "prepare", "step", "layers", "kernels", "release", "summary")
+    REQUESTED = ("open", "prepare", "step", "work", "layers", "kernels", "release", "summary")
     # A file that ends the program ends one visit.
     ERRORS = BaseException
 
@@ -227,6 +227,14 @@ class Worker:
             rows.append({**times, "loss": None if loss is None else repr(loss)})
         rows[-1]["peak_memory_bytes"] = memory.peak_memory()
         return {"steps": rows}
+
+    def work(self, request):
+        """Steps that do not count, while clock and power are read."""
+        step = self.held(request)
+        for _ in range(max(1, request["count"] // step.repeats)):
+            result = step.run()
+        self.frameworks.wait(result)
+        return {}
 
     def is_module(self, model):
         torch = sys.modules.get("torch")

@@ -6,7 +6,7 @@
 
 
 class Worker:
-    REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "kernels", "epoch", "evaluate", "restart", "release")
+    REQUESTED = ("open", "prepare", "host", "join", "train", "step", "work", "layers", "kernels", "epoch", "evaluate", "restart", "release")
     ERRORS = Exception
 
     def __init__(self):
@@ -109,13 +109,22 @@ class Worker:
     def step(self, request):
         return self.held(request).run()
 
+    def work(self, request):
+        """Steps that do not count, while clock and power are read."""
+        step = self.held(request)
+        step.arm()
+        for _ in range(request["count"]):
+            step.once()
+        self.synchronize()
+        return {}
+
     def layers(self, request):
         return self.held(request).layers()
 
     def kernels(self, request):
         step = self.held(request)
         step.arm()
-        return profiled(step.eager if step.graph is None else step.replay, lambda loss: self.synchronize())
+        return profiled(step.once, lambda loss: self.synchronize())
 
     def release(self, request):
         step = self.steps.pop(request["id"], None)

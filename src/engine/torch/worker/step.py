@@ -169,6 +169,9 @@ class Step:
         self.timer.mark(1)
         return self.captured_loss
 
+    def once(self):
+        return self.eager() if self.graph is None else self.replay()
+
     def layers(self):
         """The layers' times. A compiled or captured step counts as one piece."""
         if self.settings["compile"] != "none" or self.graph is not None:
@@ -179,13 +182,12 @@ class Step:
     def run(self):
         self.arm()
         cuda = self.device.type == "cuda"
-        run = self.replay if self.graph is not None else self.eager
         # Waits only for the stream of the step: the copy of the next step's batch is not part of this step.
         finish = torch.cuda.current_stream().synchronize if cuda else lambda: None
         finish()
         WITNESS.look()
         before, start = WITNESS.read(), time.perf_counter()
-        loss = run()
+        loss = self.once()
         queued = time.perf_counter()
         finish()
         end, after = time.perf_counter(), WITNESS.read()
