@@ -141,7 +141,7 @@ class Series:
         if self.jumps:
             found = ", ".join(f"after {jump.after:g} ({jump.relative:+.1%})" for jump in self.jumps)
             return f"{name}: {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}: {found}"
-        seen = f"; one of {self.detectable:.2g} of the time or more would have been seen" if self.detectable else ""
+        seen = f"; one of {self.detectable:.{0 if self.detectable >= 0.1 else 1}%} or more would have been seen" if self.detectable else ""
         return f"{name}: no jump found{seen}"
 
 

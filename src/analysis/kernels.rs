@@ -49,10 +49,23 @@ pub struct Change {
 pub struct Kernel {
     /// With the shapes of its operands where it is an operator, in which the size stands as `N`.
     pub name: String,
-    /// Blocks of its launches on a GPU, all together.
+    /// Launches on a GPU, and the blocks of all together.
+    pub launches: Option<u64>,
     pub blocks: Option<u64>,
-    pub family: Option<Family>,
+    /// What it belongs to, where its name says so.
+    pub kind: Option<&'static str>,
     pub seconds: f64,
+}
+
+/// The products of an FFT convolution, of complex numbers, as cuDNN and cuBLAS name them.
+const FOURIER: [&str; 4] = ["cf32cf32", "cgemm", "pointwise_mult_and_sum_complex", "fft2d"];
+
+/// What a GPU's kernel belongs to.
+fn kind(name: &str, grid: [u32; 3]) -> Option<&'static str> {
+    match FOURIER.iter().any(|word| name.to_ascii_lowercase().contains(word)) {
+        true => Some("an FFT convolution: a product for each of its frequencies"),
+        false => Family::of(name, grid).map(Family::steps),
+    }
 }
 
 /// A change that is a smaller part of all is not worth a name.
@@ -100,10 +113,11 @@ fn by_key(kernels: &[KernelTime], size: usize) -> Kernels {
                 Some(operator) => operator.to_owned(),
                 None => short(&kernel.name),
             };
-            let family = kernel.grid.and_then(|grid| Family::of(&kernel.name, grid));
-            Kernel { name, blocks: kernel.grid.map(|_| 0), family, seconds: 0.0 }
+            let kind = kernel.grid.and_then(|grid| kind(&kernel.name, grid));
+            Kernel { name, launches: kernel.grid.map(|_| 0), blocks: kernel.grid.map(|_| 0), kind, seconds: 0.0 }
         });
         entry.seconds += kernel.seconds;
+        entry.launches = entry.launches.map(|launches| launches + kernel.count);
         let blocks = kernel.grid.map(|grid| grid.iter().map(|&size| u64::from(size)).product::<u64>() * kernel.count);
         entry.blocks = entry.blocks.zip(blocks).map(|(all, own)| all + own);
     }
@@ -221,7 +235,7 @@ mod tests {
         let changes = sides.changes();
         let [Change { before: Some(before), behind: Some(behind) }] = &changes[..] else { panic!("{changes:?}") };
         assert_eq!((&before.name[..], &behind.name[..]), ("implicit_gemm_128x128", "implicit_gemm_256x64"));
-        assert_eq!((behind.blocks, behind.family), (Some(80), Some(Family::ImplicitProduct)));
+        assert_eq!((behind.blocks, behind.kind), (Some(80), Some(Family::ImplicitProduct.steps())));
         assert!((changes[0].more_s() - 4.2e-3).abs() < 1e-12);
     }
 

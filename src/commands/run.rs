@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use batchstep::analysis::control;
 use batchstep::analysis::{Query, analyse};
@@ -220,12 +221,21 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
+/// `timeout` sends its signal to the process and then to its group, and a terminal may send one beside a person's: signals that come
+/// so soon after the first are the same request.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
+
 /// The first Ctrl-C lets the current visit finish; a second one ends the process at once (stored visits are kept).
 fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let flag = Arc::clone(interrupted);
+    let mut first = None;
     let handler = move || {
+        let since = first.get_or_insert_with(Instant::now).elapsed();
         if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(Exit::Warned as i32);
+            if since > SAME_REQUEST {
+                std::process::exit(Exit::Warned as i32);
+            }
+            return;
         }
         print_aside("\n");
         notice("finishing this visit, then stopping (press Ctrl-C again to stop at once)");

@@ -1,7 +1,7 @@
 //! What changes inside a step at its jumps.
 
 use super::Document;
-use crate::analysis::kernels::{Change, Sides};
+use crate::analysis::kernels::{Change, Kernel, Sides};
 use crate::units::human;
 
 /// Changes that are named at each jump.
@@ -26,23 +26,33 @@ pub fn kernels(all: &[Sides]) -> Document {
 
 fn said(change: &Change, total: &str) -> String {
     let more = format!("{} of {total}", human::signed(change.more_s(), "s"));
-    let family = change.behind.as_ref().or(change.before.as_ref()).and_then(|kernel| kernel.family);
-    let family = family.map_or_else(String::new, |family| format!(" ({})", family.steps()));
+    let kind = change.behind.as_ref().or(change.before.as_ref()).and_then(|kernel| kernel.kind);
+    let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
     match (&change.before, &change.behind) {
         (Some(before), Some(behind)) => {
             let name = match before.name == behind.name {
                 true => behind.name.clone(),
                 false => format!("{} \u{2192} {}", before.name, behind.name),
             };
-            let blocks = before.blocks.zip(behind.blocks).filter(|(before, behind)| before != behind);
-            let blocks =
-                blocks.map_or_else(String::new, |(before, behind)| format!(", {before} \u{2192} {behind} blocks"));
-            format!("{name}{family}{blocks}, {more}")
+            format!("{name}{kind}{}, {more}", work(before, behind))
         }
-        (None, Some(behind)) => format!("{}{family} is new, {more}", behind.name),
-        (Some(before), None) => format!("{}{family} is gone, {more}", before.name),
+        (None, Some(behind)) => format!("{}{kind} is new, {more}", behind.name),
+        (Some(before), None) => format!("{}{kind} is gone, {more}", before.name),
         (None, None) => String::new(),
     }
+}
+
+/// Launches that have become many or few, else blocks that have become more or fewer.
+fn work(before: &Kernel, behind: &Kernel) -> String {
+    let changed =
+        |before: Option<u64>, behind: Option<u64>| before.zip(behind).filter(|(before, behind)| before != behind);
+    let (counts, what) = match changed(before.launches, behind.launches) {
+        Some((some, more)) if some.max(more) >= 4 * some.min(more) => (Some((some, more)), "launches"),
+        _ => (changed(before.blocks, behind.blocks), "blocks"),
+    };
+    counts.map_or_else(String::new, |(some, more)| {
+        format!(", {} \u{2192} {} {what}", human::count(some), human::count(more))
+    })
 }
 
 #[cfg(test)]
@@ -69,7 +79,31 @@ mod tests {
             behind: vec![sgemm(16, 3e-3)],
         };
         let text = kernels(&[sides]).render(&Style { color: false, width: 300 });
-        let expected = "after 16: volta_sgemm_128x64_nn (non-fused Winograd, which pads the batch to a multiple of 16), 576 \u{2192} 1152 blocks, +2.00 ms of +2.00 ms (profiled)";
+        let expected = "after 16: volta_sgemm_128x64_nn (non-fused Winograd, which pads the batch to a multiple of 16), 576 \u{2192} 1,152 blocks, +2.00 ms of +2.00 ms (profiled)";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    /// As PyTorch's profiler saw a convolution of VGG16 in float32 on an H100: experiments/runs/2026-11-27-h100-conv-fp32.
+    #[test]
+    fn a_product_that_comes_in_thousands_of_launches_says_so() {
+        let kernel = |name: &str, grid, count, seconds| KernelTime {
+            name: name.into(),
+            grid: Some(grid),
+            block: Some([32, 1, 1]),
+            shapes: None,
+            count,
+            seconds,
+        };
+        let sides = Sides {
+            series: "conv".into(),
+            after: 16,
+            next: 17,
+            before: vec![kernel("void pointwise_mult_and_sum_complex<float2, 8, 4>(float2*)", [64, 66, 1], 1, 1.0e-3)],
+            behind: vec![kernel("sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n", [1, 8, 1], 2112, 33.7e-3)],
+        };
+        let text = kernels(&[sides]).render(&Style { color: false, width: 300 });
+        let expected = "pointwise_mult_and_sum_complex \u{2192} sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n (an FFT convolution: a product for \
+                        each of its frequencies), 1 \u{2192} 2,112 launches, +32.7 ms of +32.7 ms (profiled)";
         assert!(text.contains(expected), "{text}");
     }
 }

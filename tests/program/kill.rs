@@ -120,8 +120,10 @@ fn an_interrupted_run_is_sealed_and_continues() {
     while parts.read_dir().map_or(0, |entries| entries.flatten().filter(is_visit).count()) < 100 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success());
+    // `timeout` sends its signal to the process and to the process's group.
+    let signal = || std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(signal().expect("kill runs").success());
+    let _ = signal();
     let output = child.wait_with_output().expect("it ends");
     let message = support::stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
