@@ -39,9 +39,6 @@
 //! let found = detect::detect(&steps, &detect::Settings::default());
 //! assert_eq!(found.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>(), [16.0]);
 //! ```
-//!
-//! # Not here
-//! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
