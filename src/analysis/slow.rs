@@ -1,4 +1,4 @@
-//! Sizes that are slow by themselves: far off the curve that their neighbours make, and what they have in common.
+//! Sizes that are slow or fast by themselves: far off the curve that their neighbours make, and what they have in common.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
 use crate::stats::robust;
 
-/// Slow sizes of one series.
+/// Slow, or fast, sizes of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlowSizes {
     /// Ascending.
@@ -59,13 +59,20 @@ const PAIRED: usize = 256;
 /// Larger sizes are not asked whether they are prime.
 const LARGEST_PRIME: u64 = 1 << 30;
 
-/// The slow sizes of a series; `None` where there are none.
-pub fn sizes(findings: &Findings, kind: Kind) -> Option<SlowSizes> {
+/// Which sizes are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    Slow,
+    Fast,
+}
+
+/// The slow or the fast sizes of a series; `None` where there are none.
+pub fn sizes(findings: &Findings, kind: Kind, speed: Speed) -> Option<SlowSizes> {
     let points = &findings.points;
     if findings.early.is_some() || points.iter().any(|point| point.center <= 0.0) {
         return None;
     }
-    let sign = if kind == Kind::Rate { -1.0 } else { 1.0 };
+    let sign = if (kind == Kind::Rate) == (speed == Speed::Slow) { -1.0 } else { 1.0 };
     let curve: Vec<f64> = points.iter().map(|point| sign * point.center.ln()).collect();
     let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, &curve, at)).collect();
     let center = median(&mut between.clone());
@@ -203,12 +210,22 @@ mod tests {
     use crate::random::Rng;
 
     fn found(x: impl Iterator<Item = u32>, kind: Kind, value: impl Fn(u32) -> f64, noise: f64) -> Option<SlowSizes> {
+        of(Speed::Slow, x, kind, value, noise)
+    }
+
+    fn of(
+        speed: Speed,
+        x: impl Iterator<Item = u32>,
+        kind: Kind,
+        value: impl Fn(u32) -> f64,
+        noise: f64,
+    ) -> Option<SlowSizes> {
         let mut random = Rng::new(5);
         let point = |x: u32| {
             let center = value(x) * (1.0 + noise * random.normal());
             Point { x: f64::from(x), count: 1, center, low: center, high: center, fit: center, off: false }
         };
-        sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind)
+        sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind, speed)
     }
 
     fn line(x: u32) -> f64 {
@@ -234,6 +251,16 @@ mod tests {
         assert!((class.relative + 0.3).abs() < 0.03, "{class:?}");
         // What is fast by itself is not slow.
         assert_eq!(found((2..=48).map(|i| 16 * i), Kind::Time, rate, 0.01), None);
+    }
+
+    #[test]
+    fn sizes_that_are_fast_by_themselves_are_named_too() {
+        let dips = |x: u32| 29.0 * if x.is_multiple_of(8) { 0.1 } else { 1.0 };
+        let fast = of(Speed::Fast, 17..=70, Kind::Time, dips, 0.02).expect("fast sizes");
+        let class = fast.class.expect("a class");
+        assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(8), 6, 6));
+        assert!((class.relative + 0.9).abs() < 0.02, "{class:?}");
+        assert_eq!(found(17..=70, Kind::Time, dips, 0.02), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::advice::{Advice, Silence};
+use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
@@ -110,7 +111,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     let first = found.first().map(|found| &found.series);
     let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
     let series = found.iter().map(|Analysed { series, findings }| {
-        let slow = slow::sizes(findings, series.kind);
+        let slow = slow::sizes(findings, series.kind, Speed::Slow);
         // Columns of one table may be in different units of one kind.
         let own = Some(series.base_unit()).filter(|own| own.name == unit.name).unwrap_or(unit.clone());
         let mut findings = scaled(findings, own.factor);

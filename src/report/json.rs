@@ -8,6 +8,7 @@ use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
+use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Gap, slow};
 use crate::atomic;
 use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, unexplained};
@@ -120,8 +121,10 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
-    if let Some(found) = slow::sizes(findings, series.kind) {
-        entry["slow_sizes"] = super::slow::json(&found);
+    for (key, speed) in [("slow_sizes", Speed::Slow), ("fast_sizes", Speed::Fast)] {
+        if let Some(found) = slow::sizes(findings, series.kind, speed) {
+            entry[key] = super::slow::json(&found);
+        }
     }
     let found = if findings.is_judged() { unexplained(findings) } else { Vec::new() };
     if !found.is_empty() {

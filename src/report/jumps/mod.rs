@@ -9,6 +9,7 @@ use super::document::remark;
 use super::style::Look;
 use super::unexplained::{at_the_ends, between};
 use super::{Column, Document, Repeated, Style, Table};
+use crate::analysis::slow::Speed;
 use crate::analysis::{Kind, slow};
 use crate::detect::{
     Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences, unexplained,
@@ -299,7 +300,10 @@ impl JumpTable<'_> {
             lines.extend(seen_between(findings).map(|changes| ("Changes", text(changes))));
         }
         lines.extend(at_the_ends(&unexplained(findings)).into_iter().map(|text| ("Ends", text)));
-        lines.extend(slow::sizes(findings, self.axes.kind).map(|found| ("Slow", super::slow::text(&found))));
+        for (subject, speed) in [("Slow", Speed::Slow), ("Fast", Speed::Fast)] {
+            let found = slow::sizes(findings, self.axes.kind, speed);
+            lines.extend(found.map(|found| (subject, super::slow::text(&found))));
+        }
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
         lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
