@@ -323,6 +323,8 @@ impl Engines {
     /// [`crate::error::Kind::Device`] where it was not among the names opened.
     pub fn get(&mut self, name: EngineName) -> Result<&mut dyn Engine> {
         let name = self.resolve(name);
+        let others = self.open.iter_mut().filter(|(other, _)| **other != name);
+        others.for_each(|(_, engine)| engine.give_back());
         match self.open.get_mut(&name) {
             Some(engine) => Ok(engine.as_mut()),
             None => Err(Error::device(format!("the engine `{name}` was not opened"))),

@@ -274,6 +274,10 @@ impl Engine for CudnnEngine {
         Ok(settings)
     }
 
+    fn give_back(&mut self) {
+        self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
+    }
+
     fn fix(&mut self, algorithms: &FixedAlgorithms) {
         self.fixed = algorithms.clone();
     }

@@ -124,9 +124,16 @@ template <int V> DEVICE float planes(const Masked &from, int batch, int channels
     return sum;
 }
 
+// Blocks of 256 threads that a multiprocessor holds at once: one of a T4 has room for 1,024 threads, later ones for 1,536 or more.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define RESIDENT 4
+#else
+#define RESIDENT 5
+#endif
+
 // N x C x positions: block x is a channel, block y a part of its batch * positions values. The size of a plane is a multiple of
 // `width`.
-KERNEL __launch_bounds__(256, 5) planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
+KERNEL __launch_bounds__(256, RESIDENT) planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
                        int width, int rectifier) {
     __shared__ float scratch[32];
     Masked from = {dy, y, masked, rectifier};
