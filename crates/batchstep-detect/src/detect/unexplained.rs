@@ -2,7 +2,7 @@
 //! straight, and the curve goes from one to the other within a few points. What is looked at are logarithms of y, against x and against the
 //! number of the point: sizes are even on one or the other, and a change must be there on both.
 
-use super::findings::{Findings, Point};
+use super::findings::{Findings, Jump, Point};
 use crate::stats::quantile::median;
 
 /// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.
@@ -87,7 +87,7 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
 
 /// Whether a jump lies within the change, or kinks at its two ends make it a ramp.
 fn is_named(one: &Unexplained, findings: &Findings) -> bool {
-    let jump = |jump: &super::Jump| jump.after_low < one.to && jump.after_high >= one.from;
+    let jump = |jump: &Jump| jump.after_low < one.to && jump.after_high >= one.from;
     let near = |x: f64| {
         let at = findings.points.iter().position(|point| point.x >= x).unwrap_or(findings.points.len() - 1);
         let beside = at.saturating_sub(1)..=(at + 1).min(findings.points.len() - 1);
