@@ -279,6 +279,10 @@ fn the_examples_run_where_their_frameworks_are() {
         ("trainer.py", "transformers", "torch, transformers, accelerate"),
         ("jax_mlp.py", "jax", "jax, flax, optax"),
         ("keras_mlp.py", "keras", "keras, tensorflow"),
+        ("torch_lstm.py", "torch", "torch"),
+        ("torch_compile.py", "torch", "torch"),
+        ("onnx_mlp.py", "onnx", "numpy, onnx, onnxruntime"),
+        ("sklearn_mlp.py", "sklearn", "sklearn"),
     ] {
         let python = std::env::var("BATCHSTEP_PYTHON").unwrap_or_else(|_| "python3".into());
         let imported = std::process::Command::new(&python).args(["-c", &format!("import {modules}")]).output();
