@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
@@ -21,6 +21,7 @@ use super::size::{interval, sizes};
 use super::verify::examination::{Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
+use crate::stats::quantile::median;
 
 /// A roughness of more than this multiple of what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
@@ -83,6 +84,7 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
     report.jumps(&mut findings);
     findings.kinks = report.kinks();
+    findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
@@ -240,6 +242,29 @@ impl Report<'_, '_, '_> {
             limit: self.limit,
             explained_below: autoregressive::explained_below(self.model),
         }
+    }
+
+    fn multiples(&self) -> Vec<Multiples> {
+        let candidates = self.model.problem.candidates;
+        let curve = self.curve();
+        let of = |place: usize| candidates.multiples_of(self.model.terms[place]);
+        let mut numbers: Vec<f64> = (0..self.model.terms.len()).filter_map(of).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        let found = numbers.into_iter().filter_map(|number| {
+            let places = (0..self.model.terms.len()).filter(|place| of(*place) == Some(number));
+            let z = places.map(|place| self.model.direction(place).1.abs()).fold(0.0, f64::max) / self.model.spread();
+            let others = self.model.fitted(|term| {
+                !matches!(term, Term::Off { .. }) && candidates.multiples_of(candidates.index(term)) != Some(number)
+            });
+            let shares: Vec<f64> = curve.iter().zip(&others).map(|(with, without)| with / without - 1.0).collect();
+            let is_multiple = |i: &usize| self.series.x[*i].rem_euclid(number) == 0.0;
+            let mut theirs: Vec<f64> = (0..shares.len()).filter(is_multiple).map(|i| shares[i]).collect();
+            let p_value = threshold::p_value(z, self.model.error_freedom(), self.looks);
+            let seen = z >= self.limit && others.iter().all(|other| *other > 0.0);
+            seen.then(|| Multiples { of: number, relative: median(&mut theirs), shares, p_value })
+        });
+        found.collect()
     }
 
     fn kinks(&self) -> Vec<Kink> {

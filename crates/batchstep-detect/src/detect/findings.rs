@@ -22,6 +22,8 @@ pub struct Findings {
     pub kinks: Vec<Kink>,
     /// The common distance of the jumps, where one is proven.
     pub period: Option<Period>,
+    /// Whole numbers whose multiples lie off the curve of the other x: no jumps, however many.
+    pub multiples: Vec<Multiples>,
     /// Boundaries that looked like jumps but failed a test, each with the reason.
     pub rejected: Vec<Candidate>,
     /// Remarks that a reader needs to judge the rest.
@@ -98,6 +100,18 @@ pub struct Point {
     /// Whether this x, by itself or with up to three neighbours, deviates from the curve, which returns after it: a bad
     /// point, not a jump.
     pub off: bool,
+}
+
+/// The multiples of a number lie above or below the curve of the other x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multiples {
+    pub of: f64,
+    /// By how much, at each of [`Findings::points`], as a share of the curve without them; 0 at other x.
+    pub shares: Vec<f64>,
+    /// The median of the shares of the multiples.
+    pub relative: f64,
+    /// As for a jump.
+    pub p_value: f64,
 }
 
 /// A jump after `after`: at the next x the curve leaves the trend that held up to `after`.

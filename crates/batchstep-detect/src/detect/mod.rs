@@ -53,7 +53,9 @@ mod unexplained;
 mod verify;
 mod windows;
 
-pub use findings::{Candidate, Early, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
+pub use findings::{
+    Candidate, Early, FactorPoint, Findings, Jump, Kink, Multiples, Note, Period, Point, Rejection, Verdict,
+};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
