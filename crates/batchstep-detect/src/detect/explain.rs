@@ -1,12 +1,13 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point, Rejection};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
-use super::model::boundary;
-use super::model::candidates::{CandidateTerms, Term};
+use super::model::boundary::{self, Boundary};
+use super::model::candidates::{CandidateTerms, EDGE, Term};
 use super::model::fit::{FREE, Model};
+use super::model::neighbourhood;
 use super::model::place::{self, Places};
 use super::model::problem::Problem;
 use super::prepare::factor::Undisturbed;
@@ -82,8 +83,8 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     findings.points = report.points();
     let curve = report.curve();
     findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
-    report.jumps(&mut findings);
-    findings.kinks = report.kinks();
+    let bends = report.jumps(&mut findings);
+    findings.kinks = report.kinks(&bends);
     findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
@@ -187,7 +188,8 @@ impl Report<'_, '_, '_> {
         off
     }
 
-    fn jumps(&self, findings: &mut Findings) {
+    /// Also the bends that looked like jumps.
+    fn jumps(&self, findings: &mut Findings) -> Vec<Kink> {
         let x = &self.series.x;
         let unit = self.scaled.unit;
         let fit = self.curve();
@@ -195,8 +197,9 @@ impl Report<'_, '_, '_> {
         let mut accepted = Vec::new();
         let all = boundary::boundaries(self.model);
         let examination = self.examination(&fit);
-        for (found, objection) in all.iter().zip(examination.objections(&all)) {
-            match objection {
+        let objections = examination.objections(&all);
+        for (found, objection) in all.iter().zip(&objections) {
+            match *objection {
                 None => accepted.push(found.clone()),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
@@ -206,6 +209,16 @@ impl Report<'_, '_, '_> {
                 }),
             }
         }
+        let is_bend = |(_, objection): &(&Boundary, &Option<Rejection>)| matches!(objection, Some(Rejection::Bend));
+        let bends = all.iter().zip(&objections).filter(is_bend).filter_map(|(found, _)| {
+            let bend = neighbourhood::bend(self.model, &examination.straightened, found.k, f64::INFINITY)?;
+            let (from, to) = (x[found.k], x[found.k + 1]);
+            let span = x[x.len() - 1] - x[0];
+            let [slope_before, slope_after] = bend.slopes.map(|slope| slope / span * unit);
+            let p_value = threshold::p_value(found.z(), freedom, self.looks);
+            Some(Kink { at: from + bend.share * (to - from), slope_before, slope_after, p_value })
+        });
+        let bends = bends.collect();
         let sizes = sizes::sizes(self.model, &accepted);
         let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
@@ -228,6 +241,7 @@ impl Report<'_, '_, '_> {
                 }
             })
             .collect();
+        bends
     }
 
     /// The data by which every boundary is examined; `fit` is the curve.
@@ -267,7 +281,8 @@ impl Report<'_, '_, '_> {
         found.collect()
     }
 
-    fn kinks(&self) -> Vec<Kink> {
+    /// Those of the model's bends, and those of `bends` that are none of them.
+    fn kinks(&self, bends: &[Kink]) -> Vec<Kink> {
         let candidates = self.model.problem.candidates;
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
@@ -285,6 +300,13 @@ impl Report<'_, '_, '_> {
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
             let p_value = threshold::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
+        }
+        let place = |at: f64| x.partition_point(|x| *x < at);
+        for bend in bends {
+            let is_other = |kink: &Kink| place(kink.at).abs_diff(place(bend.at)) >= EDGE;
+            if kinks.iter().all(is_other) {
+                kinks.push(bend.clone());
+            }
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
         kinks

@@ -72,6 +72,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if prepared.dropped > 0 {
         findings.notes.push(Note::Dropped { count: prepared.dropped });
     }
+    findings.notes.extend(prepared.apart.map(|times| Note::OneLeftOut { times }));
     findings.notes.extend(prepared.slow.map(Note::Slow));
     findings.notes.extend(prepared.disturbed.map(Note::Disturbed));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);

@@ -226,7 +226,7 @@ fn variance(values: &[f64], center: f64) -> f64 {
 /// The noise of single values along x: second differences cancel level and slope, and their median absolute value is
 /// not affected by a minority of jumps and kinks. var(a - 2b + c) = 6 var. If it grows along x, the growth is taken to
 /// be exponential.
-fn from_neighbours(center: &[f64]) -> Vec<f64> {
+pub(super) fn from_neighbours(center: &[f64]) -> Vec<f64> {
     let bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
     let growth = growth(&bends);
     // The middle of the i-th triple, from -1/2 to 1/2.

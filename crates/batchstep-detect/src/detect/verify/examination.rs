@@ -156,6 +156,9 @@ impl Examination<'_, '_, '_> {
         if local < LOCAL_Z {
             return Some(Rejection::NotAmongNeighbours { local });
         }
+        if neighbourhood::bend(self.model, &self.straightened, found.k, DOUBT).is_some() {
+            return Some(Rejection::Bend);
+        }
         let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
         let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
