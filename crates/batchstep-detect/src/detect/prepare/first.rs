@@ -13,6 +13,8 @@ const FEW: std::ops::RangeInclusive<usize> = 2..=4;
 const LEAST: usize = 12;
 /// The scatter between neighbouring x, without the slowest values, as a share of that between the values at one x. It is 0.6 to 0.9 for normal noise.
 const SMOOTH: f64 = 0.25;
+/// The difference of the two ends' distances from the middle, as a share of their sum, from which one is further.
+const UNEVEN: f64 = 0.1;
 
 /// Removes the highest, or the lowest, value at each x from `observations`, which are sorted by x, if it is apart from the others. Returns the median
 /// ratio of these values to the others.
@@ -30,19 +32,25 @@ pub(super) fn leave_out(observations: &mut Vec<Observation>) -> Option<f64> {
         let above = |logs: Vec<f64>| logs[logs.len() - 1] - median(&mut logs.clone());
         median(&mut groups.iter().map(|group| above(logs(group, sign))).collect::<Vec<_>>())
     };
-    // The end that is further from the middle.
-    let sign = if above(1.0) >= above(-1.0) { 1.0 } else { -1.0 };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (mut others, mut apart, mut variances) = (Vec::new(), Vec::new(), Vec::new());
+    let others = |sign: f64| {
+        let rest = |logs: Vec<f64>| mean(&logs[..logs.len() - 1]);
+        groups.iter().map(|group| rest(logs(group, sign))).collect::<Vec<f64>>()
+    };
+    let roughness = |sign: f64| median(&mut from_neighbours(&others(sign)));
+    // The end that is further from the middle; of two values, the one without which the curve is smoother.
+    let (up, down) = (above(1.0), above(-1.0));
+    let first = if (up - down).abs() > UNEVEN * (up + down) { up > down } else { roughness(1.0) <= roughness(-1.0) };
+    let sign = if first { 1.0 } else { -1.0 };
+    let (mut apart, mut variances) = (Vec::new(), Vec::new());
     for logs in groups.iter().map(|group| logs(group, sign)) {
         let (rest, highest) = logs.split_at(logs.len() - 1);
-        others.push(mean(rest));
         apart.push(highest[0] - mean(rest));
         let center = mean(&logs);
         variances.push(logs.iter().map(|log| (log - center).powi(2)).sum::<f64>() / (logs.len() - 1) as f64);
     }
     let scatter = median(&mut variances).sqrt();
-    let between = median(&mut from_neighbours(&others));
+    let between = roughness(sign);
     if between.is_nan() || between >= SMOOTH * scatter {
         return None;
     }
