@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Kind;
-use crate::detect::{Findings, Point};
+use crate::detect::{Findings, Multiples, Point};
 use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
 use crate::stats::robust;
@@ -52,6 +52,8 @@ const NEIGHBOURS: usize = 3;
 const FAR: (f64, f64) = (5.0, 0.05);
 /// Where more of the sizes are off, they are the curve.
 const MOST: f64 = 0.3;
+/// Multiples that the detector finds off the curve are named from this share on.
+const MULTIPLES: f64 = 0.01;
 /// A class is named below this p-value, where at least that share of it is slow.
 const PROVEN: (f64, f64) = (0.01, 0.5);
 /// Sizes of which pairs are tried for common divisors.
@@ -73,24 +75,60 @@ pub fn sizes(findings: &Findings, kind: Kind, speed: Speed) -> Option<SlowSizes>
         return None;
     }
     let sign = if (kind == Kind::Rate) == (speed == Speed::Slow) { -1.0 } else { 1.0 };
-    let curve: Vec<f64> = points.iter().map(|point| sign * point.center.ln()).collect();
-    let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, &curve, at)).collect();
+    // What the detector finds at multiples is a class already; other sizes are judged without it.
+    let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
+    let curve: Vec<f64> = (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at))).collect();
+    let found = findings.multiples.iter().filter(|multiples| sign * multiples.relative >= MULTIPLES);
+    if let Some(found) = found.max_by(|a, b| (sign * a.relative).total_cmp(&(sign * b.relative))) {
+        let mut sizes = of_multiples(points, found)?;
+        sizes.sizes.extend(
+            singles(points, &curve, sign)
+                .into_iter()
+                .filter(|size| whole(size.x).is_none_or(|x| x % found.of as u64 != 0)),
+        );
+        sizes.sizes.sort_by(|a, b| a.x.total_cmp(&b.x));
+        return Some(sizes);
+    }
+    let found = singles(points, &curve, sign);
+    if found.is_empty() {
+        return None;
+    }
+    let judged =
+        (0..points.len()).filter(|&at| off(points, &curve, at).is_some()).map(|at| points[at].x).collect::<Vec<_>>();
+    Some(SlowSizes { class: class(&found, &judged), sizes: found })
+}
+
+/// The class that the detector found.
+fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
+    let divisor = whole(found.of)?;
+    let theirs = points.iter().zip(&found.shares).filter(|(point, _)| point.x.rem_euclid(found.of) == 0.0);
+    let sizes: Vec<SlowSize> = theirs.map(|(point, share)| SlowSize { x: point.x, relative: *share }).collect();
+    let class = Class {
+        common: Common::MultiplesOf(divisor),
+        relative: found.relative,
+        slow: sizes.len(),
+        of: sizes.len(),
+        p_value: found.p_value,
+    };
+    Some(SlowSizes { class: Some(class), sizes })
+}
+
+/// The sizes that stand off the curve of their neighbours, each by itself.
+fn singles(points: &[Point], curve: &[f64], sign: f64) -> Vec<SlowSize> {
+    let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, curve, at)).collect();
     let center = median(&mut between.clone());
     let far = (FAR.0 * robust::sigma(&between, center)).max(FAR.1.ln_1p());
     let slow =
-        |at: &usize| off(points, &curve, *at).is_some_and(|off| off > far) && above_both_sides(&curve, *at, 0.5 * far);
-    let judged: Vec<usize> = (0..points.len()).filter(|&at| off(points, &curve, at).is_some()).collect();
-    let found: Vec<usize> = judged.iter().copied().filter(slow).collect();
-    if found.is_empty() || found.len() as f64 > MOST * judged.len() as f64 {
-        return None;
+        |at: &usize| off(points, curve, *at).is_some_and(|off| off > far) && above_both_sides(curve, *at, 0.5 * far);
+    let found: Vec<usize> = (0..points.len()).filter(slow).collect();
+    if found.len() as f64 > MOST * between.len() as f64 {
+        return Vec::new();
     }
     let size = |&at: &usize| {
-        let off = off(points, &curve, at).unwrap_or(0.0);
+        let off = off(points, curve, at).unwrap_or(0.0);
         SlowSize { x: points[at].x, relative: (sign * off).exp_m1() }
     };
-    let sizes: Vec<SlowSize> = found.iter().map(size).collect();
-    let judged: Vec<f64> = judged.into_iter().map(|at| points[at].x).collect();
-    Some(SlowSizes { class: class(&sizes, &judged), sizes })
+    found.iter().map(size).collect()
 }
 
 /// How far a point lies above the curve between its neighbours, in logarithms: the median over all pairs of one on each side, so that a
@@ -207,6 +245,7 @@ fn at_least(hits: usize, marked: usize, drawn: usize, all: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::{Observation, Settings, detect};
     use crate::random::Rng;
 
     fn found(x: impl Iterator<Item = u32>, kind: Kind, value: impl Fn(u32) -> f64, noise: f64) -> Option<SlowSizes> {
@@ -261,6 +300,22 @@ mod tests {
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(8), 6, 6));
         assert!((class.relative + 0.9).abs() < 0.02, "{class:?}");
         assert_eq!(found(17..=70, Kind::Time, dips, 0.02), None);
+    }
+
+    #[test]
+    fn multiples_that_the_detector_finds_are_a_class_however_many() {
+        let mut random = Rng::new(8);
+        let fast = |x: u32| line(x) * if x.is_multiple_of(2) { 0.97 } else { 1.0 } * if x == 41 { 1.5 } else { 1.0 };
+        let step = |x: u32| Observation::new(f64::from(x), fast(x) * (1.0 + 0.002 * random.normal()));
+        let findings = detect(&(1..=70).map(step).collect::<Vec<_>>(), &Settings::default());
+        assert!(findings.jumps.is_empty());
+        let found = sizes(&findings, Kind::Time, Speed::Fast).expect("fast sizes");
+        let class = found.class.as_ref().expect("a class");
+        assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(2), 35, 35));
+        assert!((class.relative + 0.03).abs() < 0.002 && class.p_value < 1e-4, "{class:?}");
+        let slow = sizes(&findings, Kind::Time, Speed::Slow).expect("slow sizes");
+        assert!(slow.class.is_none() && slow.sizes.len() == 1 && slow.sizes[0].x == 41.0, "{slow:?}");
+        assert_eq!(sizes(&findings, Kind::Rate, Speed::Fast), Some(slow));
     }
 
     #[test]

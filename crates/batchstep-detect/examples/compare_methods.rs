@@ -5,7 +5,7 @@
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
-//! `shapes` draws the families of `batchstep_detect::shapes`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
+//! `shapes` draws the families of `batchstep_detect::shapes`; the words `development` and `held-out` stand for those of `SPLIT.md`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
 //! order, time_ms; `--write` writes the shapes like that; `--errors` lists the series with
 //! a wrong or missing jump; `--markdown` prints one table of all methods. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
@@ -45,7 +45,12 @@ fn main() -> Result<(), Failure> {
     let options = options()?;
     let all = if options.folders == [PathBuf::from("shapes")] {
         let wanted = |family: &Family| {
-            options.only.is_empty() || options.only.iter().any(|word| family.name.contains(word.as_str()))
+            let is = |word: &String| match word.as_str() {
+                "development" => family.for_development(),
+                "held-out" => !family.for_development(),
+                word => family.name.contains(word),
+            };
+            options.only.is_empty() || options.only.iter().any(is)
         };
         let families = Family::all().filter(wanted);
         families.flat_map(|family| options.seeds.clone().map(move |seed| family.series(seed))).collect()

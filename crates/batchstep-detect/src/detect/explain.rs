@@ -1,12 +1,13 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point, Rejection};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
-use super::model::boundary;
-use super::model::candidates::{CandidateTerms, Term};
+use super::model::boundary::{self, Boundary};
+use super::model::candidates::{CandidateTerms, EDGE, Term};
 use super::model::fit::{FREE, Model};
+use super::model::neighbourhood;
 use super::model::place::{self, Places};
 use super::model::problem::Problem;
 use super::prepare::factor::Undisturbed;
@@ -21,6 +22,7 @@ use super::size::{interval, sizes};
 use super::verify::examination::{Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
+use crate::stats::quantile::median;
 
 /// A roughness of more than this multiple of what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
@@ -81,8 +83,9 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     findings.points = report.points();
     let curve = report.curve();
     findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
-    report.jumps(&mut findings);
-    findings.kinks = report.kinks();
+    let bends = report.jumps(&mut findings);
+    findings.kinks = report.kinks(&bends);
+    findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
@@ -185,7 +188,8 @@ impl Report<'_, '_, '_> {
         off
     }
 
-    fn jumps(&self, findings: &mut Findings) {
+    /// Also the bends that looked like jumps.
+    fn jumps(&self, findings: &mut Findings) -> Vec<Kink> {
         let x = &self.series.x;
         let unit = self.scaled.unit;
         let fit = self.curve();
@@ -193,8 +197,9 @@ impl Report<'_, '_, '_> {
         let mut accepted = Vec::new();
         let all = boundary::boundaries(self.model);
         let examination = self.examination(&fit);
-        for (found, objection) in all.iter().zip(examination.objections(&all)) {
-            match objection {
+        let objections = examination.objections(&all);
+        for (found, objection) in all.iter().zip(&objections) {
+            match *objection {
                 None => accepted.push(found.clone()),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
@@ -204,6 +209,16 @@ impl Report<'_, '_, '_> {
                 }),
             }
         }
+        let is_bend = |(_, objection): &(&Boundary, &Option<Rejection>)| matches!(objection, Some(Rejection::Bend));
+        let bends = all.iter().zip(&objections).filter(is_bend).filter_map(|(found, _)| {
+            let bend = neighbourhood::bend(self.model, &examination.straightened, found.k, f64::INFINITY)?;
+            let (from, to) = (x[found.k], x[found.k + 1]);
+            let span = x[x.len() - 1] - x[0];
+            let [slope_before, slope_after] = bend.slopes.map(|slope| slope / span * unit);
+            let p_value = threshold::p_value(found.z(), freedom, self.looks);
+            Some(Kink { at: from + bend.share * (to - from), slope_before, slope_after, p_value })
+        });
+        let bends = bends.collect();
         let sizes = sizes::sizes(self.model, &accepted);
         let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
@@ -226,6 +241,7 @@ impl Report<'_, '_, '_> {
                 }
             })
             .collect();
+        bends
     }
 
     /// The data by which every boundary is examined; `fit` is the curve.
@@ -242,7 +258,31 @@ impl Report<'_, '_, '_> {
         }
     }
 
-    fn kinks(&self) -> Vec<Kink> {
+    fn multiples(&self) -> Vec<Multiples> {
+        let candidates = self.model.problem.candidates;
+        let curve = self.curve();
+        let of = |place: usize| candidates.multiples_of(self.model.terms[place]);
+        let mut numbers: Vec<f64> = (0..self.model.terms.len()).filter_map(of).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        let found = numbers.into_iter().filter_map(|number| {
+            let places = (0..self.model.terms.len()).filter(|place| of(*place) == Some(number));
+            let z = places.map(|place| self.model.direction(place).1.abs()).fold(0.0, f64::max) / self.model.spread();
+            let others = self.model.fitted(|term| {
+                !matches!(term, Term::Off { .. }) && candidates.multiples_of(candidates.index(term)) != Some(number)
+            });
+            let shares: Vec<f64> = curve.iter().zip(&others).map(|(with, without)| with / without - 1.0).collect();
+            let is_multiple = |i: &usize| self.series.x[*i].rem_euclid(number) == 0.0;
+            let mut theirs: Vec<f64> = (0..shares.len()).filter(is_multiple).map(|i| shares[i]).collect();
+            let p_value = threshold::p_value(z, self.model.error_freedom(), self.looks);
+            let seen = z >= self.limit && others.iter().all(|other| *other > 0.0);
+            seen.then(|| Multiples { of: number, relative: median(&mut theirs), shares, p_value })
+        });
+        found.collect()
+    }
+
+    /// Those of the model's bends, and those of `bends` that are none of them.
+    fn kinks(&self, bends: &[Kink]) -> Vec<Kink> {
         let candidates = self.model.problem.candidates;
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
@@ -260,6 +300,13 @@ impl Report<'_, '_, '_> {
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
             let p_value = threshold::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
+        }
+        let place = |at: f64| x.partition_point(|x| *x < at);
+        for bend in bends {
+            let is_other = |kink: &Kink| place(kink.at).abs_diff(place(bend.at)) >= EDGE;
+            if kinks.iter().all(is_other) {
+                kinks.push(bend.clone());
+            }
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
         kinks

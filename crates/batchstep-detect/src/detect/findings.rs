@@ -22,6 +22,8 @@ pub struct Findings {
     pub kinks: Vec<Kink>,
     /// The common distance of the jumps, where one is proven.
     pub period: Option<Period>,
+    /// Whole numbers whose multiples lie off the curve of the other x: no jumps, however many.
+    pub multiples: Vec<Multiples>,
     /// Boundaries that looked like jumps but failed a test, each with the reason.
     pub rejected: Vec<Candidate>,
     /// Remarks that a reader needs to judge the rest.
@@ -100,6 +102,18 @@ pub struct Point {
     pub off: bool,
 }
 
+/// The multiples of a number lie above or below the curve of the other x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multiples {
+    pub of: f64,
+    /// By how much, at each of [`Findings::points`], as a share of the curve without them; 0 at other x.
+    pub shares: Vec<f64>,
+    /// The median of the shares of the multiples.
+    pub relative: f64,
+    /// As for a jump.
+    pub p_value: f64,
+}
+
 /// A jump after `after`: at the next x the curve leaves the trend that held up to `after`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jump {
@@ -139,6 +153,7 @@ impl Jump {
 /// all its terms except steps and bad points, over up to sixteen points on each side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kink {
+    /// One of the x, or a place between two of them.
     pub at: f64,
     pub slope_before: f64,
     pub slope_after: f64,
@@ -207,6 +222,8 @@ pub enum Rejection {
     /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
     /// the curve.
     TooSteep,
+    /// The lines on both sides meet between the two x: a bend.
+    Bend,
     /// It is there by the clock, and absent in the time without the waits for a processor.
     Waits,
     /// The lines through its neighbours show a smaller step.
@@ -229,6 +246,7 @@ impl fmt::Display for Rejection {
             Self::OfThePeriodAlone { local } => {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
+            Self::Bend => f.write_str("the lines on both sides meet between the two sizes: the curve bends there"),
             Self::Waits => f.write_str(
                 "by the clock alone: without the waits for a processor, which other programs had, it is absent",
             ),
@@ -309,6 +327,9 @@ pub enum Note {
     /// step of a fixed reference with each visit would be worthwhile if it cost less than the share `reference` of a
     /// visit.
     CommonFactor { low: f64, high: f64, reference: f64 },
+    /// One of the few values at each x was left out. It is `times` the others, and the curve without it is far smoother than the values' scatter would
+    /// make it: such is a first repetition.
+    OneLeftOut { times: f64 },
     /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was
     /// subtracted; `apart` has those that stand out.
     Nodes { count: usize, low: f64, high: f64, apart: Vec<Difference> },
@@ -336,6 +357,11 @@ impl fmt::Display for Note {
             Self::TooWide => {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
+            Self::OneLeftOut { times } => write!(
+                f,
+                "one of the values at each size is left out: it is about {times:.2} times the others, as a first repetition is, and without it the \
+                 curve is smooth"
+            ),
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
             Self::Slow(SlowTimes { visits, of, times }) => write!(
                 f,

@@ -53,7 +53,9 @@ mod unexplained;
 mod verify;
 mod windows;
 
-pub use findings::{Candidate, Early, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
+pub use findings::{
+    Candidate, Early, FactorPoint, Findings, Jump, Kink, Multiples, Note, Period, Point, Rejection, Verdict,
+};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
@@ -70,6 +72,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if prepared.dropped > 0 {
         findings.notes.push(Note::Dropped { count: prepared.dropped });
     }
+    findings.notes.extend(prepared.apart.map(|times| Note::OneLeftOut { times }));
     findings.notes.extend(prepared.slow.map(Note::Slow));
     findings.notes.extend(prepared.disturbed.map(Note::Disturbed));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);

@@ -14,6 +14,8 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "heavy tails", with_quiet: true, draw: heavy },
     Family { name: "two states", with_quiet: true, draw: states },
     Family { name: "wandering", with_quiet: true, draw: wandering },
+    Family { name: "multiples", with_quiet: true, draw: multiples },
+    Family { name: "clock ticks", with_quiet: true, draw: ticks },
 ];
 
 fn gentle(draw: &mut Draw, count: usize) -> Curve {
@@ -60,6 +62,25 @@ fn zigzag(draw: &mut Draw, quiet: bool) -> Sketch {
     sketch
 }
 
+/// Every multiple of a number from 2 to 12 is slower or faster by 1 to 30 %, by about the same share, as sizes that fill a kernel's rows are.
+fn multiples(draw: &mut Draw, quiet: bool) -> Sketch {
+    let period = draw.whole(2, 12);
+    let count = draw.whole(40.max(8 * period), 160);
+    let curve = gentle(draw, count);
+    let noise = Noise { repetitions: draw.one_of(&[1, 1, 5]), ..Noise::of(draw.one_of(&[0.002, 0.005, 0.01])) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        sketch.clear_steps(draw, 2, 12);
+    }
+    let share = draw.ratio(0.01, 0.3) * draw.one_of(&[1.0, 1.0, -0.5]);
+    for (x, off) in sketch.x.iter().zip(&mut sketch.off) {
+        if x % period as f64 == 0.0 {
+            *off *= 1.0 + share;
+        }
+    }
+    sketch
+}
+
 /// Relative noise that grows three to ten times along x.
 fn growing(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(60, 400);
@@ -97,6 +118,29 @@ fn rounded(draw: &mut Draw, quiet: bool) -> Sketch {
     if !quiet {
         for at in draw.places(1 + count / 120, 8, count - 10, 12) {
             let share = (draw.ratio(4.5, 15.0) * quantum / sketch.curve.value(sketch.x[at])).max(8.0 * sketch.noise.sd);
+            sketch.step(at, share * draw.one_of(&[1.0, 1.0, -0.7]));
+        }
+    }
+    sketch
+}
+
+/// Whole ticks of a clock, printed in a unit of which a tick is no multiple (41.67 ns in ns, sixtieths of a second in ms). The curve rises by 0.03 to 3
+/// ticks from point to point, and the noise may be less than a tick.
+fn ticks(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(30, 150);
+    let (tick, rise, start) = (1e-6, draw.ratio(0.03, 3.0), draw.ratio(10.0, 3000.0));
+    let curve = Curve::line(start * tick, rise * tick);
+    let level = curve.value(0.5 * count as f64);
+    let noise = Noise {
+        quantum: tick,
+        printed: tick / draw.one_of(&[3.3, 41.67, 52.08, 1000.0, 1e9]),
+        repetitions: draw.one_of(&[1, 1, 5]),
+        ..Noise::of(tick / level * draw.one_of(&[1e-3, 0.1, 0.4, 1.0]))
+    };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        for at in draw.places(1 + count / 120, 8, count - 10, 12) {
+            let share = (draw.ratio(5.0, 20.0) * tick / sketch.curve.value(sketch.x[at])).max(8.0 * sketch.noise.sd);
             sketch.step(at, share * draw.one_of(&[1.0, 1.0, -0.7]));
         }
     }

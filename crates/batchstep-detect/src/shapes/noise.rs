@@ -22,6 +22,8 @@ pub struct Noise {
     pub correlation: f64,
     /// Values are multiples of this; 0 where they are not rounded.
     pub quantum: f64,
+    /// Values are printed as multiples of this, after `quantum`; 0 where they are not rounded again.
+    pub printed: f64,
     /// Values at each x.
     pub repetitions: usize,
 }
@@ -29,7 +31,7 @@ pub struct Noise {
 impl Noise {
     /// Single normal values.
     pub fn of(sd: f64) -> Self {
-        Self { sd, growth: 1.0, tails: Tails::Normal, correlation: 0.0, quantum: 0.0, repetitions: 1 }
+        Self { sd, growth: 1.0, tails: Tails::Normal, correlation: 0.0, quantum: 0.0, printed: 0.0, repetitions: 1 }
     }
 
     /// Standard deviation of a single value, at point `i` of `count`.
@@ -68,6 +70,7 @@ impl Noise {
     }
 
     fn rounded(&self, value: f64) -> f64 {
-        if self.quantum > 0.0 { (value / self.quantum).round().max(1.0) * self.quantum } else { value }
+        let to = |unit: f64, value: f64| if unit > 0.0 { (value / unit).round().max(1.0) * unit } else { value };
+        to(self.printed, to(self.quantum, value))
     }
 }

@@ -121,8 +121,10 @@ impl CandidateTerms {
         let count = self.shapes.len();
         self.class(count, ln_n + 2.0 * (count as f64).ln());
         let before = self.shapes.len();
-        self.shapes.extend(grid_unit(x).map(|unit| alternations(x, unit)).unwrap_or_default());
-        self.forms.resize(self.shapes.len(), Form::Alternation);
+        for (form, column) in grid_unit(x).map(|unit| alternations(x, unit)).unwrap_or_default() {
+            self.shapes.push(column);
+            self.forms.push(form);
+        }
         let count = self.shapes.len() - before;
         if count > 0 {
             self.even = Some(before);
@@ -252,7 +254,18 @@ impl CandidateTerms {
 
     /// Whether term `j` is an alternation.
     pub fn alternates(&self, j: usize) -> bool {
-        matches!(self.term(j), Term::Shape(s) if self.forms[s] == Form::Alternation)
+        self.multiples_of(j).is_some()
+    }
+
+    /// The number over whose multiples term `j` is an alternation.
+    pub fn multiples_of(&self, j: usize) -> Option<f64> {
+        match self.term(j) {
+            Term::Shape(s) => match self.forms[s] {
+                Form::Alternation { of } => Some(of),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The numbers of the staircases.

@@ -33,6 +33,33 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
     Some((size, (variance * dispersion.max(whole) / whole).sqrt() * model.spread()))
 }
 
+/// Two straight lines around a boundary that meet between its two points, so that the curve bends there and does not jump.
+pub(crate) struct Bend {
+    /// Where they meet, from 0 at the point before to 1 at the point after.
+    pub share: f64,
+    /// Their slopes, per unit of t.
+    pub slopes: [f64; 2],
+}
+
+/// Distances beyond the two points up to which lines that meet make a bend: noise moves the place of a bend by a point.
+const BESIDE: f64 = 1.0;
+
+/// The bend between `k` and k + 1, if the lines of [`local_size`] meet there within `doubt` standard errors of their gap; `None` where a side has too
+/// few points for a slope of its own.
+pub(crate) fn bend(model: &Model, y: &[f64], k: usize, doubt: f64) -> Option<Bend> {
+    let (gap, error) = local_size(model, y, k)?;
+    let neighbourhood = Neighbourhood::new(model, k);
+    let sides = [neighbourhood.side(y, neighbourhood.from..k + 1), neighbourhood.side(y, k + 1..neighbourhood.to)];
+    let slopes = sides.each_ref().map(|side| side.ty / side.tt);
+    // What the change of slope alone makes of one distance.
+    let change = (slopes[1] - slopes[0]) * (neighbourhood.t[k + 1] - neighbourhood.t[k]);
+    let share = 1.0 - gap / change;
+    let meet = sides.iter().all(|side| side.count >= OWN_SLOPE)
+        && change.abs() > error
+        && (share - 0.5).abs() < 0.5 + BESIDE + doubt * error / change.abs();
+    meet.then_some(Bend { share, slopes })
+}
+
 /// The fewest points of a side for its line to have its own slope.
 const OWN_SLOPE: usize = 6;
 /// The weight of the whole series' dispersion, in degrees of freedom, compared with that of the neighbours.
@@ -127,6 +154,8 @@ pub(crate) struct Step {
     pub beyond_slopes: f64,
     /// The same change minus the mean of both.
     pub beyond_mean: f64,
+    /// The largest of the change as it was measured and those before and after it.
+    pub largest: f64,
     /// The absolute difference of the changes before and after it.
     pub bend: f64,
     /// The standard error of each of these.
@@ -153,7 +182,7 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
     // A point next to the boundary counts one and a half times or, with a slope on only one side, once or twice; a
     // point beyond it half or once.
     let error = (2.5 * (variance(a) + variance(b))).sqrt() * model.spread();
-    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, bend, error })
+    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, largest: change.max(steepest), bend, error })
 }
 
 /// How many points up to k, and how many beyond, show a step of that size: points that are off by half of it or more do

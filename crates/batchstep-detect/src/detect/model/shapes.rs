@@ -7,8 +7,8 @@ pub(crate) enum Form {
     Decay(f64),
     /// x to this power; ln x for 0.
     Power(f64),
-    /// [`alternations`].
-    Alternation,
+    /// One of [`alternations`], over the multiples of this.
+    Alternation { of: f64 },
     /// [`soft_hinge`].
     Soft { knot: f64, width: f64 },
     /// A step after position `after` that settles: 1 at the next x, half of that after each further `half`.
@@ -40,7 +40,7 @@ impl Form {
             Self::Power(0.0) => x.iter().map(|v| (v / x[x.len() - 1]).ln()).collect(),
             Self::Power(power) if x[0] > 0.0 => x.iter().map(|v| (v / unit(power)).powf(power)).collect(),
             Self::Power(power) => t.iter().map(|t| t.powf(power)).collect(),
-            Self::Alternation => Vec::new(),
+            Self::Alternation { .. } => Vec::new(),
             Self::Soft { knot, width } => soft_hinge(t, knot, width),
             Self::Settling { after, half } => {
                 let since = |t_i: &f64| (t_i - t[after + 1]) / half;
@@ -64,7 +64,7 @@ impl Form {
             Self::Power(power) => {
                 [-0.18, -0.12, -0.06, 0.06, 0.12, 0.18].map(|more| Self::Power(power + more)).to_vec()
             }
-            Self::Alternation | Self::Settling { .. } => Vec::new(),
+            Self::Alternation { .. } | Self::Settling { .. } => Vec::new(),
             Self::Soft { knot, width } => {
                 let widths = [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68].map(|stretch| width * stretch);
                 let knots = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|shift| knot + shift * step);
@@ -74,17 +74,20 @@ impl Form {
     }
 }
 
-/// Shapes in which every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant or in
-/// proportion to x, its square or its cube.
-pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<Vec<f64>> {
+/// Numbers whose multiples may all be slower or faster: rows of a kernel's tile, widths of vectors.
+const MODULI: [f64; 12] = [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 16.0];
+
+/// Shapes in which every multiple of one of [`MODULI`], counted in `unit`, is off by a constant or in proportion to x, its square or its cube.
+pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<(Form, Vec<f64>)> {
     let top = x[x.len() - 1].abs().max(1.0);
     let mut shapes = Vec::new();
-    for modulus in [2.0, 4.0, 8.0, 16.0] {
+    for modulus in MODULI {
         let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus * unit) == 0.0)).collect();
         let share = hit.iter().sum::<f64>() / x.len() as f64;
         if share > 0.03 && share < 0.97 {
             for power in 0..4 {
-                shapes.push(hit.iter().zip(x).map(|(h, v)| h * (v / top).powi(power)).collect());
+                let column = hit.iter().zip(x).map(|(h, v)| h * (v / top).powi(power)).collect();
+                shapes.push((Form::Alternation { of: modulus * unit }, column));
             }
         }
     }
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn alternations_are_at_multiples_of_the_unit() {
         let x: Vec<f64> = (1..=8).map(f64::from).collect();
-        assert_eq!(alternations(&x, 1.0)[0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
-        assert_eq!(alternations(&[64.0, 128.0, 192.0, 256.0], 64.0)[1], [0.0, 0.5, 0.0, 1.0]);
+        assert_eq!(alternations(&x, 1.0)[0].1, [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(alternations(&[64.0, 128.0, 192.0, 256.0], 64.0)[1].1, [0.0, 0.5, 0.0, 1.0]);
     }
 }

@@ -2,6 +2,7 @@
 //! repetitions reduced.
 
 pub(super) mod factor;
+mod first;
 mod node_means;
 pub(super) mod nodes;
 pub(super) mod prepared;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::first;
 use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
 use crate::stats::disturbance::Summary;
@@ -31,6 +32,8 @@ pub(crate) struct Prepared {
     pub disturbed: Option<Summary>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
+    /// If one value at each x was left out, since it was apart from the others: its ratio to them.
+    pub apart: Option<f64>,
     /// Observations left out.
     pub dropped: usize,
 }
@@ -48,6 +51,8 @@ impl Prepared {
         let Visits { observations: mut kept, disturbed, slow } = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
+        let of_blocks = kept.iter().any(|o| o.block.is_some());
+        let apart = if of_blocks { None } else { first::leave_out(&mut kept) };
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
             kept.iter()
                 .map(|o| value(o).filter(|v| v.is_finite()))
@@ -64,6 +69,7 @@ impl Prepared {
                 .filter(|_| kept.iter().any(|o| o.wait.is_some_and(|wait| wait > WAITING * o.y))),
             disturbed,
             slow,
+            apart,
             dropped,
             ..Self::default()
         };
@@ -94,6 +100,7 @@ impl Prepared {
             own: self.own.as_ref().map(|own| own[rows].to_vec()),
             disturbed: self.disturbed,
             slow: self.slow,
+            apart: self.apart,
             dropped: 0,
         }
     }

@@ -66,75 +66,91 @@ impl Reduced {
 /// Standard deviation of the rounding error, as a share of the unit.
 const ROUNDING: f64 = 0.288_675;
 
-/// The greatest common divisor of the values in `log`, by Euclid's algorithm with small remainders as zero; `None` if no divisor matters,
-/// or if `medians` are on an exact line. It finds the unit of values that repeat too seldom for [`quantum`].
-fn divisor(log: &[f64], medians: &[f64]) -> Option<f64> {
+/// The unit of which the values in `log` are whole multiples apart, such as the tick of a clock, also where they were rounded once more when printed;
+/// `None` if no unit matters, or if `medians` are on an exact line.
+///
+/// Neighbours among the sorted values are few units apart, so a coarse search over units finds those that most of these distances are
+/// multiples of. The distances from the smallest value, in ascending order, refine a unit, each as a larger number of units. The largest unit
+/// to which the values then are improbably near counts. Distances below the least error count as none, so that a jitter below all noise
+/// changes nothing.
+fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
-    let values = || log.iter().map(|log| log.exp());
-    let least = values().fold(0.0, f64::max) * SMALLEST;
     if log.len() < SOME || medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp()) {
         return None;
     }
-    let mut unit = 0.0;
-    for value in values() {
-        let mut rest = value;
-        while rest > NOTHING * least {
-            (unit, rest) = (rest, (unit - (unit / rest).round() * rest).abs());
-        }
-        if unit < least {
-            return None;
-        }
-    }
-    Some(unit)
-}
-
-/// The smallest divisor that could matter, as a share of the largest value; the remainder, as a share of that divisor, that counts as
-/// rounding error; and second differences that are rounding errors of arithmetic, as a share of the level.
-const SMALLEST: f64 = 1e-4;
-const NOTHING: f64 = 1e-4;
-const EXACT: f64 = 1e-9;
-
-/// The unit of which the values in `log` are whole multiples, such as the tick of a clock; `None` if no unit matters.
-///
-/// Sorted rounded values repeat, and the others are whole units apart. The smallest distance is a first estimate of the unit; the larger
-/// distances refine it in turn, each as a larger number of units. A unit counts if the values are improbably near its multiples.
-/// Distances below the least error count as none, so that a jitter below all noise changes nothing. A unit that is smaller than the
-/// smallest share [`FINEST`] of a value adds nothing to that value's error.
-fn quantum(log: &[f64]) -> Option<f64> {
-    let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
+    let mut values: Vec<f64> = log.iter().step_by(log.len().div_ceil(MANY)).map(|log| log.exp()).collect();
+    let all = values.len();
     values.sort_by(f64::total_cmp);
-    let apart: Vec<f64> = values.windows(2).filter(|w| w[1] - w[0] > 2.0 * FLOOR * w[1]).map(|w| w[1] - w[0]).collect();
-    let repeated = values.len().checked_sub(1 + apart.len())?;
-    if values.len() < SOME || apart.is_empty() || repeated * REPEATED < values.len() {
-        return None;
-    }
-    let mut distances = apart;
-    distances.sort_by(f64::total_cmp);
-    distances.extend(&values);
-    let mut unit = *distances.first()?;
-    let (mut along, mut across) = (0.0, 0.0);
-    for distance in distances {
-        let count = (distance / unit).round();
-        if FINEST * distance < unit && (distance / unit - count).abs() < NEAR {
-            along += count * distance;
-            across += count * count;
-            unit = along / across;
-        }
-    }
-    let off: Vec<f64> = values.iter().filter(|v| FINEST * **v < unit).map(|v| v / unit - (v / unit).round()).collect();
-    let square = off.iter().map(|off| off * off).sum::<f64>() / off.len() as f64;
-    (off.len() >= SOME && square < MULTIPLES * MULTIPLES).then_some(unit)
+    values.dedup_by(|b, a| *b - *a <= 2.0 * FLOOR * *b);
+    let distances: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
+    let smallest = distances.iter().copied().min_by(f64::total_cmp)?;
+    // Noise that is not rounded repeats no value.
+    let least = if (all - values.len()) * REPEATED >= all { 1 } else { DISTINCT };
+    let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
+    let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
+    units.filter(|unit| agree(&distances, *unit, least)).find_map(|unit| refined(&values, unit))
 }
 
-/// The fewest values for which a unit is searched, and of how many one must repeat another.
+/// Whether most of the `distances` of a few units are near multiples of `unit`, and there are at least `least`.
+fn agree(distances: &[f64], unit: f64, least: usize) -> bool {
+    let few = distances.iter().map(|distance| distance / unit).filter(|units| *units < FEW);
+    let (count, sum) =
+        few.fold((0, 0.0), |(count, sum), units| (count + 1, sum + (std::f64::consts::TAU * units).cos()));
+    count >= least && sum > NEAR_COSINE * count as f64
+}
+
+/// The unit near `unit` of which the ascending `values` are multiples apart, by a line through the values over their numbers of units.
+fn refined(values: &[f64], first: f64) -> Option<f64> {
+    let (mut n, mut counts, mut sum, mut squares, mut products) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut unit, mut start) = (first, 0.0);
+    for span in values.iter().map(|value| value - values[0]) {
+        let count = ((span - start) / unit).round();
+        if ((span - start) / unit - count).abs() > NEAR {
+            continue;
+        }
+        n += 1.0;
+        counts += count;
+        sum += span;
+        squares += count * count;
+        products += count * span;
+        // The line leans on the first estimate until the values reach further than it is exact.
+        unit = (FIRST * first + products - counts * sum / n) / (FIRST + squares - counts * counts / n);
+        start = (sum - unit * counts) / n;
+    }
+    unit = (products - counts * sum / n) / (squares - counts * counts / n);
+    start = (sum - unit * counts) / n;
+    let off = |value: &f64| (value - values[0] - start) / unit;
+    let square: f64 = values.iter().map(off).map(|units| (units - units.round()).powi(2)).sum();
+    let n = values.len() as f64;
+    let improbable = ((1.0 - DEVIATIONS / n.sqrt()) / 12.0).clamp(MULTIPLES[0], MULTIPLES[1]);
+    (square < improbable * n).then_some(unit)
+}
+
+/// The fewest values for which a unit is searched; of more than [`MANY`], some are taken. Unless one in [`REPEATED`] repeats another, so many distances
+/// must agree.
 const SOME: usize = 8;
+const MANY: usize = 600;
 const REPEATED: usize = 4;
+const DISTINCT: usize = 5;
+/// Second differences that are rounding errors of arithmetic, as a share of the level.
+const EXACT: f64 = 1e-9;
 /// The finest unit that matters, as a share of a value.
 const FINEST: f64 = 10.0 * FLOOR;
-/// The distance from a whole number of units up to which a distance refines the unit; the root mean square distance of the values from
-/// multiples of the unit up to which it counts. Any number is within 0.29 on average.
-const NEAR: f64 = 0.2;
-const MULTIPLES: f64 = 0.1;
+/// The units that are tried: from [`LARGEST`] of the smallest distance down to a [`PARTS`]th of it, each [`FINER`] than the one before, held
+/// against distances of up to [`FEW`] of them.
+const LARGEST: f64 = 1.5;
+const PARTS: f64 = 5.0;
+const FINER: f64 = 0.98;
+const FEW: f64 = 8.0;
+/// The mean cosine of the distances from which a unit is refined, and the distance from a whole number of units up to which a span refines it.
+const NEAR_COSINE: f64 = 0.5;
+const NEAR: f64 = 0.3;
+/// The weight of the first estimate of a unit, which is good to 1 %, where values are off by a seventh of a unit.
+const FIRST: f64 = 225.0;
+/// The mean squared distance of the values from multiples of a unit up to which it counts: 1/12 for any values, which that of n values is below by
+/// [`DEVIATIONS`] of its own standard deviations, and between these bounds.
+const DEVIATIONS: f64 = 2.5;
+const MULTIPLES: [f64; 2] = [0.01, 0.02];
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let mut scratch = Vec::new();
@@ -146,7 +162,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             median(&mut scratch)
         })
         .collect();
-    let unit = quantum(log).or_else(|| divisor(log, &medians)).unwrap_or(0.0);
+    let unit = quantum(log, &medians).unwrap_or(0.0);
     // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
@@ -210,7 +226,7 @@ fn variance(values: &[f64], center: f64) -> f64 {
 /// The noise of single values along x: second differences cancel level and slope, and their median absolute value is
 /// not affected by a minority of jumps and kinks. var(a - 2b + c) = 6 var. If it grows along x, the growth is taken to
 /// be exponential.
-fn from_neighbours(center: &[f64]) -> Vec<f64> {
+pub(super) fn from_neighbours(center: &[f64]) -> Vec<f64> {
     let bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
     let growth = growth(&bends);
     // The middle of the i-th triple, from -1/2 to 1/2.
@@ -269,11 +285,12 @@ mod tests {
         // 12.3, 12.4, ... in steps of 0.1: a uniform error of 0.1 has the standard deviation 0.1 / sqrt(12)
         let times: Vec<f64> = (0..30).map(|i| 12.3 + 0.1 * f64::from(i / 3)).collect();
         let log: Vec<f64> = times.iter().map(|t| t.ln()).collect();
-        assert!((quantum(&log).expect("a unit") - 0.1).abs() < 1e-9);
+        assert!((quantum(&log, &log).expect("a unit") - 0.1).abs() < 1e-4);
         let groups: Vec<Range<usize>> = (0..30).map(|i| i..i + 1).collect();
         let error = reduce(&groups, &log).error[0];
         assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
-        assert_eq!(quantum(&noisy(40, 1, 0.01).1), None);
+        let noise = noisy(40, 1, 0.01).1;
+        assert_eq!(quantum(&noise, &noise), None);
     }
 
     #[test]

@@ -156,11 +156,16 @@ impl Examination<'_, '_, '_> {
         if local < LOCAL_Z {
             return Some(Rejection::NotAmongNeighbours { local });
         }
+        if neighbourhood::bend(self.model, &self.straightened, found.k, DOUBT).is_some() {
+            return Some(Rejection::Bend);
+        }
         let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
         let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
         let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
-        (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
+        // Nobody sees a rise where each of these points is lower than the one before.
+        let goes_the_other_way = raw.largest + DOUBT * raw.error < 0.0;
+        (is_bent || goes_the_other_way || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
     /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
