@@ -39,6 +39,8 @@ const LEAST_AT_END: f64 = 0.2;
 /// The change in units of what the steeper side changes over as many boundaries, and of the largest deviation from the two lines.
 const BEYOND_SLOPE: f64 = 3.0;
 const BEYOND_BENDS: f64 = 4.0;
+/// The share of a change that jumps must have to name it.
+const MOST: f64 = 0.5;
 /// Changes of at least this share of the largest at a place are about as large.
 const ALIKE: f64 = 0.95;
 
@@ -85,16 +87,17 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
     all
 }
 
-/// Whether a jump lies within the change, or kinks at its two ends make it a ramp.
+/// Whether jumps within the change are most of it, or kinks at its two ends make it a ramp.
 fn is_named(one: &Unexplained, findings: &Findings) -> bool {
-    let jump = |jump: &Jump| jump.after_low < one.to && jump.after_high >= one.from;
+    let within = |jump: &&Jump| jump.after_low < one.to && jump.after_high >= one.from;
+    let jumps: f64 = findings.jumps.iter().filter(within).map(|jump| jump.relative.max(-0.999).ln_1p()).sum();
     let near = |x: f64| {
         let at = findings.points.iter().position(|point| point.x >= x).unwrap_or(findings.points.len() - 1);
         let beside = at.saturating_sub(1)..=(at + 1).min(findings.points.len() - 1);
         let (low, high) = (findings.points[*beside.start()].x, findings.points[*beside.end()].x);
         findings.kinks.iter().any(|kink| (low..=high).contains(&kink.at))
     };
-    findings.jumps.iter().any(jump) || (near(one.from) && near(one.to))
+    jumps / one.relative.ln_1p() > MOST || (near(one.from) && near(one.to))
 }
 
 /// Logarithms of y over x.
