@@ -67,7 +67,7 @@ impl Reduced {
 const ROUNDING: f64 = 0.288_675;
 
 /// The unit of which the values in `log` are whole multiples apart, such as the tick of a clock, also where they were rounded once more when printed;
-/// `None` if no unit matters, or if `medians` are on an exact line.
+/// `None` if no unit matters, or if `medians` are mostly on exact lines.
 ///
 /// Neighbours among the sorted values are few units apart, so a coarse search over units finds those that most of these distances are
 /// multiples of. The distances from the smallest value, in ascending order, refine a unit, each as a larger number of units. The largest unit
@@ -75,7 +75,9 @@ const ROUNDING: f64 = 0.288_675;
 /// changes nothing.
 fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
-    if log.len() < SOME || medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp()) {
+    let changing = || medians.windows(3).filter(|w| w[0] != w[1] || w[1] != w[2]);
+    let straight = changing().filter(|w| bend(w).abs() < EXACT * w[1].exp()).count();
+    if log.len() < SOME || straight * 4 >= changing().count() * 3 {
         return None;
     }
     let mut values: Vec<f64> = log.iter().step_by(log.len().div_ceil(MANY)).map(|log| log.exp()).collect();
@@ -291,6 +293,28 @@ mod tests {
         assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
         let noise = noisy(40, 1, 0.01).1;
         assert_eq!(quantum(&noise, &noise), None);
+    }
+
+    /// A counter of 24 MHz, 41.667 ns a tick, printed in whole ns; and sixtieths of a second in ms of float32.
+    #[test]
+    fn ticks_are_found_where_they_are_rounded_again() {
+        for (rise, printed) in [(0.13, 1.0), (0.8, 1.0), (2.3, 1.0), (0.13, 10.0)] {
+            let log: Vec<f64> = (0..60)
+                .map(|i| 1e9 / 24e6 * (500.0 + rise * f64::from(i)).round())
+                .map(|ns| ((ns / printed).round() * printed).ln())
+                .collect();
+            let unit = quantum(&log, &log).expect("a unit");
+            assert!((unit * 24e6 / 1e9 - 1.0).abs() < 0.01, "{rise}, {printed}: {unit}");
+        }
+        let log: Vec<f64> = (0..60).map(|i| f64::from((f64::from(30 + i / 4) * 1000.0 / 60.0) as f32).ln()).collect();
+        assert!((quantum(&log, &log).expect("a unit") * 60.0 / 1000.0 - 1.0).abs() < 1e-3);
+    }
+
+    /// 15, 25, 35, ... and 4 more beyond 16: whole numbers, and no ticks.
+    #[test]
+    fn exact_lines_have_no_ticks() {
+        let log: Vec<f64> = (1..=40).map(|x| f64::from(5 + 10 * x + if x > 16 { 4 } else { 0 }).ln()).collect();
+        assert_eq!(quantum(&log, &log), None);
     }
 
     #[test]
