@@ -121,6 +121,9 @@ fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
 /// The share of the variance between neighbours that is certainly noise.
 const SURE: f64 = 0.35;
 
+/// Fewer multiples of a number are points off the curve by themselves.
+const FEWEST_MULTIPLES: usize = 4;
+
 /// The fewest further points on each side of a kink.
 const BESIDE_KINK: usize = 4;
 
@@ -275,7 +278,7 @@ impl Report<'_, '_, '_> {
             let is_multiple = |i: &usize| self.series.x[*i].rem_euclid(number) == 0.0;
             let mut theirs: Vec<f64> = (0..shares.len()).filter(is_multiple).map(|i| shares[i]).collect();
             let p_value = threshold::p_value(z, self.model.error_freedom(), self.looks);
-            let seen = z >= self.limit && others.iter().all(|other| *other > 0.0);
+            let seen = theirs.len() >= FEWEST_MULTIPLES && z >= self.limit && others.iter().all(|other| *other > 0.0);
             seen.then(|| Multiples { of: number, relative: median(&mut theirs), shares, p_value })
         });
         found.collect()

@@ -154,8 +154,6 @@ pub(crate) struct Step {
     pub beyond_slopes: f64,
     /// The same change minus the mean of both.
     pub beyond_mean: f64,
-    /// The largest of the change as it was measured and those before and after it.
-    pub largest: f64,
     /// The absolute difference of the changes before and after it.
     pub bend: f64,
     /// The standard error of each of these.
@@ -182,13 +180,7 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
     // A point next to the boundary counts one and a half times or, with a slope on only one side, once or twice; a
     // point beyond it half or once.
     let error = (2.5 * (variance(a) + variance(b))).sqrt() * model.spread();
-    Some(Step {
-        beyond_slopes: change - steepest,
-        beyond_mean: change - mean,
-        largest: change.max(steepest),
-        bend,
-        error,
-    })
+    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, bend, error })
 }
 
 /// How many points up to k, and how many beyond, show a step of that size: points that are off by half of it or more do

@@ -163,9 +163,7 @@ impl Examination<'_, '_, '_> {
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
         let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
         let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
-        // Nobody sees a rise where each of these points is lower than the one before.
-        let goes_the_other_way = raw.largest + DOUBT * raw.error < 0.0;
-        (is_bent || goes_the_other_way || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
+        (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
     /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
