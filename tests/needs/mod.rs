@@ -26,6 +26,8 @@ pub const WORDS: &[&str] = &[
     "transformers",
     "jax",
     "keras",
+    "onnx",
+    "sklearn",
     "cc",
     "cudnn",
     "cudnn-graph",

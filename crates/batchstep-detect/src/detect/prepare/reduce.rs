@@ -119,13 +119,17 @@ fn refined(values: &[f64], first: f64) -> Option<f64> {
         unit = (FIRST * first + products - counts * sum / n) / (FIRST + squares - counts * counts / n);
         start = (sum - unit * counts) / n;
     }
-    unit = (products - counts * sum / n) / (squares - counts * counts / n);
+    let spread = squares - counts * counts / n;
+    unit = (products - counts * sum / n) / spread;
     start = (sum - unit * counts) / n;
     let off = |value: &f64| (value - values[0] - start) / unit;
     let square: f64 = values.iter().map(off).map(|units| (units - units.round()).powi(2)).sum();
     let n = values.len() as f64;
     let improbable = ((1.0 - DEVIATIONS / n.sqrt()) / 12.0).clamp(MULTIPLES[0], MULTIPLES[1]);
-    (square < improbable * n).then_some(unit)
+    // The values themselves are multiples too, as far as the unit is known well enough to count them.
+    let whole = (values[0] + start) / unit;
+    let allowed = WHOLE + 3.0 * (square / (n * spread)).sqrt() * whole;
+    (square < improbable * n && (whole - whole.round()).abs() < allowed).then_some(unit)
 }
 
 /// The fewest values for which a unit is searched; of more than [`MANY`], some are taken. Unless one in [`REPEATED`] repeats another, so many distances
@@ -152,6 +156,8 @@ const FIRST: f64 = 225.0;
 /// The mean squared distance of the values from multiples of a unit up to which it counts: 1/12 for any values, which that of n values is below by
 /// [`DEVIATIONS`] of its own standard deviations, and between these bounds.
 const DEVIATIONS: f64 = 2.5;
+/// The distance of the first value from a multiple of an exact unit.
+const WHOLE: f64 = 0.1;
 const MULTIPLES: [f64; 2] = [0.01, 0.02];
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
@@ -315,6 +321,9 @@ mod tests {
     fn exact_lines_have_no_ticks() {
         let log: Vec<f64> = (1..=40).map(|x| f64::from(5 + 10 * x + if x > 16 { 4 } else { 0 }).ln()).collect();
         assert_eq!(quantum(&log, &log), None);
+        // Two levels 0.5 apart, of which neither is a multiple of 0.5: all that fits is 0.1.
+        let log: Vec<f64> = (1..=16).map(|x| if x > 8 { 0.9f64.ln() } else { 0.4f64.ln() }).collect();
+        assert!(quantum(&log, &log).is_none_or(|unit| unit < 0.101));
     }
 
     #[test]
