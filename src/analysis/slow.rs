@@ -56,6 +56,8 @@ const MOST: f64 = 0.3;
 const MULTIPLES: f64 = 0.01;
 /// A class is named below this p-value, where at least that share of it is slow.
 const PROVEN: (f64, f64) = (0.01, 0.5);
+/// Two sizes always have something in common.
+const FEWEST: usize = 3;
 /// Sizes of which pairs are tried for common divisors.
 const PAIRED: usize = 256;
 /// Larger sizes are not asked whether they are prime.
@@ -178,7 +180,7 @@ fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
             .filter(|size| whole(size.x).is_some_and(|x| common.holds(x)))
             .map(|size| size.relative)
             .collect();
-        if members.len() < 2 || (members.len() as f64) < PROVEN.1 * of as f64 {
+        if members.len() < FEWEST || (members.len() as f64) < PROVEN.1 * of as f64 {
             continue;
         }
         let p_value = at_least(members.len(), of, slow.len(), all.len());

@@ -9,6 +9,8 @@ pub struct Repeated<'a> {
     period: &'a Period,
     /// Ascending; more than [`FEW`].
     members: Vec<&'a Jump>,
+    /// Whether each leads to a multiple of the period, and the curve goes back before the next: the teeth of a saw, not the treads of a staircase.
+    teeth: bool,
 }
 
 /// Up to this many members are listed one by one.
@@ -27,7 +29,7 @@ impl<'a> Repeated<'a> {
         sizes.sort_by(f64::total_cmp);
         let median = *sizes.get(sizes.len() / 2)?;
         members.retain(|jump| (1.0 / ALIKE..=ALIKE).contains(&(jump.size / median)));
-        (members.len() > FEW).then_some(Self { period, members })
+        (members.len() > FEW).then(|| Self { period, teeth: teeth(findings, period, &members), members })
     }
 
     /// Whether this jump is one of them.
@@ -40,9 +42,13 @@ impl<'a> Repeated<'a> {
         findings.jumps.iter().filter(|jump| !self.holds(jump))
     }
 
-    /// `every 2, 247 times`; with the first, where it is no multiple of the period: `every 82 from 83, 12 times`.
+    /// `every 2, 247 times`; with the first, where it is no multiple of the period: `every 82 from 83, 12 times`. Of a saw: `to multiples of 4, 16 times`.
     pub fn places(&self) -> String {
         let (first, value) = (self.members[0].after, self.period.value);
+        if self.teeth {
+            let (value, times) = (human::batch_size(value), human::count(self.members.len() as u64));
+            return format!("to multiples of {value}, {times} times");
+        }
         let from = if first % value == 0.0 { String::new() } else { format!(" from {}", human::batch_size(first)) };
         format!("every {}{from}, {} times", human::batch_size(value), human::count(self.members.len() as u64))
     }
@@ -50,6 +56,17 @@ impl<'a> Repeated<'a> {
     /// `every 2, 247 times, +3.1 % each`.
     pub fn text(&self) -> String {
         format!("{}, {} each", self.places(), human::signed_percent(self.relative()))
+    }
+
+    /// Of a saw: `Multiples of 4 are 18 % below the size before them, 16 times`; else `A jump every 2, 247 times, +3.1 % each`.
+    pub fn sentence(&self) -> String {
+        if !self.teeth {
+            return format!("A jump {}", self.text());
+        }
+        let (value, times) = (human::batch_size(self.period.value), human::count(self.members.len() as u64));
+        let way = if self.size() < 0.0 { "below" } else { "above" };
+        let percent = human::percent(self.relative().abs());
+        format!("Multiples of {value} are {percent} {way} the size before them, {times} times")
     }
 
     /// Median size, in the unit of y.
@@ -90,9 +107,23 @@ impl<'a> Repeated<'a> {
     }
 }
 
+/// The most of the sum of all teeth that remains of it from the first to the last.
+const LEFT: f64 = 0.5;
+
+/// See [`Repeated::teeth`].
+fn teeth(findings: &Findings, period: &Period, members: &[&Jump]) -> bool {
+    let next = |after: f64| findings.points.iter().find(|point| point.x > after);
+    let leads = |jump: &&Jump| next(jump.after).is_some_and(|point| point.x.rem_euclid(period.value) == 0.0);
+    let ends = members.first().zip(members.last()).and_then(|(a, b)| next(a.after).zip(next(b.after)));
+    // The first tooth is before the first of these points.
+    let sum: f64 = members.iter().skip(1).map(|jump| jump.size).sum();
+    members.iter().all(leads) && ends.is_some_and(|(first, last)| (last.fit - first.fit) / sum < LEFT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::Point;
 
     fn jump(after: f64, size: f64) -> Jump {
         Jump::planted(after, size, size / 10.0)
@@ -123,6 +154,26 @@ mod tests {
         assert_eq!(repeated.text(), "every 82 from 83, 10 times, -10 % each");
         // 83 + 3 x 82 and 83 + 7 x 82.
         assert_eq!(repeated.others(&findings).map(|jump| jump.after).collect::<Vec<_>>(), [329.0, 657.0]);
+    }
+
+    /// From 3 to 4, from 7 to 8, ... the planted curve falls, and rises back before the next multiple of 4; with the slope the falls are no staircase.
+    #[test]
+    fn the_teeth_of_a_saw_are_told_by_their_multiples() {
+        let falls: Vec<f64> = (0..12).map(|i| f64::from(3 + 4 * i)).collect();
+        let fit = |x: f64| 10.0 + 0.01 * x + x.rem_euclid(4.0);
+        let point = |x: u32| {
+            let fit = fit(f64::from(x));
+            Point { x: f64::from(x), count: 1, center: fit, low: fit, high: fit, fit, off: false }
+        };
+        let jumps: Vec<Jump> = falls.iter().map(|after| jump(*after, -3.0)).collect();
+        let period = Some(Period { value: 4.0, p_value: 1e-9, explains: falls.clone(), unconfirmed: vec![] });
+        let findings = Findings { jumps, period, points: (1..=60).map(point).collect(), ..Findings::default() };
+        let repeated = Repeated::of(&findings).expect("twelve");
+        assert_eq!(repeated.sentence(), "Multiples of 4 are 30 % below the size before them, 12 times");
+        assert_eq!(repeated.places(), "to multiples of 4, 12 times");
+        let mut falling = findings.clone();
+        falling.points.iter_mut().for_each(|point| point.fit = 100.0 - 0.75 * point.x);
+        assert_eq!(Repeated::of(&falling).expect("twelve").places(), "every 4 from 3, 12 times");
     }
 
     #[test]

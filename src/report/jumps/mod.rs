@@ -58,7 +58,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
         let p = human::p_equals(repeated.p_value());
         let others: Vec<f64> = repeated.others(findings).map(|jump| jump.after).collect();
         return match others.len() {
-            0 => format!("A jump {} ({p})", repeated.text()),
+            0 => format!("{} ({p})", repeated.sentence()),
             1..17 => {
                 let number = human::counted(others.len() as u64, "jump");
                 format!("{number} after {}, and one {} ({p})", places(others.into_iter()), repeated.text())

@@ -8,12 +8,13 @@
 use std::ops::Range;
 
 use super::explain;
-use super::findings::{Candidate, Findings, Jump, Note, Rejection};
+use super::findings::{Candidate, Findings, Jump, Multiples, Note, Rejection};
 use super::input::Settings;
 use super::interpret::{period, verdict};
 use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
+use crate::stats::quantile::median;
 
 /// The most points of a series that is explained as a whole.
 const LONGEST: usize = 200;
@@ -100,6 +101,7 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         let from = if i == 0 { 0 } else { splits[i - 1] };
         let to = splits.get(i).copied().unwrap_or(x.len());
         let here = |at: f64| (x[from]..=x[to - 1]).contains(&at);
+        take_multiples(&mut findings.multiples, &own, findings.points.len(), here);
         findings.points.extend(own.points.into_iter().filter(|point| here(point.x)));
         findings.jumps.extend(own.jumps.into_iter().filter(|jump| here(jump.after)));
         findings.kinks.extend(own.kinks.into_iter().filter(|kink| here(kink.at)));
@@ -116,12 +118,40 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
             findings.detectable = findings.detectable.into_iter().chain(own.detectable).reduce(f64::max);
         }
     }
+    // A number that only some windows have is the pattern of no more than a stretch.
+    findings.multiples.retain(|one| {
+        let theirs = || one.shares.iter().zip(x).filter(|(_, x)| x.rem_euclid(one.of) == 0.0);
+        2 * theirs().filter(|(share, _)| **share != 0.0).count() > theirs().count()
+    });
+    for one in &mut findings.multiples {
+        one.relative = median(&mut one.shares.iter().copied().filter(|share| *share != 0.0).collect::<Vec<_>>());
+        one.p_value = corrected(one.p_value);
+    }
     findings.notes.extend(rough.map(|factor| Note::Rough { factor }));
     findings.p_value = findings.p_value.map(corrected);
     findings.jumps.iter_mut().for_each(|jump| jump.p_value = corrected(jump.p_value));
     findings.kinks.iter_mut().for_each(|kink| kink.p_value = corrected(kink.p_value));
     findings.rejected.iter_mut().for_each(|rejected| rejected.p_value = corrected(rejected.p_value));
     findings
+}
+
+/// Adds the multiples that a window found to `all`, whose shares reach up to the point number `from`.
+fn take_multiples(all: &mut Vec<Multiples>, own: &Findings, from: usize, here: impl Fn(f64) -> bool) {
+    let kept: Vec<usize> = (0..own.points.len()).filter(|&i| here(own.points[i].x)).collect();
+    for one in &own.multiples {
+        let shares = kept.iter().map(|&i| one.shares[i]);
+        match all.iter_mut().find(|known| known.of == one.of) {
+            Some(known) => {
+                known.shares.extend(shares);
+                known.p_value = known.p_value.min(one.p_value);
+            }
+            None => {
+                let shares = std::iter::repeat_n(0.0, from).chain(shares).collect();
+                all.push(Multiples { shares, ..one.clone() });
+            }
+        }
+    }
+    all.iter_mut().for_each(|known| known.shares.resize(from + kept.len(), 0.0));
 }
 
 /// The first position for which `second` is responsible: where both agree on the jumps around it, with none close by,
@@ -188,6 +218,21 @@ mod tests {
             }
         }
         assert!(jumps > 150 && unlike.len() <= 2, "{jumps} jumps, {unlike:?}");
+    }
+
+    #[test]
+    fn multiples_are_those_of_all_windows() {
+        let mut rng = Rng::new(3);
+        let mut value = |x: usize| {
+            let slow = if x.is_multiple_of(6) { 1.08 } else { 1.0 };
+            Observation::new(x as f64, (2.0 + 0.01 * x as f64) * slow * (0.004 * rng.normal()).exp())
+        };
+        let findings = crate::detect::detect(&(1..=400).map(&mut value).collect::<Vec<_>>(), &Settings::default());
+        assert!(findings.jumps.is_empty());
+        let [multiples] = &findings.multiples[..] else { panic!("{:?}", findings.multiples) };
+        assert_eq!((multiples.of, multiples.shares.len()), (6.0, 400));
+        assert!((multiples.relative - 0.08).abs() < 0.004 && multiples.p_value < 1e-6, "{}", multiples.relative);
+        assert!((multiples.shares[395] - 0.08).abs() < 0.01 && multiples.shares[396] == 0.0, "396 is a multiple of 6");
     }
 
     /// The error of single values is their scatter over the whole series; in a window that is thirty times rougher it
