@@ -13,8 +13,9 @@ fn root() -> &'static Path {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join("docs")).expect("a folder");
-    let mut pages: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let entries = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder");
+    let all = entries("docs").chain(entries("docs/gallery"));
+    let mut pages: Vec<PathBuf> = all.map(|entry| entry.expect("an entry").path()).collect();
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
     pages
@@ -70,7 +71,7 @@ fn blocks_are_found_with_their_marks() {
 fn every_page_is_in_the_table_of_contents() {
     let contents = read(&root().join("docs/SUMMARY.md"));
     for page in pages() {
-        let name = page.file_name().expect("a name").to_string_lossy().into_owned();
+        let name = page.strip_prefix(root().join("docs")).expect("a page").to_string_lossy().into_owned();
         assert!(name == "SUMMARY.md" || contents.contains(&format!("]({name})")), "SUMMARY.md lacks {name}");
     }
     for link in contents.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
