@@ -80,7 +80,10 @@ pub fn sizes(findings: &Findings, kind: Kind, speed: Speed) -> Option<SlowSizes>
     // What the detector finds at multiples is a class already; other sizes are judged without it.
     let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let curve: Vec<f64> = (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at))).collect();
-    let found = findings.multiples.iter().filter(|multiples| sign * multiples.relative >= MULTIPLES);
+    let found = findings
+        .multiples
+        .iter()
+        .filter(|multiples| sign * multiples.relative >= MULTIPLES && whole(multiples.of).is_some());
     if let Some(found) = found.max_by(|a, b| (sign * a.relative).total_cmp(&(sign * b.relative))) {
         let mut sizes = of_multiples(points, found)?;
         sizes.sizes.extend(

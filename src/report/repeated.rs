@@ -58,7 +58,7 @@ impl<'a> Repeated<'a> {
         format!("{}, {} each", self.places(), human::signed_percent(self.relative()))
     }
 
-    /// Of a saw: `Multiples of 4 are 18 % below the size before them, 16 times`; else `A jump every 2, 247 times, +3.1 % each`.
+    /// For a saw: `Multiples of 4 are 18 % below the size before them, 16 times`; else `A jump every 2, 247 times, +3.1 % each`.
     pub fn sentence(&self) -> String {
         if !self.teeth {
             return format!("A jump {}", self.text());

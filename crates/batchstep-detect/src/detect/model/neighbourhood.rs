@@ -51,7 +51,7 @@ pub(crate) fn bend(model: &Model, y: &[f64], k: usize, doubt: f64) -> Option<Ben
     let neighbourhood = Neighbourhood::new(model, k);
     let sides = [neighbourhood.side(y, neighbourhood.from..k + 1), neighbourhood.side(y, k + 1..neighbourhood.to)];
     let slopes = sides.each_ref().map(|side| side.ty / side.tt);
-    // What the change of slope alone makes of one distance.
+    // How far the two slopes part over the distance of the two points.
     let change = (slopes[1] - slopes[0]) * (neighbourhood.t[k + 1] - neighbourhood.t[k]);
     let share = 1.0 - gap / change;
     let meet = sides.iter().all(|side| side.count >= OWN_SLOPE)

@@ -103,7 +103,7 @@ mod tests {
             let mut rates = values(repetitions, 0.3);
             rates.iter_mut().for_each(|one| one.y = 1.0 / one.y);
             let ratio = leave_out(&mut rates).expect("low first values");
-            // Of two values either may be the odd one.
+            // Either of two values may be the odd one.
             assert!(repetitions == 2 || (1.3 * ratio - 1.0).abs() < 0.03, "{ratio}");
             assert_eq!(rates.len(), kept.len());
         }

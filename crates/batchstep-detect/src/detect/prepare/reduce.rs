@@ -132,8 +132,8 @@ fn refined(values: &[f64], first: f64) -> Option<f64> {
     (square < improbable * n && (whole - whole.round()).abs() < allowed).then_some(unit)
 }
 
-/// The fewest values for which a unit is searched; of more than [`MANY`], some are taken. Unless one in [`REPEATED`] repeats another, so many distances
-/// must agree.
+/// The fewest values for which a unit is searched; of more than [`MANY`], some are taken. Unless one in [`REPEATED`] repeats another,
+/// [`DISTINCT`] distances must agree.
 const SOME: usize = 8;
 const MANY: usize = 600;
 const REPEATED: usize = 4;
