@@ -1,7 +1,7 @@
 //! What a database costs: the time and the memory of collecting many runs, and the time of a prediction from them.
 //!
 //! ```text
-//! batchstep run experiments/synthetic.toml
+//! batchstep run experiments/method/synthetic.toml
 //! cargo run --release --example database_cost -- results/synthetic 10000
 //! cargo run --release --example database_cost -- experiments/runs/2026-11-23-epyc-2-cores-quickstart 1000
 //! ```

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! scripts/fetch-published
-//! cargo run --release --example published_error -- results/published/kernels.parquet experiments/published_steps.csv
+//! cargo run --release --example published_error -- results/published/kernels.parquet experiments/predict/published_steps.csv
 //! ```
 
 use std::error::Error;

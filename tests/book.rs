@@ -119,6 +119,33 @@ fn links_lead_to_files_and_headings() {
     assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
 }
 
+/// A chart of a stored run is drawn from its data, wherever one lies beside them; the rest of `plots/` is named in the script and in its table.
+#[test]
+fn every_picture_is_drawn_by_a_command() {
+    let [script, table] = ["scripts/redraw-plots", "plots/README.md"].map(|name| read(&root().join(name)));
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for page in pages().into_iter().chain([root().join("README.md")]) {
+        for link in links(&read(&page)).iter().filter(|link| link.ends_with(".png") || link.ends_with(".svg")) {
+            seen += 1;
+            let picture = page.parent().expect("a folder").join(link).canonicalize().expect("a picture");
+            let [folder, name] = [picture.parent(), Some(&picture)].map(|path| path.expect("a folder").file_name());
+            let [folder, name] = [folder, name].map(|name| name.expect("a name").to_str().expect("UTF-8"));
+            let of_a_run = picture.with_file_name("spec.toml").is_file();
+            let stem = name.split('.').next().expect("a name");
+            let named = folder == "plots" && table.contains(name) && script.contains(stem);
+            if !of_a_run && !named {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "neither of a stored run nor named in scripts/redraw-plots and plots/README.md: {wrong:#?}"
+    );
+    assert!(seen > 20, "{seen} pictures");
+}
+
 #[test]
 fn the_citation_is_of_this_version() {
     assert!(read(&root().join("CITATION.cff")).contains(&format!("\nversion: {}\n", env!("CARGO_PKG_VERSION"))));

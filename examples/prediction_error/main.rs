@@ -2,13 +2,13 @@
 //! docs/prediction.md.
 //!
 //! ```text
-//! batchstep run experiments/generated_cpu.toml
-//! batchstep run experiments/generated_dense_cpu.toml
-//! batchstep run experiments/generated_dense_cpu.toml --out results/generated_dense_cpu_again
+//! batchstep run experiments/predict/generated_cpu.toml
+//! batchstep run experiments/predict/generated_dense_cpu.toml
+//! batchstep run experiments/predict/generated_dense_cpu.toml --out results/generated_dense_cpu_again
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
-//! `--jumps RUN AGAIN` names a run whose networks jump, and the same once more; `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
+//! `--jumps RUN AGAIN` names a run whose networks jump, and the same once more; `--four RUN` adds networks by name, such as those of experiments/predict/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.
 
 mod batch_sizes;

@@ -22,7 +22,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     if limits.usd.is_some() && prices.is_none() {
         return Err(Error::spec("a budget needs prices")
             .at("--budget")
-            .hint("name a file of prices with `--prices FILE`; experiments/prices.toml is an example"));
+            .hint("name a file of prices with `--prices FILE`; experiments/predict/prices.toml is an example"));
     }
     let is_limited = limits != Limits::default();
     if is_limited && job.is_none() {

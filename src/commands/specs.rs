@@ -17,13 +17,20 @@ pub fn specs(args: &SpecsArgs) -> Result<Exit> {
         print(Included::named(name).ok_or_else(missing)?.text);
         return Ok(Exit::Done);
     }
-    let mut table = Table::new([Column::left("spec"), Column::left("question"), Column::left("runs on")]);
-    for (spec, question, machine) in library::in_order() {
-        // The rest of it is in experiments/README.md.
-        let question = question.split_inclusive('?').next().unwrap_or(question);
-        table.row([spec.name, question, machine]);
+    for (title, specs) in library::folders() {
+        if let Some(title) = title {
+            print(&format!("\n{title}\n"));
+        }
+        let columns = ["spec", "question", "runs on", "time"].map(Column::left);
+        let mut table = Table::new(columns);
+        for spec in specs {
+            // The rest of the question is in experiments/README.md.
+            let row = spec.row().expect("a test finds a row for each");
+            let question = row.question.split_inclusive('?').next().unwrap_or(row.question);
+            table.row([spec.name, question, row.machine, row.time]);
+        }
+        print(&table.render(&Style::of_terminal()));
     }
-    print(&table.render(&Style::of_terminal()));
     print("\nRun one:       batchstep run NAME\nTo change one: batchstep specs NAME > my.toml\n");
     Ok(Exit::Done)
 }

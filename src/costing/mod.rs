@@ -197,7 +197,7 @@ pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -
     match answer.unknown.first() {
         Some(sentence) if answer.rows.is_empty() => Err(Error::spec(sentence.clone())
             .at(database.root().display().to_string())
-            .hint("measure it: `batchstep run SPEC` and `batchstep collect`; or measure networks to learn from: `batchstep run experiments/generated_cpu.toml`")),
+            .hint("measure it: `batchstep run SPEC` and `batchstep collect`; or measure networks to learn from: `batchstep run experiments/predict/generated_cpu.toml`")),
         _ => Ok(answer),
     }
 }

@@ -276,7 +276,7 @@ fn why_not(path: &Path) -> Result<Error> {
             .hint("finish it: `batchstep run SPEC --resume`"));
     }
     Ok(Error::data("this is neither a run directory nor a table of published kernels")
-        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/published_steps.csv"))
+        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/predict/published_steps.csv"))
 }
 
 fn experiment(path: &Path) -> Result<Experiment> {

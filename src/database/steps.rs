@@ -25,7 +25,7 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
 /// cannot have.
 pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
     let rows = rows(path)
-        .map_err(|error| error.hint("experiments/published_steps.csv is such a table, with all its columns"))?;
+        .map_err(|error| error.hint("experiments/predict/published_steps.csv is such a table, with all its columns"))?;
     let count = rows.len();
     let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
     // If the sources no longer name a GPU, its rows are removed as well.

@@ -7,68 +7,75 @@ use crate::error::nearest;
 pub struct Included {
     /// The name of its file, without `.toml`.
     pub name: &'static str,
+    /// Its folder in `experiments/`, with a `/` at its end; empty for those that lie in `experiments/` itself.
+    pub folder: &'static str,
     pub text: &'static str,
 }
 
+/// What a spec answers, what it runs on, and how long that takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub question: &'static str,
+    pub machine: &'static str,
+    pub time: &'static str,
+}
+
 macro_rules! included {
-    ($($name:literal)+) => {
-        &[$(Included {
+    ($($folder:literal: $($name:literal)+;)+) => {
+        &[$($(Included {
             name: $name,
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name, ".toml")),
-        }),+]
+            folder: $folder,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $folder, $name, ".toml")),
+        }),+),+]
     };
 }
 
-/// Every spec of `experiments/` that needs no file beside it, by name.
+/// Every spec of `experiments/` that needs no file beside it, folder by folder, in the order of the tables of `experiments/README.md`.
 pub const INCLUDED: &[Included] = included!(
-    "aa" "clock_step" "clock_step_along" "crossover" "generated_cpu" "generated_dense_cpu" "mnist_1_to_600" "mnist_cpu" "mnist_folder" "mobilenet" "pcie" "peaks"
-    "pipeline" "predict_four_cpu" "processes" "quickstart" "resnet50" "scaling_cpu" "study" "synthetic" "versus_candle" "versus_torch" "versus_torch_bf16" "versus_torch_best" "versus_torch_best_32" "versus_torch_best_mnist"
-    "versus_torch_compiled" "versus_torch_cpu" "versus_torch_cpu_224" "versus_torch_mlp" "versus_torch_mnist" "versus_torch_nhwc"
-    "versus_torch_training" "vgg16" "vgg16_fixed" "vgg16_small" "vgg16_streams" "vgg19" "why_sixteen" "why_sixteen_cpu"
-    "why_sixteen_winograd_cpu"
+    "": "quickstart" "vgg16" "vgg19" "mobilenet" "resnet50" "study" "why_sixteen" "mnist_cpu" "crossover" "pipeline";
+    "cpu/": "vgg16_small" "why_sixteen_cpu" "why_sixteen_winograd_cpu" "mnist_1_to_600" "scaling_cpu" "processes" "mnist_folder";
+    "gpu/": "vgg16_fixed" "vgg16_streams" "pcie";
+    "versus/": "versus_torch" "versus_torch_nhwc" "versus_torch_compiled" "versus_torch_cpu" "versus_torch_cpu_224" "versus_torch_best" "versus_torch_best_32" "versus_torch_best_mnist" "versus_torch_bf16" "versus_torch_mnist" "versus_torch_mlp" "versus_torch_training" "versus_candle";
+    "predict/": "generated_cpu" "generated_dense_cpu" "predict_four_cpu";
+    "method/": "aa" "synthetic" "clock_step" "clock_step_along" "peaks";
 );
 
-/// The table of `experiments/README.md`, from which the question and the machine of a spec are read.
-const TABLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/README.md"));
+/// The tables of `experiments/README.md`, from which the row of a spec and the title of a folder are read.
+const TABLES: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/README.md"));
 
-/// Every included spec in the order of the table of `experiments/README.md`, with its question and the machine that it runs on.
-pub fn in_order() -> Vec<(Included, &'static str, &'static str)> {
-    let mut all: Vec<_> = INCLUDED
-        .iter()
-        .map(|spec| {
-            let (question, machine) = spec.question().unwrap_or_default();
-            (TABLE.find(&spec.row()), (*spec, question, machine))
-        })
-        .collect();
-    all.sort_by_key(|(place, _)| *place);
-    all.into_iter().map(|(_, entry)| entry).collect()
+/// The included specs folder by folder: those of `experiments/` itself first, the others with the title of their folder.
+pub fn folders() -> impl Iterator<Item = (Option<&'static str>, &'static [Included])> {
+    INCLUDED.chunk_by(|a, b| a.folder == b.folder).map(|specs| {
+        let title =
+            TABLES.lines().find_map(|line| line.strip_prefix("## ")?.strip_prefix(specs[0].folder)?.strip_prefix(": "));
+        (title, specs)
+    })
 }
 
 impl Included {
-    fn row(&self) -> String {
-        format!("| [{0}.toml]({0}.toml) | ", self.name)
-    }
-
-    /// `quickstart` or `quickstart.toml`, with or without `experiments/` before it.
+    /// `versus_candle`, `versus_candle.toml` or `versus/versus_candle.toml`, with or without `experiments/` before it.
     pub fn named(name: &str) -> Option<Self> {
-        let name = name.strip_prefix("experiments/").unwrap_or(name);
-        let name = name.strip_suffix(".toml").unwrap_or(name);
-        INCLUDED.iter().find(|spec| spec.name == name).copied()
+        let name = stem(name);
+        INCLUDED.iter().find(|spec| name.strip_prefix(spec.folder).unwrap_or(name) == spec.name).copied()
     }
 
     /// The name that is meant by one that no spec has, where one is near enough.
     pub fn nearest(name: &str) -> Option<&'static str> {
-        let name = name.strip_prefix("experiments/").unwrap_or(name);
         let names: Vec<&str> = INCLUDED.iter().map(|spec| spec.name).collect();
-        nearest(name.strip_suffix(".toml").unwrap_or(name), &names)
+        nearest(stem(name), &names)
     }
 
-    /// What it answers, and what it runs on.
-    pub fn question(&self) -> Option<(&'static str, &'static str)> {
-        let start = self.row();
-        let row = TABLE.lines().find_map(|line| line.strip_prefix(&start))?;
-        row.trim_end_matches(" |").split_once(" | ")
+    pub fn row(&self) -> Option<Row> {
+        let start = format!("| [{0}.toml]({1}{0}.toml) | ", self.name, self.folder);
+        let row = TABLES.lines().find_map(|line| line.strip_prefix(&start))?;
+        let mut cells = row.trim_end_matches(" |").split(" | ");
+        Some(Row { question: cells.next()?, machine: cells.next()?, time: cells.next()? })
     }
+}
+
+fn stem(name: &str) -> &str {
+    let name = name.strip_prefix("experiments/").unwrap_or(name);
+    name.strip_suffix(".toml").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -79,21 +86,36 @@ mod tests {
     use crate::spec::Spec;
 
     #[test]
-    fn every_spec_of_the_repository_is_included_is_valid_and_has_a_row_in_the_table() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
-        let names = folder.read_dir().unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let specs = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned));
-        // A spec of somebody's own step needs the file beside it.
-        let needs_a_file =
-            |name: &str| std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap().contains("\nstep = ");
-        let files: BTreeSet<String> = specs.filter(|name| name != "prices" && !needs_a_file(name)).collect();
-        let included: BTreeSet<String> = INCLUDED.iter().map(|spec| spec.name.to_owned()).collect();
+    fn every_spec_of_the_repository_is_included_is_valid_and_has_a_row_in_the_tables() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+        let mut files = BTreeSet::new();
+        for folder in ["", "cpu/", "gpu/", "versus/", "predict/", "method/"] {
+            for entry in root.join(folder).read_dir().unwrap() {
+                let file = entry.unwrap().file_name().into_string().unwrap();
+                // A spec of somebody's own step needs the file beside it.
+                let alone = || !std::fs::read_to_string(root.join(folder).join(&file)).unwrap().contains("\nstep = ");
+                if file.ends_with(".toml") && file != "prices.toml" && alone() {
+                    files.insert(format!("{folder}{file}"));
+                }
+            }
+        }
+        let included: BTreeSet<String> =
+            INCLUDED.iter().map(|spec| format!("{}{}.toml", spec.folder, spec.name)).collect();
         assert_eq!(included, files);
         for spec in INCLUDED {
             assert_eq!(Spec::parse(spec.text, spec.name).unwrap().name(), spec.name);
-            let (question, machine) = spec.question().unwrap_or_else(|| panic!("no row for {}", spec.name));
-            assert!(!question.is_empty() && !machine.is_empty(), "{}", spec.name);
+            let row = spec.row().unwrap_or_else(|| panic!("no row for {}", spec.name));
+            assert!([row.question, row.machine, row.time].iter().all(|cell| !cell.is_empty()), "{}", spec.name);
         }
+    }
+
+    #[test]
+    fn the_folders_come_in_the_order_of_their_tables_and_with_their_titles() {
+        let titles: Vec<_> = folders().map(|(title, specs)| (specs[0].folder, title.is_some())).collect();
+        let folders = ["cpu/", "gpu/", "versus/", "predict/", "method/"].map(|folder| (folder, true));
+        assert_eq!(titles, [&[("", false)], &folders[..]].concat());
+        let places: Vec<_> = INCLUDED.iter().map(|spec| TABLES.find(&format!("| [{}.toml]", spec.name))).collect();
+        assert!(places.is_sorted(), "{places:?}");
     }
 
     #[test]
@@ -106,6 +128,9 @@ mod tests {
         for name in ["quickstrt", "quickstrt.toml", "experiments/quickstrt.toml"] {
             assert_eq!(Included::nearest(name), Some("quickstart"));
         }
+        let candle = Included::named("versus_candle");
+        assert!(candle.is_some());
+        assert_eq!(candle, Included::named("experiments/versus/versus_candle.toml"));
         assert_eq!(Included::nearest("other/thing"), None);
         assert_eq!(Included::named("other/quickstart.toml"), None);
     }

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_example_in_the_repository_is_read() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/prices.toml");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/predict/prices.toml");
         assert!(Prices::read(&path).unwrap().of("Tesla T4").is_some());
     }
 }

@@ -112,7 +112,7 @@ fn without_a_rate_or_an_error_there_is_no_advice() {
 #[test]
 fn a_run_its_page_and_its_chart_say_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml")]);
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let (table, advice, cause) =

@@ -104,7 +104,7 @@ fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
     refused(&[], &["there is no database of runs here", "batchstep collect"]);
     database(at);
     refused(&["--device", "h100"], &["no measured device is called `h100`", "AMD EPYC (2 cores)"]);
-    refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/prices.toml"]);
+    refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/predict/prices.toml"]);
     refused(&["--deadline", "1h"], &["--examples N"]);
     refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is not a time", "25min"]);
     let text = std::fs::read_to_string(at.join("ask.toml"))
@@ -118,7 +118,7 @@ fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
 #[test]
 fn a_published_step_time_is_shown_beside_the_prediction() {
     let folder = tempfile::tempdir().expect("a folder");
-    let table = root().join("experiments/published_steps.csv");
+    let table = root().join("experiments/predict/published_steps.csv");
     let said = stdout(&run(folder.path(), &["collect", &table.display().to_string(), "--into", "database"]));
     assert!(said.contains("13 published steps"), "{said}");
     let spec = "version = 1\nname = \"ask\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [31, 32]\n[train]\nprecision = \"fp32\"\n\

@@ -9,7 +9,7 @@ fn a_spec_of_the_programs_own_is_listed_printed_and_run_by_its_name() {
     assert!(listed.contains("quickstart") && listed.contains("What does batchstep do?"), "{listed}");
 
     let printed = stdout(&run(folder.path(), &["specs", "synthetic"]));
-    assert_eq!(printed, std::fs::read_to_string(experiment("synthetic.toml")).expect("a spec"));
+    assert_eq!(printed, std::fs::read_to_string(experiment("method/synthetic.toml")).expect("a spec"));
 
     let output = run(folder.path(), &["run", "synthetic"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
