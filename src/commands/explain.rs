@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<Run> {
     }
     let found = analyse(path, &Query::default(), None)?;
     let answers = answers(path, &found, &causes(path, &found))?;
-    let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
+    let warnings = report::warnings(&found, report::kept_warnings(path)?);
     Ok(Run { found, answers, warnings })
 }
 

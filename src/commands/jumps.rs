@@ -74,7 +74,7 @@ struct Subject {
 impl Subject {
     fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
         let (explained, controls) = (explain(path, &found), control::near(path));
-        let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
+        let warnings = report::warnings(&found, report::kept_warnings(path)?);
         let advices = advice::of_run(path, &found, &Options::default());
         Ok(Self { path: path.to_path_buf(), found, controls, explained, advices, warnings })
     }

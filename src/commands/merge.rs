@@ -29,7 +29,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
     if !args.no_analysis {
         found = analyse(&args.out, &Query::default(), None)?;
         let advices = advice::of_run(&args.out, &found, &Options::default());
-        let early = report::warnings(&args.out, &found, Vec::new())?;
+        let early = report::warnings(&found, Vec::new());
         report::json::keep(&report::json::Subject {
             path: &args.out,
             found: &found,

@@ -1,8 +1,9 @@
 //! Engines execute training steps. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself,
 //! and reports what was executed.
 
-mod automatic;
+pub mod automatic;
 pub mod candle;
+pub mod contact;
 pub mod cpu;
 pub mod cudnn;
 pub mod data;
@@ -34,7 +35,6 @@ use crate::network::{Network, Shape};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
-pub use cudnn::replacement::Replacement;
 pub use kernels::KernelTime;
 
 /// The work of one cell of an experiment.
@@ -118,8 +118,6 @@ pub struct LayerExecution {
     pub device_s: Option<f64>,
     /// `None` off a GPU, and where the layer has no calls of its own.
     pub kernel: Option<KernelLaunch>,
-    /// The operator whose own kernels a library's call replaces here, and why.
-    pub replaced: Option<String>,
 }
 
 /// The kernel that does most of a layer's work in one direction, as it is launched.
@@ -217,14 +215,6 @@ pub trait Engine {
 
     /// Names the algorithms that `algorithms = "fixed"` takes. Does nothing where the engine has no choice of algorithms.
     fn fix(&mut self, _algorithms: &cudnn::fixed::FixedAlgorithms) {}
-
-    /// The operators that kernels of our own compute in the step of a workload, and that a library's calls could compute instead.
-    fn replaceable(&self, _workload: &Workload) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    /// Has a library compute these operators, and no other, in every step that is prepared from now on.
-    fn replace(&mut self, _replacements: &[Replacement]) {}
 
     /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
     /// optimizer state, data, buffers. Everything that precedes the first timed step happens here.

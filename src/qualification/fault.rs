@@ -12,8 +12,6 @@ pub struct Fault {
     pub error: Error,
     /// As a clause, for the rows of a run that goes on.
     pub why: String,
-    /// The operators of our own at fault; `None` where they are not known.
-    pub operators: Option<Vec<&'static str>>,
 }
 
 pub const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \
@@ -43,12 +41,12 @@ fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
     let what =
         format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
     let why = format!("{name} ({way}) at batch size {batch_size}: {said}");
-    Fault { error: Error::device(what).hint(REMEDY), why, operators: None }
+    Fault { error: Error::device(what).hint(REMEDY), why }
 }
 
 /// A part that is computed wrongly, or not at all.
 pub fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fault {
-    let part::Fault { operators, error } = fault;
+    let part::Fault { error, .. } = fault;
     let why = error.clause();
     let error = match error.kind() {
         Kind::Device if !error.is_no_kernels_fault() => {
@@ -58,5 +56,5 @@ pub fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fa
         }
         _ => error,
     };
-    Fault { error, why, operators }
+    Fault { error, why }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use super::fault::of_part;
 use super::parts::Only;
-use super::replacement::with;
 use super::{Answer, Checking, Subject, remember, remembers};
 use crate::engine::{Workload, memory};
 use crate::error::{Kind, Result};
@@ -56,7 +55,7 @@ impl Checking<'_> {
         if new.is_empty() {
             return Ok(Answer::Passed);
         }
-        if remembers(self.cache, Some(subject.facts(engine, &self.replaced, &[batch_size], &new))) {
+        if remembers(self.cache, Some(subject.facts(engine, &[batch_size], &new))) {
             seen.algorithms.extend(new);
             return Ok(Answer::Passed);
         }
@@ -68,9 +67,8 @@ impl Checking<'_> {
         }
         seen.left -= asked;
         self.witness.begins(&format!(
-            "checking {}{} at batch size {batch_size}, where other algorithms compute {} of its layers",
+            "checking {} at batch size {batch_size}, where other algorithms compute {} of its layers",
             subject.name(),
-            with(&self.replaced),
             layers.len()
         ));
         match engine.take_apart(&workload, &mut Only(&layers)) {
@@ -78,7 +76,7 @@ impl Checking<'_> {
                 // An algorithm that was refused when it ran was not checked; its replacement was, in these layers.
                 let mut checked: BTreeSet<_> = engine.algorithms(&workload).unwrap_or_default().into_iter().collect();
                 checked.retain(|own| layers.contains(&own.0) && !seen.algorithms.contains(own));
-                remember(self.cache, Some(subject.facts(engine, &self.replaced, &[batch_size], &checked)));
+                remember(self.cache, Some(subject.facts(engine, &[batch_size], &checked)));
                 seen.algorithms.extend(checked);
                 self.later(subject, seen, batch_size)
             }

@@ -9,24 +9,21 @@
 //! in no fixed order are never chosen, so a difference means a race or unwritten memory. At the other batch sizes, the parts of a layer are checked if another
 //! algorithm computes it there ([`later`]).
 //!
-//! If a part fails, the kernels of our own that computed it are replaced by calls of a library ([`replacement`]), and everything is checked again; the whole
-//! run is measured with the replacements. If nothing more can be replaced, the engine is refused, and `auto` takes PyTorch on that GPU, if it is installed
-//! ([`settle`]).
+//! If anything fails, the engine is refused, and nothing of it is timed.
 //!
 //! A pass is remembered together with everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
-//! the batch sizes, the algorithms of the layers and the operators that a library computes. Failed checks are repeated.
+//! the batch sizes and the algorithms of the layers. Failed checks are repeated.
 
 mod fault;
 mod later;
 mod parts;
-mod replacement;
 #[cfg(test)]
 mod tests;
 
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Key, program};
 use crate::device::nvml;
 use crate::engine::open::Engines;
-use crate::engine::{Engine, Replacement, Settings, Workload, part};
+use crate::engine::{Engine, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
 use crate::network::{Direction, Network};
 use crate::plan::{Cell, Plan};
@@ -57,8 +54,6 @@ const STEPS: f64 = 3.0 + 4.0 / 3.0;
 pub struct Qualified {
     /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
     pub cells: Vec<Option<bool>>,
-    /// The operators of our own that a library computes, in every cell of the GPU's engine.
-    pub replaced: Vec<Replacement>,
 }
 
 /// What the user should see while it happens.
@@ -69,36 +64,10 @@ pub trait Witness {
     fn notes(&mut self, what: &str);
 }
 
-/// Checks as [`qualify`] does. Where `auto` took the GPU's engine and that is refused, `auto` means PyTorch on that GPU from then on, if PyTorch can
-/// use it.
-///
-/// # Errors
-/// As [`qualify`], where PyTorch cannot.
-pub fn settle(
-    plan: &Plan,
-    engines: &mut Engines,
-    asked: Asked,
-    cache: &Cache,
-    witness: &mut dyn Witness,
-) -> Result<Qualified> {
-    let is_auto = plan.cells.iter().any(|cell| cell.engine == EngineName::Auto);
-    match qualify(plan, engines, asked, cache, witness) {
-        Err(error) if is_auto && engines.resolve(EngineName::Auto) == EngineName::Cudnn => {
-            if let Err(missing) = engines.replace_by_torch() {
-                witness.notes(&format!("PyTorch cannot take its place: {}", missing.clause()));
-                return Err(error);
-            }
-            witness.notes(&format!("{error}\n  `auto` takes PyTorch on this GPU instead"));
-            qualify(plan, engines, asked, cache, witness)
-        }
-        answer => answer,
-    }
-}
-
 /// Checks every network and setting of the plan on its engines.
 ///
 /// # Errors
-/// [`Kind::Device`] if an engine computes wrong values and no library's calls mend it, or if `auto` took an engine that refuses
+/// [`Kind::Device`] if an engine computes wrong values, or if `auto` took an engine that refuses
 /// every step of the plan: what, by how much, and what to do.
 pub fn qualify(
     plan: &Plan,
@@ -107,13 +76,8 @@ pub fn qualify(
     cache: &Cache,
     witness: &mut dyn Witness,
 ) -> Result<Qualified> {
-    let mut check = Checking { plan, engines, cache, witness, replaced: Vec::new() };
-    loop {
-        if let Some(cells) = check.round(asked)? {
-            check.say_replaced();
-            return Ok(Qualified { cells, replaced: check.replaced });
-        }
-    }
+    let cells = Checking { plan, engines, cache, witness }.cells(asked)?;
+    Ok(Qualified { cells })
 }
 
 /// A plan that is being checked.
@@ -122,13 +86,11 @@ struct Checking<'a> {
     engines: &'a mut Engines,
     cache: &'a Cache,
     witness: &'a mut dyn Witness,
-    /// The operators that a library computes so far.
-    replaced: Vec<Replacement>,
 }
 
 impl Checking<'_> {
-    /// Every cell once; `None` where another operator was replaced, so that what was checked before is to be checked again.
-    fn round(&mut self, asked: Asked) -> Result<Option<Vec<Option<bool>>>> {
+    /// For each cell whether it was checked; see [`Qualified::cells`].
+    fn cells(&mut self, asked: Asked) -> Result<Vec<Option<bool>>> {
         let mut known: Vec<(Subject, Option<Seen>)> = Vec::new();
         let mut cells = Vec::with_capacity(self.plan.cells.len());
         let mut refusal = None;
@@ -147,7 +109,7 @@ impl Checking<'_> {
                     let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
                     subject.sizes = sizes(plan, cell, affordable);
                     let answer = self.answer(&subject)?;
-                    let Some(passed) = self.judge(cell, &subject, answer, &mut refusal)? else { return Ok(None) };
+                    let passed = self.judge(cell, &subject, answer, &mut refusal)?;
                     let seen = if passed { Some(self.seen(&subject)?) } else { None };
                     known.push((subject, seen));
                     known.len() - 1
@@ -158,8 +120,7 @@ impl Checking<'_> {
                 None => false,
                 Some(seen) => {
                     let answer = self.later(subject, seen, cell.workload.batch_size)?;
-                    let Some(passed) = self.judge(cell, subject, answer, &mut None)? else { return Ok(None) };
-                    passed
+                    self.judge(cell, subject, answer, &mut None)?
                 }
             };
             cells.push(Some(found));
@@ -174,25 +135,18 @@ impl Checking<'_> {
                 let what = format!("no step of this plan can be computed here: {}", error.clause());
                 Err(Error::device(what).hint(error.remedy().unwrap_or(REMEDY)))
             }
-            _ => Ok(Some(cells)),
+            _ => Ok(cells),
         }
     }
 
-    /// Whether that is good enough for a row that says `qualified`; `None` where another operator was replaced.
-    fn judge(
-        &mut self,
-        cell: &Cell,
-        subject: &Subject,
-        answer: Answer,
-        refusal: &mut Option<Error>,
-    ) -> Result<Option<bool>> {
+    /// Whether that is good enough for a row that says `qualified`.
+    fn judge(&mut self, cell: &Cell, subject: &Subject, answer: Answer, refusal: &mut Option<Error>) -> Result<bool> {
         if let Answer::Fails(fault) = &answer {
             self.cache.put(&last_failure_key(), format!("{}: {}", program(), fault.why).as_bytes());
         }
-        Ok(Some(match answer {
+        Ok(match answer {
             Answer::Passed => true,
             Answer::Unchecked => false,
-            Answer::Fails(fault) if self.replaces(subject, &fault)? => return Ok(None),
             Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
             // The run itself says so, in the cells that it concerns, and goes on with the others.
             Answer::Fails(Fault { error, why, .. }) => {
@@ -201,15 +155,13 @@ impl Checking<'_> {
                 *refusal = (cell.engine == EngineName::Auto).then_some(error);
                 false
             }
-        }))
+        })
     }
 
-    /// Whether a step passes, now or in a remembered check, with the replacements made so far.
+    /// Whether a step passes, now or in a remembered check.
     fn answer(&mut self, subject: &Subject) -> Result<Answer> {
-        let replaced = &self.replaced;
         let engine = self.engines.get(subject.engine)?;
-        engine.replace(replaced);
-        if remembers(self.cache, subject.facts_of_step(engine, replaced)) {
+        if remembers(self.cache, subject.facts_of_step(engine)) {
             return Ok(Answer::Passed);
         }
         let reference = || match subject.engine {
@@ -218,9 +170,9 @@ impl Checking<'_> {
         };
         let against = &reference().device().name.clone();
         let list = subject.sizes.map(|size| size.to_string()).join(" and ");
-        let (name, with) = (subject.name(), replacement::with(replaced));
+        let name = subject.name();
         self.witness.begins(&format!(
-            "checking {name}{with} at batch sizes {list} against {against}, once for this machine and program"
+            "checking {name} at batch sizes {list} against {against}, once for this machine and program"
         ));
         for batch_size in subject.sizes {
             let workload = subject.workload(batch_size);
@@ -244,7 +196,7 @@ impl Checking<'_> {
             }
         }
         // An algorithm may have been refused when it ran, and another one was checked in its place.
-        remember(self.cache, subject.facts_of_step(engine, replaced));
+        remember(self.cache, subject.facts_of_step(engine));
         Ok(Answer::Passed)
     }
 }
@@ -305,24 +257,22 @@ impl Subject {
     }
 
     /// Everything on which the result of the step at its two batch sizes depends, with the algorithms in force now; `None` if there is no step.
-    fn facts_of_step(&self, engine: &mut dyn Engine, replaced: &[Replacement]) -> Option<Vec<String>> {
+    fn facts_of_step(&self, engine: &mut dyn Engine) -> Option<Vec<String>> {
         let mut algorithms = Vec::new();
         for size in self.sizes {
             algorithms.extend(engine.algorithms(&self.workload(size)).ok()?);
         }
-        Some(self.facts(engine, replaced, &self.sizes, &algorithms))
+        Some(self.facts(engine, &self.sizes, &algorithms))
     }
 
     /// Everything that the result at these batch sizes, by these algorithms of its layers, depends on.
     fn facts<'a>(
         &self,
         engine: &dyn Engine,
-        replaced: &[Replacement],
         sizes: &[usize],
         algorithms: impl IntoIterator<Item = &'a (usize, String)>,
     ) -> Vec<String> {
         let device = engine.device();
-        let operators: Vec<&str> = replaced.iter().map(|replacement| replacement.operator).collect();
         let mut facts = vec![
             program(),
             format!("{} {}", device.id, device.name),
@@ -331,7 +281,6 @@ impl Subject {
             format!("{} {sizes:?}", self.engine),
             format!("{:?}", self.network),
             format!("{:?}", self.settings),
-            operators.join(" "),
         ];
         facts.extend(algorithms.into_iter().map(|(layer, algorithm)| format!("{layer} {algorithm}")));
         facts
@@ -362,14 +311,4 @@ fn sizes(plan: &Plan, cell: &Cell, affordable: f64) -> [usize; 2] {
 fn flops(network: &Network) -> f64 {
     let layers = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
     layers.filter_map(|(index, direction)| Some(network.cost(index, 1, direction, 4)?.flops)).sum()
-}
-
-/// This build: two builds of a version need not compute the same.
-fn program() -> String {
-    let built = || {
-        let file = std::env::current_exe().ok()?.metadata().ok()?;
-        let since = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(format!("{} bytes, {} s", file.len(), since.as_secs()))
-    };
-    format!("batchstep {}, {}", env!("CARGO_PKG_VERSION"), built().unwrap_or_default())
 }

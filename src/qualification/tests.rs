@@ -1,7 +1,7 @@
 mod later;
 mod memory;
 mod parts;
-mod replaced;
+mod refused;
 
 use super::*;
 use crate::engine::cpu::CpuEngine;
@@ -38,19 +38,17 @@ enum Bad {
     HalfTheRate,
     /// Every second preparation begins from other parameters.
     OtherBits(usize),
-    /// Whatever is replaced, the part that a kernel of ours computes is refused: by a library that computes it too, or by the driver for want of a graph.
+    /// A part is refused: by a library, or by the driver for want of a graph.
     Part(&'static str),
-    /// The step is refused, and no part of it.
-    Whole,
     Refuses,
     NoMemory,
 }
 
-/// With what is wrong, and whether a library computes something in place of a kernel of its own.
-struct BadEngine(CpuEngine, Bad, bool);
+/// With what is wrong.
+struct BadEngine(CpuEngine, Bad);
 
 fn bad(what: Bad) -> Engines {
-    Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), what, false)))
+    Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), what)))
 }
 
 impl Engine for BadEngine {
@@ -60,15 +58,6 @@ impl Engine for BadEngine {
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         self.0.in_force(asked)
-    }
-
-    fn replaceable(&self, _: &Workload) -> Vec<&'static str> {
-        let has_kernels = matches!(self.1, Bad::Part(_) | Bad::Whole) && !self.2;
-        if has_kernels { vec!["max_pool2d"] } else { Vec::new() }
-    }
-
-    fn replace(&mut self, replacements: &[Replacement]) {
-        self.2 = !replacements.is_empty();
     }
 
     fn take_apart(&mut self, _: &Workload, _: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
@@ -90,7 +79,6 @@ impl Engine for BadEngine {
                 workload.settings.seed += (*prepared + 1) as u64 % 2;
             }
             Bad::Part(_) => {}
-            Bad::Whole => return Err(Error::engine("the driver gave no graph")),
             Bad::Refuses => return Err(Error::engine("no plan")),
             Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
         }
@@ -160,19 +148,17 @@ fn what_refuses_or_has_no_memory_is_not_called_qualified() {
     }
 }
 
-/// A kernel of our own that is replaced does not make a library multiply, nor the driver capture a graph.
+/// What a library or the driver refuses is no wrong number: the run goes on, and its rows say that they are not checked.
 #[test]
-fn nothing_is_replaced_for_a_fault_that_no_kernel_of_ours_caused() {
-    let library = "cuBLASLt refused to multiply";
-    let driver = "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
-    for (what, why) in
-        [(Bad::Part(library), library), (Bad::Part(driver), driver), (Bad::Whole, "the driver gave no graph")]
-    {
+fn a_part_that_cannot_run_is_unchecked_with_its_reason() {
+    for why in [
+        "cuBLASLt refused to multiply",
+        "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+    ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut heard = Heard::default();
-        let found = qualify(&plan(SPEC), &mut bad(what), Asked::Every, &cache(&folder), &mut heard).unwrap();
-        assert_eq!((found.cells, found.replaced), (vec![Some(false); 9], Vec::new()), "{why}");
-        assert!(heard.0.last().unwrap().contains(why), "{:?}", heard.0);
+        let (answer, said) = asked(&mut bad(Bad::Part(why)), &cache(&folder));
+        assert_eq!(answer, Ok(vec![Some(false); 9]), "{why}");
+        assert!(said.last().unwrap().contains(why), "{said:?}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! The warnings of a run: those that it ended with, and those that its stored data show; and those of a table.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
@@ -13,32 +12,19 @@ use crate::run::{Knowledge, Outcome};
 use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::stats::quantile::median;
-use crate::store::{LayerRow, StopReason, files, visits_of};
+use crate::store::{StopReason, files};
 
-/// The list of all warnings of the run in `path`, for the terminal, its page and its documents: the warnings that it `ended` with, and those
-/// that follow from its data.
-///
-/// # Errors
-/// As [`visits_of`].
-pub fn warnings(path: &Path, found: &[Analysed], mut ended: Vec<Warning>) -> Result<Vec<Warning>> {
+/// The list of all warnings of a run, for the terminal, its page and its documents: the warnings that it `ended` with, and those that follow
+/// from what was `found` in its data.
+pub fn warnings(found: &[Analysed], mut ended: Vec<Warning>) -> Vec<Warning> {
     let early = too_early(found);
     if early.is_some() {
         ended.retain(|warning| !matches!(warning, Warning::NotConverged { .. }));
     }
     let mut all: Vec<Warning> = early.into_iter().chain(ended).collect();
-    let mut replaced = BTreeSet::new();
-    if look::is_folder(path)? {
-        visits_of(path, &mut Vec::new(), &mut |rows: Vec<LayerRow>| {
-            replaced.extend(rows.into_iter().filter_map(|row| row.replaced));
-            Ok(())
-        })?;
-    }
-    if !replaced.is_empty() {
-        all.push(Warning::Replaced { what: replaced.into_iter().collect() });
-    }
     all.extend(found.iter().filter_map(next_to_nothing));
     all.extend(found.first().into_iter().flat_map(|found| table_warnings(&found.series)));
-    Ok(all)
+    all
 }
 
 /// The warnings that the run in `path` ended with, as its `jumps.json` keeps them; none where it keeps none. What its data show is left out.
@@ -51,10 +37,7 @@ pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
     let entries = document["warnings"].as_array().cloned().unwrap_or_default();
     let kept = entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
     let is_of_data = |warning: &Warning| {
-        matches!(
-            warning,
-            Warning::TooEarly { .. } | Warning::Replaced { .. } | Warning::NextToNothing { .. } | Warning::Gaps { .. }
-        )
+        matches!(warning, Warning::TooEarly { .. } | Warning::NextToNothing { .. } | Warning::Gaps { .. })
     };
     Ok(kept.filter(|warning| !is_of_data(warning)).collect())
 }

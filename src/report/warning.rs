@@ -29,8 +29,6 @@ pub enum Warning {
     LeftOut { what: Vec<String> },
     /// Optional engines that cannot run a training on these data, each with the reason and what to do.
     EnginesLeftOut { what: Vec<String> },
-    /// Operators whose own kernels failed their check on this GPU, each with the failure.
-    Replaced { what: Vec<String> },
     /// Rows of a table without a number in a column, which are left out.
     Gaps { source: String, column: String, rows: usize, first_line: usize, sizes: Vec<f64>, said: Option<String> },
     /// A step of one's own that takes next to nothing, whatever its size: the median over all sizes.
@@ -99,10 +97,6 @@ impl Warning {
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
             Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
             Self::EnginesLeftOut { .. } => "the other engines were measured; or take these out of [engine]",
-            Self::Replaced { .. } => {
-                "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
-                 report it with `batchstep doctor --bundle`"
-            }
             Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
             Self::NextToNothing { .. } => {
                 "is its work done when it returns? Give back its result, or define `synchronize()` in the file"
@@ -186,11 +180,6 @@ impl fmt::Display for Warning {
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
             Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
-            Self::Replaced { what } => write!(
-                f,
-                "a library computes operators of a step that failed its check on this GPU with batchstep's own kernels: {}",
-                what.join("; ")
-            ),
             Self::NextToNothing { what, median_s } => {
                 let time = human::seconds(*median_s);
                 write!(f, "the step of {what} takes {time} whatever its size, next to nothing")
@@ -365,13 +354,6 @@ mod tests {
             Warning::Throttled { steps: 5, of: 200 }.to_string(),
             "the device held its clocks down in 5 steps (2.5 %)"
         );
-        let what = vec!["max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)".to_owned()];
-        let warning = Warning::Replaced { what };
-        let text = warning.to_string();
-        assert!(text.ends_with(
-            "failed its check on this GPU with batchstep's own kernels: max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)"
-        ));
-        assert!(warning.remedy().contains("the column `replaced` of layers.parquet"));
     }
 
     #[test]

@@ -249,7 +249,6 @@ mod tests {
                 bytes: 0.0,
                 device_s,
                 kernel: None,
-                replaced: None,
             };
             times.map(layer).to_vec()
         };

@@ -216,7 +216,6 @@ impl RunFacts {
             threads_per_block: layer.kernel.as_ref().map(|kernel| kernel.threads_per_block.into()),
             blocks_per_multiprocessor: layer.kernel.as_ref().and_then(|k| k.blocks_per_multiprocessor).map(i64::from),
             waves: layer.kernel.as_ref().and_then(|kernel| kernel.waves),
-            replaced: layer.replaced.clone(),
         };
         layers.iter().map(row).collect()
     }

@@ -238,6 +238,14 @@ impl RunDirectory {
         sealed(&path.join(files::CELLS))
     }
 
+    /// The steps of a finished run, without opening it for writing.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::layers_of`].
+    pub fn steps_of(path: &Path) -> Result<Vec<StepRow>> {
+        sealed(&path.join(files::STEPS))
+    }
+
     /// Writes one of the small text files, whole or not at all.
     ///
     /// # Errors

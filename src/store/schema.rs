@@ -148,7 +148,6 @@ table! {
         threads_per_block: Option<i64>, "threads", "Thread blocks of that kernel's launch.";
         blocks_per_multiprocessor: Option<i64>, "thread blocks", "How many of these blocks a multiprocessor holds at a time.";
         waves: Option<f64>, "", "Its tiles (its blocks, if each has one tile) over the number that the GPU works on at a time; null if that is not certain.";
-        replaced: Option<String>, "", "The operator whose own kernels failed their check here, and the failure: a library computes it instead; null otherwise.";
     }
 }
 

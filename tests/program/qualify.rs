@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use batchstep::store::{Begin, RunDirectory, Table, files};
+use batchstep::store::{Table, files};
 
 use super::support::{batchstep, stderr, write};
 use crate::needs::shared_library;
@@ -46,37 +46,6 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
     let third = stderr(&run(folder.path(), &[]));
     assert!(!third.contains("checking"), "{third}");
     assert_eq!(qualified(folder.path()), [None]);
-}
-
-/// A run on a GPU whose kernels failed their check, as the program finds it stored (`run::tests::replaced` makes such a
-/// run on the emulator).
-#[test]
-fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_code_1() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "q.toml", SPEC);
-    run(folder.path(), &[]);
-    // Other warnings are possible: the machine may be busy.
-    let before = stderr(&run(folder.path(), &["--resume"]));
-    assert!(!before.contains("batch_norm: bn1"), "{before}");
-
-    let path = folder.path().join("run");
-    let spec = std::fs::read_to_string(path.join(files::SPEC)).expect("the spec");
-    let mut layers = RunDirectory::layers_of(&path).expect("the layers");
-    let why = "batch_norm: bn1 (batch_norm of 8x6x6 to 8x6x6), forward, batch size 3: the output is off by 5.0e-1";
-    layers.retain(|row| row.cell == 0);
-    layers[0].replaced = Some(why.to_owned());
-    std::fs::remove_file(path.join(files::LAYERS)).expect("removed");
-    let opened = RunDirectory::open(&path, &spec, Begin::Resume).expect("opened");
-    std::fs::create_dir_all(path.join(files::PARTS)).expect("made");
-    opened.directory.append(&layers).expect("stored");
-    drop(opened);
-
-    let warned = run(folder.path(), &["--resume"]);
-    // The text without line breaks.
-    let said = stderr(&warned).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(warned.status.code(), Some(1), "{said}");
-    assert!(said.contains(&format!("failed its check on this GPU with batchstep's own kernels: {why}")), "{said}");
-    assert!(said.contains("the column `replaced` of layers.parquet"), "{said}");
 }
 
 const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_size = [16]\n[engine]\nname = \"cpu\"\n[measure]\nepochs = 2\n";

@@ -5,10 +5,7 @@
 
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
-use super::replacement::LibraryCall;
 use crate::network::Extent;
-#[cfg(test)]
-use std::convert::Infallible;
 
 /// A buffer of a plan, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -181,8 +178,6 @@ pub enum Call {
     Launch(Launch),
     Convolution(Convolution, ConvolutionTask),
     Gemm(Gemm),
-    /// A library's call that replaces our own kernels.
-    Library(LibraryCall),
     /// Every byte becomes 0.
     Zero(Slice),
 }
@@ -197,7 +192,6 @@ impl Call {
                 Epilogue::Nothing => vec![*a, *b],
                 Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) => vec![*a, *b, *bias],
             },
-            Self::Library(call) => call.reads(),
             Self::Zero(_) => Vec::new(),
         }
     }
@@ -208,7 +202,6 @@ impl Call {
             Self::Launch(launch) => launch.slices(|arg| matches!(arg, Arg::Write(_) | Arg::Update(_))),
             Self::Convolution(_, task) => vec![task.operands().1],
             Self::Gemm(Gemm { c, .. }) => vec![*c],
-            Self::Library(call) => call.writes(),
             Self::Zero(slice) => vec![*slice],
         }
     }
@@ -239,14 +232,6 @@ impl Call {
                 if let Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) = epilogue {
                     *bias = place(*bias);
                 }
-            }
-            Self::Library(LibraryCall::Pool(_, task)) => {
-                let Ok(moved) = task.map(|slice| Ok::<_, Infallible>(place(slice)));
-                *task = moved;
-            }
-            Self::Library(LibraryCall::Norm(_, task)) => {
-                let Ok(moved) = task.map(|slice| Ok::<_, Infallible>(place(slice)));
-                *task = moved;
             }
             Self::Zero(slice) => *slice = place(*slice),
         }

@@ -20,7 +20,6 @@ use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
-use super::replacement::{REPLACEABLE, Replaced, Replacement};
 use super::source::Operator;
 use super::step::CudnnStep;
 use super::trainer::{self, CudnnTrainer};
@@ -43,8 +42,6 @@ pub struct CudnnEngine {
     /// The memory of the last step. The next one reuses it where it is large enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
-    /// Operators whose own kernels are not used.
-    replaced: Replaced,
 }
 
 impl CudnnEngine {
@@ -72,14 +69,7 @@ impl CudnnEngine {
             multiprocessors: Some(properties.multiprocessors),
         };
         let convolutions = Chooser::new(&gpu);
-        Self {
-            device,
-            gpu,
-            convolutions,
-            memory: None,
-            fixed: FixedAlgorithms::default(),
-            replaced: Replaced::default(),
-        }
+        Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() }
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
@@ -116,7 +106,7 @@ impl CudnnEngine {
                 _ => together.remark.is_none(),
             }
         };
-        StepPlan::with(&self.replaced, workload, &mut fuses)
+        StepPlan::new(workload, &mut fuses)
     }
 
     /// Seconds to read and write a convolution's output, at four fifths of the memory's nominal rate.
@@ -204,16 +194,6 @@ impl CudnnEngine {
     }
 }
 
-/// The operators of a step that run kernels of our own and that a library can compute; none where no step can be planned.
-pub(super) fn replaceable(replaced: &Replaced, workload: &Workload) -> Vec<&'static str> {
-    let Ok(plan) = StepPlan::with(replaced, workload, &mut |_, _| false) else { return Vec::new() };
-    let runs = |operator: &str| {
-        let mut calls = plan.calls.iter().map(|planned| &planned.call);
-        calls.any(|call| matches!(call, Call::Launch(launch) if launch.kernel.operator == operator))
-    };
-    REPLACEABLE.into_iter().filter(|operator| runs(operator)).collect()
-}
-
 /// Offsets and sizes of the buffers of a plan.
 fn places(plan: &StepPlan, arena: &Arena) -> Vec<(u64, u64)> {
     arena.offsets.iter().zip(&plan.buffers).map(|(&offset, buffer)| (offset as u64, buffer.bytes as u64)).collect()
@@ -230,7 +210,7 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
         let bytes = own.filter_map(|(index, planned)| match &planned.call {
             Call::Convolution(..) => choices.get(&index).map(|choice| choice.workspace_bytes),
             Call::Gemm(_) => Some(product::WORKSPACE),
-            Call::Launch(_) | Call::Library(_) | Call::Zero(_) => None,
+            Call::Launch(_) | Call::Zero(_) => None,
         });
         bytes.max().unwrap_or(0).next_multiple_of(ALIGNMENT as u64)
     })
@@ -280,14 +260,6 @@ impl Engine for CudnnEngine {
 
     fn fix(&mut self, algorithms: &FixedAlgorithms) {
         self.fixed = algorithms.clone();
-    }
-
-    fn replaceable(&self, workload: &Workload) -> Vec<&'static str> {
-        replaceable(&self.replaced, workload)
-    }
-
-    fn replace(&mut self, replacements: &[Replacement]) {
-        self.replaced = Replaced(replacements.to_vec());
     }
 
     fn refusals(&self) -> Vec<String> {
@@ -395,7 +367,6 @@ impl CudnnEngine {
             placed.begin(&self.gpu)?;
         }
         let mut step = CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?;
-        step.replaced = self.replaced.clone();
         let capture_s = captured.then(|| begun.elapsed().as_secs_f64());
         step.setup = SetupTimes { compile_s: None, search_s, capture_s };
         Ok(step)

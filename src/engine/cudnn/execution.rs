@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use super::cuda::Program;
 use super::element::Element;
 use super::kernels::{self, KernelOf};
-use super::plan::{Planned, StepPlan};
-use super::replacement::Replaced;
+use super::plan::StepPlan;
 use crate::engine::{KernelLaunch, LayerExecution, Workload};
-use crate::network::{Direction, Network};
+use crate::network::Direction;
 
 /// How every layer was executed, in every direction in which it computes something. A layer that is computed together
 /// with the one before it has that layer's name instead of an algorithm, and no time of its own. `times` are the
@@ -43,23 +42,10 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
                 bytes: cost.bytes,
                 device_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
                 kernel: kernel(plan, program, own),
-                replaced: None,
             });
         }
     }
     rows
-}
-
-/// Notes for each layer which of our own kernels a library's call replaces, and why.
-pub fn say_replaced(rows: &mut [LayerExecution], network: &Network, plan: &StepPlan, replaced: &Replaced) {
-    for row in rows {
-        let is_own = |planned: &&Planned| {
-            let own = planned.layer.is_some_and(|layer| network.layers[layer].name == row.layer);
-            own && planned.direction.name() == row.direction
-        };
-        let operator = plan.calls.iter().filter(is_own).find_map(|planned| planned.replaces);
-        row.replaced = operator.and_then(|operator| replaced.text(operator));
-    }
 }
 
 /// The kernel that does most of the work of these calls; `None` where the kernels of one of them are not known.

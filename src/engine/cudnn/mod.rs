@@ -29,7 +29,6 @@ mod placed;
 pub mod plan;
 #[cfg(test)]
 pub mod recorded;
-pub mod replacement;
 pub mod source;
 pub mod step;
 pub mod trainer;

@@ -9,7 +9,6 @@ use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
 use super::plan::{Phase, StepPlan};
-use super::replacement::Replaced;
 use super::trainer::FedStep;
 use crate::engine::train::Learnt;
 use crate::engine::{
@@ -39,7 +38,6 @@ pub struct CudnnStep {
     gpu: Gpu,
     /// How the time of preparing it was spent.
     pub(super) setup: SetupTimes,
-    pub(super) replaced: Replaced,
 }
 
 impl CudnnStep {
@@ -59,21 +57,8 @@ impl CudnnStep {
         let parts = parts(&placed.plan);
         let graphs = Vec::new();
         let setup = SetupTimes::default();
-        let replaced = Replaced::default();
-        let mut step = Self {
-            graphs,
-            programs,
-            feed,
-            timeline,
-            workload,
-            placed,
-            parts,
-            call_times: None,
-            number: 0,
-            gpu,
-            setup,
-            replaced,
-        };
+        let mut step =
+            Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu, setup };
         if step.workload.settings.launch == Launch::Graph {
             step.capture()?;
         }
@@ -211,10 +196,7 @@ impl Step for CudnnStep {
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
-        let mut rows =
-            execution::layers(&self.workload, &self.placed.plan, &self.programs[0], self.call_times.as_deref());
-        execution::say_replaced(&mut rows, &self.workload.network, &self.placed.plan, &self.replaced);
-        rows
+        execution::layers(&self.workload, &self.placed.plan, &self.programs[0], self.call_times.as_deref())
     }
 
     fn time_layers(&mut self) -> Result<()> {

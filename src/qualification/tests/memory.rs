@@ -59,7 +59,7 @@ fn plan_with(change: fn(&mut Settings)) -> Plan {
 fn checks(engine: Named, plan: &Plan, cache: &Cache) -> usize {
     let mut engines = Engines::of(EngineName::Candle, Box::new(engine));
     let mut heard = Heard::default();
-    let found = settle(plan, &mut engines, Asked::Every, cache, &mut heard).unwrap();
+    let found = qualify(plan, &mut engines, Asked::Every, cache, &mut heard).unwrap();
     assert_eq!(found.cells, [Some(true); 2], "{:?}", heard.0);
     heard.0.iter().filter(|line| line.starts_with("checking")).count()
 }
@@ -94,7 +94,7 @@ fn nothing_is_remembered_of_a_step_whose_algorithms_are_not_known() {
     let mut heard = Heard::default();
     for _ in 0..2 {
         let mut engines = Engines::of(EngineName::Candle, Box::new(Named { algorithms: "", ..named() }));
-        let found = settle(&plan, &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
+        let found = qualify(&plan, &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
         assert_eq!(found.cells, [Some(false); 2]);
     }
     assert_eq!(heard.0.iter().filter(|line| line.starts_with("checking")).count(), 2, "{:?}", heard.0);
@@ -145,7 +145,7 @@ fn the_program_and_the_driver_are_part_of_a_remembered_check() {
     let Cell { workload, .. } = &plan.cells[0];
     let (network, settings) = (workload.network.clone(), workload.settings.clone());
     let subject = Subject { engine: EngineName::Candle, network, settings, sizes: [2, 3] };
-    let facts = subject.facts_of_step(&mut named(), &[]).unwrap();
+    let facts = subject.facts_of_step(&mut named()).unwrap();
     assert!(facts[0].starts_with(&format!("batchstep {}, ", env!("CARGO_PKG_VERSION"))), "{facts:?}");
     assert_eq!(facts[3], nvml::driver().version.unwrap_or_default());
     assert_eq!(facts[facts.len() - 2..], ["1 eng1", "1 eng1"]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::parts::{check, fault};
 use super::*;
 use crate::engine::cpu::part::Expected;
-use crate::engine::cudnn::emulated::{EmulatedEngine, Fault as Broken, REPLACEABLE_NETWORK, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, Fault as Broken, emulator};
 use crate::engine::part::{self, Numbers};
 use crate::network::Shape;
 use crate::selftest::operators;
@@ -69,7 +69,7 @@ fn a_wrong_kernel_is_found_where_it_is_with_layer_shape_batch_size_and_number() 
         return;
     }
     let spec = format!(
-        "{REPLACEABLE_NETWORK}[sweep]\nbatch_size = [3]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n"
+        "{EVERY_OPERATOR}[sweep]\nbatch_size = [3]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n"
     );
     let workload = plan(&spec).cells[0].workload.clone();
     for (operator, place) in [

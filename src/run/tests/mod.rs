@@ -6,7 +6,6 @@ mod covariates;
 mod faults;
 mod interference;
 mod refused;
-mod replaced;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::cudnn::emulated::{EmulatedEngine, Fault as Broken, REPLACEABLE_NETWORK, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, Fault as Broken, emulator};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
 use crate::error::Kind;
@@ -14,9 +14,8 @@ use crate::spec::Experiment;
 
 /// A workload with every operator that a library can compute, at batch size 3.
 fn workload(train: &str, engine: &str) -> Workload {
-    let spec = format!(
-        "{REPLACEABLE_NETWORK}[sweep]\nbatch_size = [3]\n[train]\n{train}\n[engine]\nname = \"cudnn\"\n{engine}"
-    );
+    let spec =
+        format!("{EVERY_OPERATOR}[sweep]\nbatch_size = [3]\n[train]\n{train}\n[engine]\nname = \"cudnn\"\n{engine}");
     let plan = Plan::new(&Experiment::parse(&spec, "all.toml").unwrap()).unwrap();
     plan.cells[0].workload.clone()
 }

@@ -24,7 +24,6 @@ pub mod product;
 mod program;
 mod properties;
 mod remedy;
-mod replacement;
 #[cfg(test)]
 mod resources;
 mod status;

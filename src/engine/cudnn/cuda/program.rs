@@ -12,7 +12,6 @@ use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::{self, Placement};
-use super::replacement::BoundCall;
 use super::trial::Outcome;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
@@ -62,7 +61,7 @@ pub struct Program {
 /// How a call was executed, for `layers.parquet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `cudnn:cudnnPoolingForward`, `kernel:max_pool2d/forward`, `memset`.
+    /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `kernel:max_pool2d/forward`, `memset`.
     pub algorithm: String,
     pub workspace_bytes: u64,
     /// As the library reports it; `None` for our own kernels.
@@ -84,7 +83,6 @@ enum Work {
     Kernel(Box<Prepared>),
     Convolution(convolution::BoundConvolution),
     Product(Box<product::BoundProduct>),
-    Library(Box<BoundCall>),
     Zero { address: u64, bytes: u64 },
 }
 
@@ -222,7 +220,6 @@ impl Program {
             Work::Kernel(prepared) => prepared.launch(self.gpu.stream(id)),
             Work::Convolution(bound) => bound.enqueue(&self.gpu, id),
             Work::Product(bound) => bound.enqueue(&self.gpu, id),
-            Work::Library(bound) => bound.enqueue(&self.gpu, id),
             Work::Zero { address, bytes } => self.gpu.enqueue_fill(id, *address, 0, *bytes),
         };
         started.map_err(|error| error.at(format!("call {index} of the step, {}", call.execution.algorithm)))
@@ -279,7 +276,6 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
             (math_mode, remark) = (Some(bound.math_mode.clone()), bound.remark.clone());
             Work::Product(Box::new(bound))
         }
-        Call::Library(call) => Work::Library(Box::new(BoundCall::new(call, placement)?)),
         Call::Zero(slice) => Work::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
     let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
@@ -314,7 +310,6 @@ fn title(call: &Call) -> String {
             let product = &gemm.product;
             format!("product {} x {} x {}, {:?}", product.m, product.n, product.k, product.math)
         }
-        Call::Library(call) => format!("cudnn:{}", call.function()),
         Call::Zero(_) => "memset".into(),
     }
 }

@@ -28,7 +28,7 @@ impl Computation {
         match call {
             Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind())),
             Call::Gemm(gemm) => Some(Self::Product(gemm.product, Finish::of(gemm.epilogue))),
-            Call::Launch(_) | Call::Library(_) | Call::Zero(_) => None,
+            Call::Launch(_) | Call::Zero(_) => None,
         }
     }
 }

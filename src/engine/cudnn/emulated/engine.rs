@@ -8,15 +8,12 @@ use crate::engine::cudnn::apart::{self, Bench, See};
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::{BufferId, Call, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::engine::replaceable;
-use crate::engine::cudnn::execution;
 use crate::engine::cudnn::order::{Order, StepStream};
 use crate::engine::cudnn::plan::StepPlan;
-use crate::engine::cudnn::replacement::Replaced;
 use crate::engine::cudnn::trainer::FedStep;
 use crate::engine::part;
 use crate::engine::train::Learnt;
-use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, Settings, Step, StepTimes, Workload};
+use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::{Launch, Winograd};
 
@@ -31,8 +28,8 @@ pub enum Fault {
     TooFar,
 }
 
-/// The head of a spec: every operator that a library can compute, in a network that fuses other layers with them.
-pub const REPLACEABLE_NETWORK: &str = "version = 1\nname = \"all\"\n[model]\nname = \"all\"\ninput = [3, 12, 12]\nclasses = 4\n\
+/// The head of a spec: a network with every kind of kernel of ours, and layers that are fused with them.
+pub const EVERY_OPERATOR: &str = "version = 1\nname = \"all\"\n[model]\nname = \"all\"\ninput = [3, 12, 12]\nclasses = 4\n\
     [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\n\
     [[model.layers]]\ntype = \"relu\"\n\
     [[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
@@ -45,7 +42,6 @@ pub const REPLACEABLE_NETWORK: &str = "version = 1\nname = \"all\"\n[model]\nnam
 /// See the head of this module.
 pub struct EmulatedEngine {
     name: DeviceName,
-    replaced: Replaced,
     /// Operators whose kernels fail.
     faults: Vec<(&'static str, Fault)>,
 }
@@ -56,7 +52,6 @@ pub struct EmulatedStep {
     arena: Arena,
     memory: Memory,
     workload: Workload,
-    replaced: Replaced,
     faults: Vec<(&'static str, Fault)>,
 }
 
@@ -70,7 +65,7 @@ impl EmulatedEngine {
     /// An emulator on which the kernels of those operators fail.
     pub fn with(faults: &[(&'static str, Fault)]) -> Self {
         let name = DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None };
-        Self { name, replaced: Replaced::default(), faults: faults.to_vec() }
+        Self { name, faults: faults.to_vec() }
     }
 }
 
@@ -82,14 +77,6 @@ impl Engine for EmulatedEngine {
     /// Nothing is captured here, and no library chooses an algorithm.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         Ok(Settings { launch: Launch::Eager, winograd: Winograd::Any, ..asked.clone() })
-    }
-
-    fn replaceable(&self, workload: &Workload) -> Vec<&'static str> {
-        replaceable(&self.replaced, workload)
-    }
-
-    fn replace(&mut self, replacements: &[Replacement]) {
-        self.replaced = Replaced(replacements.to_vec());
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
@@ -108,11 +95,11 @@ impl EmulatedEngine {
     }
 
     fn step_in(&self, workload: &Workload, placed: fn(&StepPlan) -> Arena) -> Result<EmulatedStep> {
-        let plan = StepPlan::with(&self.replaced, workload, &mut |_, _| workload.batch_size % 2 == 1)?;
+        let plan = StepPlan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
         let arena = placed(&plan);
         let memory = Memory::of(&[arena.bytes]);
-        let (replaced, faults) = (self.replaced.clone(), self.faults.clone());
-        let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), replaced, faults };
+        let faults = self.faults.clone();
+        let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), faults };
         step.begin_again()?;
         Ok(step)
     }
@@ -192,11 +179,8 @@ impl Step for EmulatedStep {
             bytes: 0.0,
             device_s: None,
             kernel: None,
-            replaced: None,
         };
-        let mut rows: Vec<LayerExecution> = of.collect::<BTreeSet<_>>().into_iter().map(row).collect();
-        execution::say_replaced(&mut rows, network, &self.plan, &self.replaced);
-        rows
+        of.collect::<BTreeSet<_>>().into_iter().map(row).collect()
     }
 
     fn computed(&self) -> Result<Option<Computed>> {

@@ -11,7 +11,6 @@
 mod compiler;
 mod engine;
 mod interpreter;
-mod library;
 mod marshal;
 mod memory;
 mod numbers;
@@ -30,7 +29,7 @@ use super::call::{Arg, Call, Kernel, Launch};
 use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
-pub use engine::{EmulatedEngine, Fault, REPLACEABLE_NETWORK};
+pub use engine::{EVERY_OPERATOR, EmulatedEngine, Fault};
 pub use memory::Memory;
 pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
@@ -79,7 +78,6 @@ impl Emulator {
             Call::Launch(launch) => self.launch(memory, launch, false, POISON[0]),
             Call::Convolution(convolution, task) => product::convolution(memory, convolution, task),
             Call::Gemm(gemm) => product::gemm(memory, gemm),
-            Call::Library(call) => library::call(memory, call),
             Call::Zero(slice) => memory.bytes_mut(*slice).fill(0),
         }
     }

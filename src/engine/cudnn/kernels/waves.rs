@@ -85,7 +85,7 @@ fn explicit(call: &Call) -> Option<OutputMatrix> {
             return Some(OutputMatrix { rows: gemm.product.m, columns: gemm.product.n, count: 1 });
         }
         Call::Convolution(convolution, task) => (convolution, task),
-        Call::Launch(_) | Call::Library(_) | Call::Zero(_) => return None,
+        Call::Launch(_) | Call::Zero(_) => return None,
     };
     let Convolution { input, output, kernel, stride, padding, groups, .. } = convolution;
     if *kernel != Extent::square(1) || *stride != Extent::square(1) || *padding != Extent::square(0) || *groups != 1 {

@@ -13,7 +13,6 @@ use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolBackward;
 use crate::engine::cudnn::op::max_pool2d::MaxPool2dBackward;
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, MAX_POOL};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::Layout;
@@ -33,11 +32,7 @@ impl Draft<'_> {
             let from = self.gradients[node.output].iter().map(|gradient| gradient.slice).collect();
             self.delivered.clear();
             self.node_backward(number, &node).map_err(|error| error.at(&self.network.layers[node.layer].name))?;
-            let mut to = std::mem::take(&mut self.delivered);
-            if matches!(self.operation(&node), Operation::MaxPool2d(_)) && self.replaced.has(MAX_POOL) {
-                // cuDNN does not say which of several equal maxima it takes.
-                to.clear();
-            }
+            let to = std::mem::take(&mut self.delivered);
             self.part(first, Work::Backward { node: number, from, to });
         }
         Ok(())
@@ -47,9 +42,6 @@ impl Draft<'_> {
         use Operation as O;
         let source = node.sources[0];
         match self.operation(node) {
-            O::BatchNorm(_) if self.replaced.has(BATCH_NORM) => return self.norm_backward_by_library(number, node),
-            O::MaxPool2d(_) if self.replaced.has(MAX_POOL) => return self.pool_backward_by_library(node),
-            O::GlobalAveragePool if self.replaced.has(AVERAGE) => return self.pool_backward_by_library(node),
             O::BatchNorm(_) => return self.norm_backward(number, node),
             O::MaxPool2d(_) => return self.pool_backward(number, node),
             _ => {}

@@ -9,7 +9,6 @@ use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::cudnn::replacement::DEPTHWISE;
 use crate::error::Result;
 use crate::network::{Conv2d, Extent, Padding};
 
@@ -24,15 +23,13 @@ impl Draft<'_> {
     ) -> Result<Slice> {
         let (w, _) = self.parameter(node.layer, "weight")?;
         let y = self.node_output(node);
-        let is_depthwise = is_depthwise(self.network, node.layer);
-        if is_depthwise && !self.replaced.has(DEPTHWISE) {
+        if is_depthwise(self.network, node.layer) {
             let conv = self.depthwise(node, conv);
             conv.check()?;
             self.launch(depthwise_conv2d::Forward { conv, x, w, y }.launches());
             self.bias_and_rectify(node, y);
             return Ok(y);
         }
-        self.replaces = is_depthwise.then_some(DEPTHWISE);
         let x = self.pad(number, node, conv, x);
         let convolution = self.geometry(node, conv);
         let bias = self.own_bias(node).filter(|_| self.element == Element::F32 && node.rectifier == Rectifier::Relu);
@@ -47,7 +44,6 @@ impl Draft<'_> {
                 }
             }
         }
-        self.replaces = None;
         Ok(y)
     }
 
@@ -66,14 +62,10 @@ impl Draft<'_> {
             None => self.output(source)?,
         };
         let wanted = self.trained[source];
-        let is_depthwise = is_depthwise(self.network, node.layer);
-        if is_depthwise && !self.replaced.has(DEPTHWISE) {
+        if is_depthwise(self.network, node.layer) {
             return Ok(self.depthwise_backward(node, conv, Operands { x, w, dy, dw }));
         }
-        self.replaces = is_depthwise.then_some(DEPTHWISE);
-        let dx = self.library_backward(node, conv, Operands { x, w, dy, dw }, wanted);
-        self.replaces = None;
-        Ok(dx)
+        Ok(self.library_backward(node, conv, Operands { x, w, dy, dw }, wanted))
     }
 
     fn library_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands, wanted: bool) -> Option<Slice> {

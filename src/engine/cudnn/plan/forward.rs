@@ -14,7 +14,6 @@ use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
 use crate::engine::cudnn::op::loss::{BinaryCrossEntropy, MeanSquaredError, Rows, SoftmaxCrossEntropy};
 use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, MAX_POOL};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::{Layout, Loss};
@@ -47,7 +46,6 @@ impl Draft<'_> {
             O::Relu => Ok(self.rectify(node, x, Rectifier::Relu)),
             O::Relu6 => Ok(self.rectify(node, x, Rectifier::Relu6)),
             O::Add => self.sum(node, x),
-            O::GlobalAveragePool if self.replaced.has(AVERAGE) => self.pool_by_library(node, x),
             O::GlobalAveragePool => {
                 let y = self.node_output(node);
                 let op = GlobalAveragePoolForward { element: self.element, maps: self.maps(node.sources[0]), x, y };
@@ -120,9 +118,6 @@ impl Draft<'_> {
 
     fn norm_forward(&mut self, number: usize, node: &Node, x: Slice) -> Result<Slice> {
         let Operation::BatchNorm(norm) = *self.operation(node) else { return Err(Error::engine("no batch norm")) };
-        if self.replaced.has(BATCH_NORM) {
-            return self.norm_by_library(number, node, norm, x);
-        }
         let maps = self.maps(node.layer);
         let residual = if node.residual { Some(self.output(node.sources[1])?) } else { None };
         let [mean, inverse_deviation] = [0, 1].map(|_| self.buffer("batch statistics".to_owned(), 4 * maps.channels));
@@ -154,9 +149,6 @@ impl Draft<'_> {
 
     fn pool_forward(&mut self, number: usize, node: &Node, x: Slice) -> Result<Slice> {
         let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
-        if self.replaced.has(MAX_POOL) {
-            return self.pool_by_library(node, x);
-        }
         let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
         max_pool2d::check(self.element, input, output, &pool)?;
         let index = self.buffer(format!("maxima of {}", self.network.layers[node.layer].name), output.count());

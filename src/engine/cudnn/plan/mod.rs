@@ -17,7 +17,6 @@ mod forward;
 mod gradient;
 pub mod part;
 pub mod readback;
-mod replaced;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
@@ -29,7 +28,6 @@ use super::feature_maps::FeatureMaps;
 use super::guard;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
-use super::replacement::{DEPTHWISE, Replaced};
 use crate::engine::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
@@ -56,8 +54,6 @@ pub struct Planned {
     pub layer: Option<usize>,
     pub direction: Direction,
     pub stream: StepStream,
-    /// The operator of ours that it replaces.
-    pub replaces: Option<&'static str>,
 }
 
 /// A training step, and the calls before the first one.
@@ -100,21 +96,13 @@ impl StepPlan {
     /// # Errors
     /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
-        Self::with(&Replaced::default(), workload, fuses)
-    }
-
-    /// [`StepPlan::new`], with calls of a library instead of some of our own kernels.
-    ///
-    /// # Errors
-    /// As [`StepPlan::new`], also where the library has no such call for a layer.
-    pub fn with(replaced: &Replaced, workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
         let Workload { network, settings, .. } = workload;
         for (index, layer) in network.layers.iter().enumerate() {
             let maps = FeatureMaps::new(workload.batch_size, layer.output, settings.layout);
             maps.check().map_err(|error| error.at(&layer.name))?;
             // The library refuses what it cannot compute with this setting, but our own depthwise convolutions never
             // reach it.
-            let is_ours = is_depthwise(network, index) && !replaced.has(DEPTHWISE);
+            let is_ours = is_depthwise(network, index);
             if settings.winograd == Winograd::NonFused && is_ours {
                 let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
                 return Err(Error::engine(what)
@@ -122,7 +110,7 @@ impl StepPlan {
                     .hint("use `winograd = \"any\"` or \"never\" for a network with such layers"));
             }
         }
-        let mut draft = Draft::new(workload, replaced)?;
+        let mut draft = Draft::new(workload)?;
         draft.forward(fuses)?;
         draft.loss()?;
         draft.backward()?;
@@ -205,8 +193,6 @@ struct Draft<'a> {
     at: Option<usize>,
     direction: Direction,
     stream: StepStream,
-    replaced: &'a Replaced,
-    replaces: Option<&'static str>,
     parts: Vec<PlannedPart>,
     /// The gradients that the present node's calls give, each with the layer whose output it belongs to.
     delivered: Vec<(usize, Slice)>,
@@ -224,17 +210,17 @@ struct Saved {
 }
 
 impl<'a> Draft<'a> {
-    fn new(workload: &'a Workload, replaced: &'a Replaced) -> Result<Self> {
+    fn new(workload: &'a Workload) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
         let network: &Network = network;
         let (element, layout) = (Element::of(settings.precision), settings.layout);
-        let nodes = node::nodes(network, replaced);
+        let nodes = node::nodes(network);
         let mut buffers = Vec::new();
         let mut keep = |name: &str, bytes: usize| {
             buffers.push(Buffer { name: name.to_owned(), bytes, life: Life::Kept });
             BufferId(buffers.len() - 1)
         };
-        let parameters = Parameters::new(network, &Arranged { nodes: &nodes, layout, replaced }, element, &mut keep);
+        let parameters = Parameters::new(network, &Arranged { nodes: &nodes, layout }, element, &mut keep);
         let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
         let Shape::Flat(classes) = network.output() else {
             return Err(Error::engine("the GPU engine needs a network that ends in flat features").at(&network.name));
@@ -272,8 +258,6 @@ impl<'a> Draft<'a> {
             at: None,
             direction: Direction::Forward,
             stream: StepStream::Main,
-            replaced,
-            replaces: None,
             parts: Vec::new(),
             delivered: Vec::new(),
         })
@@ -296,8 +280,8 @@ impl<'a> Draft<'a> {
     }
 
     fn call(&mut self, call: Call) {
-        let Self { phase, at, direction, stream, replaces, .. } = *self;
-        self.calls.push(Planned { call, phase, layer: at, direction, stream, replaces });
+        let Self { phase, at, direction, stream, .. } = *self;
+        self.calls.push(Planned { call, phase, layer: at, direction, stream });
     }
 
     /// Plans the gradients of weights, which only the update reads: on the side stream, where the settings ask for two.

@@ -6,7 +6,6 @@
 //! rectifier of the convolution before it, on a quarter of the elements.
 
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::cudnn::replacement::{BATCH_NORM, MAX_POOL, Replaced};
 use crate::network::{Network, Operation};
 
 /// Layers that are computed together, named by the first of them.
@@ -40,9 +39,8 @@ pub enum Bias {
     Idle,
 }
 
-/// The nodes of a network, each after its sources; the input is not a node. A node that a library computes instead of
-/// our own kernels takes no other layers over.
-pub fn nodes(network: &Network, replaced: &Replaced) -> Vec<Node> {
+/// The nodes of a network, each after its sources; the input is not a node.
+pub fn nodes(network: &Network) -> Vec<Node> {
     let readers = readers(network);
     let mut taken = vec![false; network.layers.len()];
     taken[0] = true;
@@ -59,18 +57,14 @@ pub fn nodes(network: &Network, replaced: &Replaced) -> Vec<Node> {
             output: index,
             bias: bias(network, index),
         };
-        if !(is_norm(network, index) && replaced.has(BATCH_NORM)) {
-            absorb_sum(network, &readers, &mut node);
-            absorb_rectifier(network, &readers, &mut node);
-        }
+        absorb_sum(network, &readers, &mut node);
+        absorb_rectifier(network, &readers, &mut node);
         (node.layer..=node.output)
             .filter(|&layer| is_part(network, &node, layer))
             .for_each(|layer| taken[layer] = true);
         nodes.push(node);
     }
-    if !replaced.has(MAX_POOL) {
-        lend_to_poolings(network, &readers, &mut nodes);
-    }
+    lend_to_poolings(network, &readers, &mut nodes);
     nodes
 }
 
@@ -183,7 +177,7 @@ mod tests {
     fn every_layer_is_computed_once() {
         for name in crate::network::NAMES {
             let network = network(name);
-            let nodes = nodes(&network, &Replaced::default());
+            let nodes = nodes(&network);
             let mut seen = vec![0; network.layers.len()];
             for node in &nodes {
                 (node.layer..=node.output).filter(|&l| is_part(&network, node, l)).for_each(|l| seen[l] += 1);
@@ -196,7 +190,7 @@ mod tests {
     #[test]
     fn a_pooling_takes_the_bias_and_the_rectifier_of_the_convolution_before_it() {
         let vgg = network("vgg16");
-        let nodes = nodes(&vgg, &Replaced::default());
+        let nodes = nodes(&vgg);
         let first = node(&vgg, &nodes, "block1_conv1");
         assert_eq!((first.bias, first.rectifier), (Bias::Own, Rectifier::Relu));
         let second = node(&vgg, &nodes, "block1_conv2");
@@ -210,7 +204,7 @@ mod tests {
     #[test]
     fn the_end_of_a_residual_block_is_one_node() {
         let resnet = network("resnet50");
-        let nodes = nodes(&resnet, &Replaced::default());
+        let nodes = nodes(&resnet);
         let last = node(&resnet, &nodes, "conv2_block1_3_bn");
         assert!(last.residual);
         assert_eq!(last.rectifier, Rectifier::Relu);
@@ -232,7 +226,7 @@ mod tests {
         b.then("flatten", Operation::Flatten).unwrap();
         b.then("fc", Dense { out_features: 2, bias: true }).unwrap();
         let network = b.finish().unwrap();
-        let nodes = nodes(&network, &Replaced::default());
+        let nodes = nodes(&network);
         // The batch norm is one of two that read the convolution, so its bias reaches the sum.
         assert_eq!(node(&network, &nodes, "conv").bias, Bias::Own);
         let norm = node(&network, &nodes, "bn");

@@ -8,7 +8,6 @@
 use super::node::Node;
 use crate::engine::cudnn::call::{BufferId, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::replacement::{DEPTHWISE, Replaced};
 use crate::network::{Network, Operation, Shape};
 use crate::settings::Layout;
 
@@ -50,7 +49,6 @@ pub struct WeightOrder {
 pub struct Arranged<'a> {
     pub nodes: &'a [Node],
     pub layout: Layout,
-    pub replaced: &'a Replaced,
 }
 
 /// All parameters of a network.
@@ -153,13 +151,13 @@ impl Parameters {
 /// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened feature maps has its columns
 /// in the order of those maps in memory, which saves the step a transposition.
 fn order(network: &Network, arranged: &Arranged, layer: usize, dims: &[usize]) -> WeightOrder {
-    let Arranged { nodes, layout, replaced } = *arranged;
+    let Arranged { nodes, layout } = *arranged;
     let plain = WeightOrder { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
     match network.layers[layer].operation {
         Operation::Conv2d(conv) if dims.len() == 4 => {
             let channels_last = layout == Layout::Nhwc;
             // For us a depthwise weight is one filter of C channels, for the library C filters of one channel.
-            let is_ours = is_depthwise(network, layer) && !replaced.has(DEPTHWISE);
+            let is_ours = is_depthwise(network, layer);
             let channels = if is_ours { conv.groups } else { dims[1] };
             WeightOrder { channels, positions: dims[2] * dims[3], channels_last }
         }

@@ -215,10 +215,9 @@ fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
 
 mod emulated {
     use super::*;
+    use crate::engine::Engine;
     use crate::engine::cudnn::emulated::{EmulatedEngine, emulator};
-    use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, DEPTHWISE, MAX_POOL, REPLACEABLE};
     use crate::engine::open::Engines;
-    use crate::engine::{Engine, Replacement};
     use crate::selftest;
 
     #[test]
@@ -242,16 +241,13 @@ mod emulated {
     }
 
     fn check(workloads: Vec<Workload>) {
-        check_on(&mut EmulatedEngine::default(), workloads);
-    }
-
-    fn check_on(engine: &mut EmulatedEngine, workloads: Vec<Workload>) {
         if emulator().is_none() {
             return;
         }
+        let mut engine = EmulatedEngine::default();
         let mut reference = Engines::reference();
         for workload in workloads {
-            let check = selftest::check(engine, reference.as_mut(), &workload).unwrap();
+            let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
             assert!(check.passed(), "{check:#?}");
         }
     }
@@ -274,44 +270,6 @@ mod emulated {
             }
             check(variants(&network, 3, &[Precision::Fp16]));
         }
-    }
-
-    /// Each operator that a library can compute, and all of them in networks that fuse other layers with them.
-    #[test]
-    fn a_librarys_calls_match_our_own_kernels() {
-        let of = |operators: &[&'static str]| {
-            let replaced = |&operator| Replacement { operator, why: "it is wrong here".to_owned() };
-            let mut engine = EmulatedEngine::default();
-            engine.replace(&operators.iter().map(replaced).collect::<Vec<_>>());
-            engine
-        };
-        let cases = [
-            ("depthwise_conv2d 3x3", DEPTHWISE),
-            ("batch_norm", BATCH_NORM),
-            ("max_pool2d 2x2", MAX_POOL),
-            ("max_pool2d 3x3 stride 2", MAX_POOL),
-            ("global_average_pool", AVERAGE),
-        ];
-        let networks = selftest::operators().unwrap();
-        for (name, operator) in cases {
-            let network = networks.iter().find(|network| network.name == name).unwrap();
-            for batch in [1, 4] {
-                let workloads = variants(network, batch, &[Precision::Fp32, Precision::Bf16]);
-                let mut engine = of(&[operator]);
-                assert!(engine.replaceable(&workloads[0]).is_empty(), "{name}: our own kernels still run");
-                check_on(&mut engine, workloads);
-            }
-        }
-        let small = |side| Shape::Maps { channels: 3, height: side, width: side };
-        // At 64x64 the last batch norms of ResNet50 have eight values, as in the test of whole networks.
-        for (name, side, ways) in [("mobilenet", 32, 2), ("resnet50", 64, 1)] {
-            let network = Network::by_name(name, small(side), 5).unwrap();
-            let mut workloads = variants(&network, 2, &[Precision::Fp32]);
-            workloads.truncate(ways);
-            check_on(&mut of(&REPLACEABLE), workloads);
-        }
-        let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
-        check_on(&mut of(&REPLACEABLE), variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     }
 
     #[test]

@@ -98,18 +98,6 @@ pub unsafe fn math(descriptor: usize, out: *mut cudnnMathType_t) -> u32 {
     unsafe { put(out, std::mem::transmute::<u32, cudnnMathType_t>(math)) }
 }
 
-/// cudnnGetPooling2dForwardOutputDim: 1 + (input + 2 padding - window) / stride.
-pub unsafe fn pooled(descriptors: [usize; 2], out: [*mut c_int; 4]) -> u32 {
-    let [pooling, input] =
-        descriptors.map(|descriptor| with(|recording| recording.device.numbers[&descriptor].clone()));
-    let along = |at: usize| 1 + (input[2 + at] + 2 * pooling[2 + at] - pooling[at]) / pooling[4 + at];
-    for (out, size) in out.into_iter().zip([input[0], input[1], along(0), along(1)]) {
-        // SAFETY: as the caller says.
-        unsafe { put(out, size) };
-    }
-    0
-}
-
 /// cudnnGetConvolution2dForwardOutputDim: 1 + (input + 2 padding - kernel) / stride, without dilation.
 pub unsafe fn output(descriptors: [usize; 3], out: [*mut c_int; 4]) -> u32 {
     let [convolution, input, filter] =

@@ -1,4 +1,4 @@
-//! The descriptors of cuDNN's older calls: tensors, weights, a convolution, a rectifier, a pooling.
+//! The descriptors of cuDNN's older calls: tensors, weights, a convolution, a rectifier.
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
@@ -7,9 +7,7 @@ use crate::engine::cudnn::call::Convolution;
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::replacement::{Pool, Taken};
 use crate::error::{Error, Result};
-use crate::network::Extent;
 use crate::settings::Layout;
 
 /// Defines an owner of one kind of descriptor.
@@ -51,13 +49,6 @@ descriptor!(
     sys::cudnnDestroyActivationDescriptor
 );
 
-descriptor!(
-    Pooling,
-    sys::cudnnPoolingDescriptor_t,
-    sys::cudnnCreatePoolingDescriptor,
-    sys::cudnnDestroyPoolingDescriptor
-);
-
 fn int(size: usize) -> Result<i32> {
     i32::try_from(size).map_err(|_| Error::engine(format!("a size of {size} is too large for cuDNN's older calls")))
 }
@@ -88,51 +79,6 @@ impl Tensor {
         status::cudnn("describe a tensor", answer)?;
         Ok(tensor)
     }
-
-    /// One number for each channel of feature maps, for a batch norm.
-    pub fn of_channels(maps: &Self, mode: sys::cudnnBatchNormMode_t) -> Result<Self> {
-        let tensor = Self::create()?;
-        // SAFETY: both live.
-        let answer = unsafe { sys::cudnnDeriveBNTensorDescriptor(tensor.0, maps.0, mode) };
-        status::cudnn("describe the parameters of a batch norm", answer)?;
-        Ok(tensor)
-    }
-}
-
-impl Pooling {
-    /// The pooling of maps that `x` describes.
-    pub fn new(pool: &Pool, x: &Tensor) -> Result<Self> {
-        use sys::cudnnPoolingMode_t as M;
-        let made = Self::create()?;
-        let mode = match pool.taken {
-            // The plain one may give other bits from run to run.
-            Taken::Maximum => M::CUDNN_POOLING_MAX_DETERMINISTIC,
-            Taken::Mean => M::CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING,
-        };
-        let nan = sys::cudnnNanPropagation_t::CUDNN_PROPAGATE_NAN;
-        let (window, padding, stride) = (pair(pool.window)?, pair(pool.padding)?, pair(pool.stride)?);
-        // SAFETY: it lives.
-        let answer = unsafe {
-            sys::cudnnSetPooling2dDescriptor(
-                made.0, mode, nan, window[0], window[1], padding[0], padding[1], stride[0], stride[1],
-            )
-        };
-        status::cudnn("describe a pooling", answer)?;
-        let mut sizes = [0; 4];
-        let [n, c, h, w] = sizes.each_mut().map(std::ptr::from_mut);
-        // SAFETY: both live; it writes four numbers.
-        let answer = unsafe { sys::cudnnGetPooling2dForwardOutputDim(made.0, x.0, n, c, h, w) };
-        status::cudnn("report the sizes of a pooling", answer)?;
-        let FeatureMaps { batch, channels, height, width, .. } = pool.output;
-        if sizes != [int(batch)?, int(channels)?, int(height)?, int(width)?] {
-            return Err(Error::engine(format!("cuDNN pools to {sizes:?}, not to {:?}", pool.output)));
-        }
-        Ok(made)
-    }
-}
-
-fn pair(extent: Extent) -> Result<[i32; 2]> {
-    Ok([int(extent.height)?, int(extent.width)?])
 }
 
 impl Filter {
@@ -204,34 +150,6 @@ impl Activation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cuda::libraries::{self, Library};
-
-    /// Descriptors need no GPU. VGG16's pooling, ResNet50's and its average.
-    #[test]
-    fn cudnn_itself_pools_to_the_sizes_of_the_networks() {
-        if !libraries::is_loaded(Library::Cudnn) {
-            return;
-        }
-        let maps = |side: usize, layout| FeatureMaps { batch: 2, channels: 8, height: side, width: side, layout };
-        for layout in [Layout::Nchw, Layout::Nhwc] {
-            for (element, taken, sides, window, stride, padding) in [
-                (Element::F32, Taken::Maximum, [224, 112], 2, 2, 0),
-                (Element::F16, Taken::Maximum, [112, 56], 3, 2, 1),
-                (Element::Bf16, Taken::Mean, [7, 1], 7, 1, 0),
-            ] {
-                let [input, output] = sides.map(|side| maps(side, layout));
-                let [window, stride, padding] = [window, stride, padding].map(Extent::square);
-                let pool = Pool { element, taken, input, output, window, stride, padding };
-                let x = Tensor::new(&input, element).unwrap();
-                Pooling::new(&pool, &x).unwrap();
-                let wrong = Pool { output: maps(sides[1] + 1, layout), ..pool };
-                let error = Pooling::new(&wrong, &x).unwrap_err().to_string();
-                assert!(error.contains(&format!("pools to [2, 8, {}, {}]", sides[1], sides[1])), "{error}");
-                let mode = sys::cudnnBatchNormMode_t::CUDNN_BATCHNORM_SPATIAL;
-                Tensor::of_channels(&x, mode).unwrap();
-            }
-        }
-    }
 
     #[test]
     fn a_size_beyond_an_int_is_refused() {
