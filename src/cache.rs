@@ -64,6 +64,19 @@ impl Key<'_> {
     }
 }
 
+/// This build: two builds of a version need not compute the same.
+pub fn program() -> String {
+    let built = std::env::current_exe().ok().and_then(|file| version_of_file(&file));
+    format!("batchstep {}, {}", env!("CARGO_PKG_VERSION"), built.unwrap_or_default())
+}
+
+/// What tells one version of a file from another: its size and when it was written.
+pub fn version_of_file(file: &Path) -> Option<String> {
+    let file = file.metadata().ok()?;
+    let since = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!("{} bytes, {} s", file.len(), since.as_secs()))
+}
+
 /// FNV-1a's offset basis, and another start for a second, independent sum.
 const FIRST: u64 = 0xCBF2_9CE4_8422_2325;
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;

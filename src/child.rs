@@ -128,8 +128,8 @@ pub struct Ended {
 #[derive(Debug)]
 pub enum Failure {
     NotStarted(io::Error),
-    /// It did not end in time, and was killed.
-    Late,
+    /// It did not end in time, and was killed; with what it had written to its standard output.
+    Late(String),
     /// It wrote more than it may, and was killed.
     TooLong,
 }
@@ -162,7 +162,9 @@ pub fn run(command: &mut Command, patience: Option<Duration>, most: usize) -> Re
             return Err(Failure::TooLong);
         }
         if patience.is_some_and(|patience| start.elapsed() >= patience) {
-            return Err(Failure::Late);
+            drop(group);
+            let written = stdout.map_or_else(String::new, |stdout| stdout.text().unwrap_or_default());
+            return Err(Failure::Late(written));
         }
     };
     let took = group.ended.map_or_else(|| start.elapsed(), |ended| ended - start);
@@ -281,7 +283,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let note = folder.path().join("note");
         let script = format!("sleep 600 & echo $! > {}; wait", note.display());
-        assert!(matches!(run(&mut shell(&script), Some(Duration::from_secs(1)), 1000), Err(Failure::Late)));
+        assert!(matches!(run(&mut shell(&script), Some(Duration::from_secs(1)), 1000), Err(Failure::Late(_))));
         assert!(is_gone_soon(&std::fs::read_to_string(note).unwrap()));
         let none = run(&mut Command::new("/nonexistent/program"), None, 1000);
         assert!(matches!(none, Err(Failure::NotStarted(_))), "{none:?}");

@@ -278,7 +278,7 @@ pub enum Form {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep collect results/* --into results/database\n      gather all runs\n  batchstep collect results/published/kernels.parquet experiments/published_steps.csv --into results/database\n      add kernels and training steps that others published"
+    after_help = "Examples:\n  batchstep collect results/* --into results/database\n      gather all runs\n  batchstep collect results/published/kernels.parquet experiments/predict/published_steps.csv --into results/database\n      add kernels and training steps that others published"
 )]
 pub struct CollectArgs {
     /// Run directories, folders of run directories, or the table that `scripts/fetch-published` writes
@@ -291,7 +291,7 @@ pub struct CollectArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep predict experiments/vgg16.toml\n      step times at each batch size of the spec\n  batchstep predict experiments/vgg16.toml --examples 1281167 --epochs 90 --prices experiments/prices.toml --budget 200\n      what a training costs, and the device and batch size to take"
+    after_help = "Examples:\n  batchstep predict experiments/vgg16.toml\n      step times at each batch size of the spec\n  batchstep predict experiments/vgg16.toml --examples 1281167 --epochs 90 --prices experiments/predict/prices.toml --budget 200\n      what a training costs, and the device and batch size to take"
 )]
 pub struct PredictArgs {
     /// Experiment spec (TOML): its networks, batch sizes, engine and settings
@@ -309,7 +309,7 @@ pub struct PredictArgs {
     /// Epochs of the training [default: 1]
     #[arg(long, value_name = "E")]
     pub epochs: Option<u64>,
-    /// Prices of devices (TOML); experiments/prices.toml is an example
+    /// Prices of devices (TOML); experiments/predict/prices.toml is an example
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     /// Also draw what an example costs at each batch size: a file that ends in .png or .svg
@@ -538,6 +538,9 @@ pub struct DoctorArgs {
     /// Opens and checks the GPU's engine and prints the result as one line of JSON, for `--bundle`, which runs it in a separate process
     #[arg(long, hide = true, conflicts_with_all = ["topology", "fix", "bundle"])]
     pub try_engine: bool,
+    /// Opens a GPU and runs a step on it, for a run, which does so in a separate process first
+    #[arg(long, value_name = "GPU", hide = true, conflicts_with_all = ["topology", "fix", "bundle", "try_engine"])]
+    pub first_contact: Option<u32>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

@@ -8,6 +8,7 @@ use batchstep::atomic;
 use batchstep::device::account::account;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
+use batchstep::engine::contact;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::qualification::last_failure;
@@ -37,6 +38,9 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.try_engine {
         print(&format!("{}\n", serde_json::json!(try_engine())));
         return Ok(Exit::Done);
+    }
+    if let Some(ordinal) = args.first_contact {
+        return contact::try_here(ordinal, &mut |part| print(&format!("{part}\n"))).map(|()| Exit::Done);
     }
     let findings = doctor::examine(&Roots::system());
     match args.format {

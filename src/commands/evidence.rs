@@ -7,6 +7,7 @@ use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
 use batchstep::analysis::crossover::Crossovers;
+use batchstep::analysis::losses::{self, Agreement};
 use batchstep::analysis::mechanisms::Answers;
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline::{self, Nearest};
@@ -61,9 +62,9 @@ impl Evidence {
     /// Gathers the evidence on the series `found` in `path`, for a run that `ended` with these warnings.
     ///
     /// # Errors
-    /// As [`Crossovers::of`] and [`report::warnings`].
+    /// As [`Crossovers::of`].
     pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Result<Self> {
-        let warnings = report::warnings(path, &found, ended)?;
+        let warnings = report::warnings(&found, ended);
         let explained = explain(path, &found);
         let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
             or_said("the mechanisms of the jumps are not named", answers(path, &found, &explained))
@@ -142,7 +143,16 @@ impl Evidence {
         let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
         let answers = report::side_by_side_answers(pairs, &origin);
         let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
-        all.map(|answer| answer.sentence).collect()
+        all.map(|answer| answer.sentence).chain(self.losses(pairs)).collect()
+    }
+
+    /// Whether the engines compute the same.
+    fn losses(&self, pairs: &[Pair]) -> Vec<String> {
+        if pairs.is_empty() {
+            return Vec::new();
+        }
+        let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.path));
+        agreements.iter().map(Agreement::sentence).collect()
     }
 
     /// Several processes against the fewest, where the run has them.
@@ -183,6 +193,7 @@ impl Evidence {
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
         let mut answers = report::side_by_side_answers(pairs, &origin);
         answers.extend(report::crossover_answers(&self.crossovers, &origin));
+        answers.extend(self.losses(pairs).into_iter().map(|sentence| Answer { sentence, grounds: Vec::new() }));
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {

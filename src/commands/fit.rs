@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use batchstep::analysis::fits::FitStudy;
 use batchstep::atomic;
+use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::figures;
@@ -22,7 +23,7 @@ use batchstep::units::human;
 use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
-use super::qualify::{self, qualify};
+use super::qualify::qualify;
 use super::report::PAGE;
 use super::run::said;
 use super::{Exit, notice, print, print_aside};
@@ -52,7 +53,8 @@ impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         let asked = &self.spec.experiment;
         asked.notices.iter().for_each(notice);
-        let mut engines = Engines::open_available(&asked.engine.name, &asked.engine.optional, self.device, None)?;
+        let mut engines =
+            Engines::open_available(&asked.engine.name, &asked.engine.optional, First::Cudnn, self.device, None)?;
         engines.notices.drain(..).for_each(notice);
         let mut experiment = asked.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
@@ -63,7 +65,6 @@ impl Session<'_> {
         let plan = Plan::new(&spec.experiment)?;
         let notices = batchstep::run::check(&plan, &mut engines)?;
         let qualified = qualify(&plan, &mut engines, self.asked)?;
-        warnings.extend(qualify::warning(&qualified.replaced));
         let opened = RunDirectory::open(&self.path, &spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {

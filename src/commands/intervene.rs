@@ -34,7 +34,7 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
     if experiment.own.is_none() {
         return Err(Error::spec("only a step of your own has variables of the environment to try")
             .at(path.display().to_string())
-            .hint("for batchstep's networks, make the setting an axis of the spec, as experiments/why_sixteen_cpu.toml does"));
+            .hint("for batchstep's networks, make the setting an axis of the spec, as experiments/cpu/why_sixteen_cpu.toml does"));
     }
     experiment.measure.time_limit_s = limit;
     let found = analyse(path, &Query::default(), None)?;

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use batchstep::analysis::feeding::FeedingStudy;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::device::storage::Storage;
+use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::figures;
@@ -15,7 +16,6 @@ use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::settings::EngineName;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, count_visits, files};
 use batchstep::units::human;
@@ -23,7 +23,7 @@ use batchstep::units::human;
 use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
-use super::qualify::{self, qualify};
+use super::qualify::qualify;
 use super::report::PAGE;
 use super::run::said;
 use super::{Exit, notice, print, print_aside};
@@ -56,7 +56,8 @@ pub fn dry_run(spec: &Pipeline) {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         self.spec.notices.iter().for_each(notice);
-        let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
+        let mut engines =
+            Engines::open_available(&self.spec.engines, &self.spec.optional, First::Cudnn, self.device, None)?;
         engines.notices.drain(..).for_each(notice);
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
@@ -67,12 +68,8 @@ impl Session<'_> {
 
     /// Runs with open engines; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, left_out: Vec<Warning>) -> Result<Exit> {
-        let mut plan = self.plan(engines)?;
-        let taken = engines.resolve(EngineName::Auto);
+        let plan = self.plan(engines)?;
         let qualified = qualify(&plan.steps(), engines, self.asked)?;
-        if engines.resolve(EngineName::Auto) != taken {
-            plan = self.plan(engines)?;
-        }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(notice);
@@ -80,9 +77,8 @@ impl Session<'_> {
             notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
-        let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, engines, (opened, qualified))?;
-        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).collect())
     }
 
     fn plan(&self, engines: &mut Engines) -> Result<PipelinePlan> {

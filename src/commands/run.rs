@@ -1,5 +1,6 @@
 //! `batchstep run`: from the spec to the jump table, the charts and the page.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use batchstep::device::environment::node;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::device::selector::Selector;
 use batchstep::device::witness::Witness;
+use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::Run;
 use batchstep::error::{Error, Result};
@@ -23,6 +25,7 @@ use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
+use batchstep::settings::EngineName;
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
 use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
@@ -283,7 +286,10 @@ impl Session<'_> {
             Some(steps) => own::open(self.experiment, steps, self.device, self.place)?,
             None => {
                 let truth = self.experiment.truth();
-                Engines::open_available(&engine.name, &engine.optional, self.device, truth.as_ref())?
+                // PyTorch's step has no settings of our kernels.
+                let torch = self.experiment.grid.is_of(EngineName::Torch) && engine.fixed_from.is_none();
+                let first = if torch { First::Torch } else { First::Cudnn };
+                Engines::open_available(&engine.name, &engine.optional, first, self.device, truth.as_ref())?
             }
         };
         if let Some(begun) = self.begun {
@@ -292,8 +298,11 @@ impl Session<'_> {
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(notice);
         let mut experiment = self.experiment.clone();
-        experiment.engine.name.retain(|engine| engines.has(*engine));
-        experiment.engine.optional.retain(|engine| engines.has(*engine));
+        // `auto` may be one that is named beside it.
+        let mut seen = BTreeSet::new();
+        experiment.engine.name.retain(|engine| engines.has(*engine) && seen.insert(engines.resolve(*engine)));
+        let names = experiment.engine.name.clone();
+        experiment.engine.optional.retain(|engine| names.contains(engine) && names.len() > 1);
         if let Some(from) = &experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
@@ -306,7 +315,14 @@ impl Session<'_> {
         let own = self.experiment.own_part()?;
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
-        let qualified = qualify(&plan, &mut engines, self.asked)?;
+        let qualified = match qualify(&plan, &mut engines, self.asked) {
+            Ok(qualified) => qualified,
+            Err(error) if self.experiment.engine.optional.contains(&EngineName::Cudnn) => {
+                notice(format!("the optional engine `cudnn` is left out: {error}"));
+                return self.without_cudnn(engines);
+            }
+            Err(error) => return Err(error),
+        };
         let opened = RunDirectory::open(&self.path, &self.spec_text()?, self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(notice);
@@ -324,6 +340,15 @@ impl Session<'_> {
                 .unwrap_or_else(|error| notice(format!("the steps beside the jumps were not profiled: {error}")));
         }
         part.conclude(Some(&outcome))
+    }
+
+    /// The same with the other engines.
+    fn without_cudnn(&self, mut engines: Engines) -> Result<Exit> {
+        engines.close(EngineName::Cudnn);
+        let mut experiment = self.experiment.clone();
+        experiment.engine.name.retain(|engine| *engine != EngineName::Cudnn);
+        experiment.engine.optional.clear();
+        Session { experiment: &experiment, path: self.path.clone(), ..*self }.run_with(engines)
     }
 
     /// The name of this machine: the user's choice, else a number that identifies its host, and the device.
@@ -417,7 +442,7 @@ impl Session<'_> {
             // If no cell ran, there is nothing to analyse, and the warnings say why.
             Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
-                print_aside(&texts(&report::warnings(&self.path, &[], ended)?));
+                print_aside(&texts(&report::warnings(&[], ended)));
                 return Ok(Exit::Warned);
             }
         };

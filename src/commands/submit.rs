@@ -77,7 +77,7 @@ fn sbatch(script: &Path, further: &[String]) -> Result<String> {
     let ended = child::run(&mut command, None, LONGEST_ANSWER).map_err(|failure| match failure {
         Failure::NotStarted(error) => Error::io("start sbatch", Path::new("sbatch"), &error)
             .hint(format!("on a machine of the cluster: sbatch {}", script.display())),
-        Failure::TooLong | Failure::Late => refused("printed without end, and was ended"),
+        Failure::TooLong | Failure::Late(_) => refused("printed without end, and was ended"),
     })?;
     if !ended.status.success() {
         return Err(refused(&format!("refused: {}", ended.stderr.trim())));

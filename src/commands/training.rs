@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::atomic;
 use batchstep::data;
+use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Kind, Result};
 use batchstep::figures;
@@ -14,7 +15,6 @@ use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::settings::EngineName;
 use batchstep::spec::training::Training;
 use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, count_visits, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
@@ -22,7 +22,7 @@ use batchstep::units::human;
 
 use super::left_out::narrow;
 use super::progress::StudyDisplay;
-use super::qualify::{self, qualify};
+use super::qualify::qualify;
 use super::report::{PAGE, Trained};
 use super::run::said;
 use super::{Exit, notice, print, print_aside};
@@ -59,7 +59,8 @@ pub fn dry_run(spec: &Training) {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         self.spec.notices.iter().for_each(notice);
-        let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
+        let mut engines =
+            Engines::open_available(&self.spec.engines, &self.spec.optional, First::Cudnn, self.device, None)?;
         engines.notices.drain(..).for_each(notice);
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
         data.notices.iter().for_each(notice);
@@ -75,12 +76,8 @@ impl Session<'_> {
 
     /// Runs with open engines and data; the warnings `left_out` are printed at the end.
     fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Vec<Warning>) -> Result<Exit> {
-        let mut plan = self.plan(data, engines)?;
-        let taken = engines.resolve(EngineName::Auto);
+        let plan = self.plan(data, engines)?;
         let qualified = qualify(&plan.steps(), engines, self.asked)?;
-        if engines.resolve(EngineName::Auto) != taken {
-            plan = self.plan(data, engines)?;
-        }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(notice);
@@ -88,9 +85,8 @@ impl Session<'_> {
             notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
-        let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, data, engines, (opened, qualified))?;
-        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).collect())
     }
 
     fn plan(&self, data: &data::DataSet, engines: &mut Engines) -> Result<TrainingPlan> {

@@ -72,7 +72,7 @@ fn ask(program: &Path, patience: Duration) -> Result<Python, String> {
     let ended = ended.map_err(|failure| match failure {
         Failure::NotStarted(error) if error.kind() == ErrorKind::NotFound => format!("{name} was not found"),
         Failure::NotStarted(error) => format!("{name} does not start: {error}"),
-        Failure::Late => format!("{name} did not answer within {} s", patience.as_secs()),
+        Failure::Late(_) => format!("{name} did not answer within {} s", patience.as_secs()),
         Failure::TooLong => format!("{name} gives an answer without an end"),
     })?;
     if !ended.status.success() {

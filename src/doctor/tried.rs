@@ -45,7 +45,7 @@ impl Tried {
         let ended = match child::run(&mut command, Some(patience), LONGEST) {
             Ok(ended) => ended,
             Err(Failure::NotStarted(error)) => return Self::not(&format!("the checks could not be started: {error}")),
-            Err(Failure::Late) => {
+            Err(Failure::Late(_)) => {
                 return Self::not(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
             }
             Err(Failure::TooLong) => return Self::not("the checks printed without end and were ended"),

@@ -1,5 +1,6 @@
 //! What `auto` means on a device.
 
+use super::contact;
 use super::cudnn::engine::CudnnEngine;
 use super::open::DeviceChoice;
 use super::torch::TorchEngine;
@@ -8,63 +9,100 @@ use crate::error::{Error, Result};
 use crate::settings::EngineName;
 
 /// The engine that `auto` means.
-pub enum Fastest<C = CudnnEngine, T = TorchEngine> {
+pub enum Fastest {
+    /// PyTorch on a GPU, already opened.
+    Torch(TorchEngine),
     /// The engine `cudnn`, already opened.
-    Cudnn(C),
-    /// PyTorch on the same GPU, if the engine `cudnn` cannot be opened.
-    Torch(T),
+    Cudnn(CudnnEngine),
     Cpu,
+}
+
+/// Which engine `auto` takes on a GPU; the other one if it cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// Its steps are what people run, and it works on every GPU that it is built for.
+    Torch,
+    /// For what PyTorch's step does not have: settings of our kernels, a loader of ours.
+    Cudnn,
 }
 
 /// The engine that `auto` means; the CPU if `names` does not contain `auto`.
 ///
 /// # Errors
-/// Why an existing GPU cannot be used, by the engine or by PyTorch instead.
-pub fn fastest(device: DeviceChoice, names: &[EngineName], notices: &mut Vec<String>) -> Result<Fastest> {
+/// Why an existing GPU cannot be used, neither by PyTorch nor by the engine `cudnn`.
+pub fn fastest(device: DeviceChoice, names: &[EngineName], first: First, notices: &mut Vec<String>) -> Result<Fastest> {
     if !names.contains(&EngineName::Auto) {
         return Ok(Fastest::Cpu);
     }
-    match device {
-        DeviceChoice::Cpu => Ok(Fastest::Cpu),
-        DeviceChoice::Cuda(index) => CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX)).map(Fastest::Cudnn),
-        // A machine without a GPU needs no notice in every run. An installed driver that refuses ends the run.
-        DeviceChoice::Auto if !driver::has_gpu()? => Ok(Fastest::Cpu),
-        DeviceChoice::Auto => {
-            // If PyTorch is named together with the engine `cpu`, it runs on the CPU, and a run has only one PyTorch
-            // process.
-            let is_taken = [EngineName::Torch, EngineName::Cpu].iter().all(|name| names.contains(name));
-            let torch = || match is_taken {
-                true => Err(Error::device("in this run it is on the CPU, beside the engine `cpu`")),
-                false => TorchEngine::open("cuda:0"),
-            };
-            on_gpu(CudnnEngine::open(0), torch, notices)
+    let ordinal = match device {
+        DeviceChoice::Cpu => return Ok(Fastest::Cpu),
+        DeviceChoice::Cuda(index) => {
+            driver::devices()?;
+            index
         }
+        // A machine without a GPU needs no notice in every run. An installed driver that refuses ends the run.
+        DeviceChoice::Auto if !driver::has_gpu()? => return Ok(Fastest::Cpu),
+        DeviceChoice::Auto => 0,
+    };
+    // If PyTorch is named together with the engine `cpu`, it runs on the CPU, and a run has only one PyTorch process.
+    let is_taken = [EngineName::Torch, EngineName::Cpu].iter().all(|name| names.contains(name));
+    let torch = || match is_taken {
+        true => Err(Error::device("in this run it is on the CPU, beside the engine `cpu`")),
+        false => TorchEngine::open(&format!("cuda:{ordinal}")).map(Fastest::Torch),
+    };
+    let own = || cudnn(u32::try_from(ordinal).unwrap_or(u32::MAX)).map(Fastest::Cudnn);
+    match first {
+        First::Torch => on_gpu(["PyTorch", "the engine `cudnn`"], torch, own, notices),
+        First::Cudnn => on_gpu(["the engine `cudnn`", "PyTorch"], own, torch, notices),
     }
 }
 
-/// Work for the GPU runs on the GPU or not at all. If the GPU has a driver but the engine `cudnn` cannot be opened (an
-/// old GPU, a missing library), PyTorch uses it.
+/// The engine `cudnn` on the GPU of that number, unless it died there when it was tried.
 ///
 /// # Errors
-/// Why the engine does not open, if PyTorch cannot replace it.
-fn on_gpu<C, T>(
-    cudnn: Result<C>,
-    torch: impl FnOnce() -> Result<T>,
+/// As [`CudnnEngine::open`].
+pub fn cudnn(ordinal: u32) -> Result<CudnnEngine> {
+    match contact::died(ordinal) {
+        Some(died) => Err(died.error()),
+        None => CudnnEngine::open(ordinal),
+    }
+}
+
+/// Work for the GPU runs on the GPU or not at all: the first of two engines, by their names, or the second.
+///
+/// # Errors
+/// Why neither opens.
+fn on_gpu<F>(
+    names: [&str; 2],
+    first: impl FnOnce() -> Result<F>,
+    second: impl FnOnce() -> Result<F>,
     notices: &mut Vec<String>,
-) -> Result<Fastest<C, T>> {
-    let error = match cudnn {
-        Ok(engine) => return Ok(Fastest::Cudnn(engine)),
-        Err(error) => error,
+) -> Result<F> {
+    let missing = match first() {
+        Ok(engine) => return Ok(engine),
+        Err(missing) => missing,
     };
-    match torch() {
+    match second() {
         Ok(engine) => {
-            notices.push(format!("{error}\n  `auto` takes PyTorch on this GPU instead"));
-            Ok(Fastest::Torch(engine))
+            notices.push(format!(
+                "`auto` takes {} on this GPU, since {} is missing: {}",
+                names[1],
+                names[0],
+                missing.clause()
+            ));
+            Ok(engine)
         }
-        Err(missing) => {
-            let what = format!("{}; PyTorch cannot take its place: {}", error.clause(), missing.clause());
-            let remedy = error.remedy().map_or(String::new(), |remedy| format!("{remedy}; "));
-            Err(Error::device(what).hint(format!("{remedy}to run on the CPU, say so: `--device cpu`")))
+        Err(error) => {
+            let what = format!(
+                "{} cannot use this GPU: {}; nor can {}: {}",
+                names[0],
+                missing.clause(),
+                names[1],
+                error.clause()
+            );
+            let remedies = [missing.remedy(), error.remedy()].into_iter().flatten();
+            let remedies: String = remedies.map(|remedy| format!("{remedy}; ")).collect();
+            Err(Error::device(what).hint(format!("{remedies}to run on the CPU, say so: `--device cpu`")))
         }
     }
 }
@@ -76,33 +114,39 @@ mod tests {
 
     const OLD: &str = "NVIDIA Tesla P100 has compute capability 6.0";
 
-    fn old() -> Error {
-        Error::device(OLD).hint("use a newer GPU")
+    fn missing() -> Error {
+        Error::device("python3 cannot import torch").hint("pip install torch")
+    }
+
+    const NAMES: [&str; 2] = ["PyTorch", "the engine `cudnn`"];
+
+    #[test]
+    fn the_second_engine_is_not_started_where_the_first_one_opens() {
+        let never = || -> Result<&str> { panic!("opened") };
+        let mut notices = Vec::new();
+        assert_eq!(on_gpu(NAMES, || Ok("PyTorch"), never, &mut notices).unwrap(), "PyTorch");
+        assert!(notices.is_empty(), "{notices:?}");
     }
 
     #[test]
-    fn a_gpu_whose_engine_does_not_open_is_pytorchs_and_says_why() {
+    fn the_second_engine_takes_the_place_of_the_first_and_says_why() {
         let mut notices = Vec::new();
-        let found = on_gpu(Err::<(), _>(old()), || Ok("PyTorch"), &mut notices);
-        assert!(matches!(found, Ok(Fastest::Torch("PyTorch"))));
+        assert_eq!(on_gpu(NAMES, || Err(missing()), || Ok(7), &mut notices).unwrap(), 7);
         let [notice] = notices.as_slice() else { panic!("{notices:?}") };
-        assert!(notice.contains(OLD) && notice.contains("`auto` takes PyTorch on this GPU instead"), "{notice}");
+        assert!(notice.contains("takes the engine `cudnn`") && notice.contains("cannot import torch"), "{notice}");
     }
 
     #[test]
-    fn where_pytorch_is_not_there_either_the_run_ends_with_both_reasons_and_remedies() {
-        let none = || Err::<(), _>(Error::device("python3 cannot import torch"));
+    fn where_neither_opens_the_run_ends_with_both_reasons_and_remedies() {
+        let old = || Err::<(), _>(Error::device(OLD).hint("use a newer GPU"));
         let mut notices = Vec::new();
-        let error = on_gpu(Err::<(), _>(old()), none, &mut notices).err().unwrap();
+        let error = on_gpu(NAMES, || Err(missing()), old, &mut notices).err().unwrap();
         assert_eq!((error.kind(), notices.len()), (Kind::Device, 0));
         let error = error.to_string();
-        assert!(error.contains(OLD) && error.contains("PyTorch cannot take its place: python3 cannot"), "{error}");
-        assert!(error.contains("use a newer GPU; ") && error.contains("`--device cpu`"), "{error}");
-    }
-
-    #[test]
-    fn pytorch_is_not_started_where_the_engine_opens() {
-        let never = || -> Result<()> { panic!("started") };
-        assert!(matches!(on_gpu(Ok(7), never, &mut Vec::new()), Ok(Fastest::Cudnn(7))));
+        assert!(
+            error.contains("python3 cannot import torch; nor can the engine `cudnn`: ") && error.contains(OLD),
+            "{error}"
+        );
+        assert!(error.contains("pip install torch; use a newer GPU; ") && error.contains("`--device cpu`"), "{error}");
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
-use super::automatic::{Fastest, fastest};
+use super::automatic::{self, Fastest, First, fastest};
 use super::candle::CandleEngine;
+use super::contact;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
@@ -75,22 +76,32 @@ impl Engines {
     /// # Errors
     /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
     pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
-        Self::open_available(names, &[], device, truth)
+        Self::open_available(names, &[], First::Cudnn, device, truth)
     }
 
     /// [`Engines::open`], where the engines in `optional` may be missing: each that cannot run here is left out with a
-    /// notice.
+    /// notice. `first` says what `auto` takes on a GPU.
     ///
     /// # Errors
     /// As [`Engines::open`], for the other engines.
     pub fn open_available(
         names: &[EngineName],
         optional: &[EngineName],
+        first: First,
         device: DeviceChoice,
         truth: Option<&Truth>,
     ) -> Result<Self> {
         let mut notices = Vec::new();
-        let fastest = fastest(device, names, &mut notices)?;
+        let uses_gpu = |name: &EngineName| !matches!(name, EngineName::Cpu | EngineName::Synthetic);
+        if device != DeviceChoice::Cpu && names.iter().any(uses_gpu) {
+            let ordinal = if let DeviceChoice::Cuda(index) = device { index } else { 0 };
+            if let Some(died) =
+                contact::died(u32::try_from(ordinal).unwrap_or(u32::MAX)).filter(|died| died.in_driver())
+            {
+                return Err(died.error());
+            }
+        }
+        let fastest = fastest(device, names, first, &mut notices)?;
         let is_cpu = matches!(fastest, Fastest::Cpu);
         let fell_back = device == DeviceChoice::Auto && is_cpu && names.contains(&EngineName::Auto);
         let mut engines = Self {
@@ -173,7 +184,7 @@ impl Engines {
             }
             (EngineName::Cpu, _) => Box::new(self.cpu()?),
             (EngineName::Cudnn, _) => {
-                let engine = CudnnEngine::open(self.ordinal()?)?;
+                let engine = automatic::cudnn(self.ordinal()?)?;
                 self.add_gpu(engine);
                 return Ok(());
             }
@@ -286,16 +297,9 @@ impl Engines {
         Box::new(CpuEngine::cpu(None))
     }
 
-    /// Makes `auto` mean PyTorch on the GPU that it means now.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`] where PyTorch cannot use it.
-    pub fn replace_by_torch(&mut self) -> Result<()> {
-        let engine = TorchEngine::open(&format!("cuda:{}", self.ordinal()?))?;
-        self.open.remove(&self.fastest);
-        self.open.insert(EngineName::Torch, Box::new(engine));
-        self.fastest = EngineName::Torch;
-        Ok(())
+    /// Closes an engine that the run does without.
+    pub fn close(&mut self, name: EngineName) {
+        self.open.remove(&name);
     }
 
     /// The engine that `name` means here: `auto` becomes the fastest that can run.

@@ -25,7 +25,6 @@ pub fn layers(workload: &Workload) -> Vec<LayerExecution> {
             bytes: cost.bytes,
             device_s: None,
             kernel: None,
-            replaced: None,
         })
     };
     places.filter_map(execution).collect()

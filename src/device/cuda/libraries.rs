@@ -111,7 +111,9 @@ impl Libraries {
                 let cuda = driver::driver().and_then(|driver| driver.cuda_version()).map(|version| version.0);
                 let problem = problem.as_deref().unwrap_or_default();
                 let what = format!("the GPU engine cannot run here: {}: {problem}", library.name());
-                Err(Error::device(what).hint(library.remedy(cuda)))
+                let remedy = library.remedy(cuda);
+                Err(Error::device(what)
+                    .hint(format!("{remedy}, in a virtual environment; `batchstep doctor --fix` prints every command")))
             }
         }
     }

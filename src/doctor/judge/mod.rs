@@ -359,8 +359,10 @@ fn pytorch(evidence: &Evidence) -> Finding {
             }
         }
         None => {
-            let detail =
-                format!("not installed in Python {}; side-by-side runs need it, nothing else does", python.version);
+            let detail = format!(
+                "not installed in Python {}; on a GPU its steps are measured first, and side-by-side runs need it",
+                python.version
+            );
             let command = "pip install torch";
             installed(missing("PyTorch", detail, Some(command)), evidence, command)
         }

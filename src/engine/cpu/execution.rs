@@ -34,7 +34,6 @@ pub fn layers(
                 bytes: cost.bytes,
                 device_s: seconds(index, direction),
                 kernel: None,
-                replaced: None,
             })
         })
         .collect()

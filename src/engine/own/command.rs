@@ -134,7 +134,7 @@ impl CommandStep {
         }
         let ended = child::run(&mut command, Some(PATIENCE), MOST).map_err(|failure| match failure {
             Failure::NotStarted(error) => not_started(&self.name, &error),
-            Failure::Late => Error::engine(format!("{} did not end within {} s", self.name, PATIENCE.as_secs())),
+            Failure::Late(_) => Error::engine(format!("{} did not end within {} s", self.name, PATIENCE.as_secs())),
             Failure::TooLong => Error::engine(format!("{} printed more than {} MiB", self.name, MOST >> 20)),
         })?;
         if !ended.status.success() {

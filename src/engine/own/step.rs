@@ -104,7 +104,6 @@ impl LayerTimes {
             bytes: f64::NAN,
             device_s,
             kernel: None,
-            replaced: None,
         }
     }
 }

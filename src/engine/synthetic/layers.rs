@@ -27,7 +27,6 @@ pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<Layer
         bytes: 0.0,
         device_s: timed.then_some(seconds),
         kernel: None,
-        replaced: None,
     };
     parts.into_iter().map(row).collect()
 }

@@ -97,7 +97,8 @@ impl TorchEngine {
 
     fn open_with(interpreter: PathBuf, device: &str, patience: Patience) -> Result<Self> {
         let remedy = format!(
-            "`pip install torch` (https://pytorch.org has the variants), or name a Python that has it in {}",
+            "`python3 -m venv ~/batchstep-env && . ~/batchstep-env/bin/activate && pip install torch` (https://pytorch.org has the variants), or name a \
+             Python that has it in {}",
             interpreter::VARIABLE
         );
         let (name, environment) = ("PyTorch".to_owned(), Vec::new());
