@@ -25,6 +25,17 @@ from ._run import Run, load
 _PROGRESS = re.compile(r"[\d,]+ visits? to [\d,]+ cells?: ")
 _WIDTH = 118
 
+#: What the program says of its options and of the spec, and what the arguments of `sweep` are called.
+_WORDS = [
+    (re.compile(r"`--set (\w+)=\.\.\.`, or a key of \[sweep\]"), r"`\1=...`"),
+    (re.compile(r"\S*/spec\.toml:\d+: (?:sweep\.)?"), ""),
+    (re.compile(r"--smallest-jump"), "smallest_jump"),
+    (re.compile(r"--(time|out)\b"), r"\1"),
+    (re.compile(r"`time_limit` or `blocks\.max` in \[measure\]"), "`time`"),
+    (re.compile(r"\[sweep\] gives no values"), "no argument gives values"),
+    (re.compile(r'(\w+) = "(\d+)\.\.=(\d+)"'), r"\1=range(\2, \3 + 1)"),
+]
+
 Values = Union[int, float, str, bool, Iterable[Any]]
 
 
@@ -86,6 +97,13 @@ def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values])
     return spec, name
 
 
+def _in_python(text: str) -> str:
+    """What the program says, with the names of this function's arguments in place of its own."""
+    for pattern, words in _WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
 def _source(step: Callable[..., Any]) -> str:
     try:
         return textwrap.dedent(inspect.getsource(step))
@@ -145,6 +163,7 @@ class _Program:
                     # One line, which each one takes the place of.
                     sys.stderr.write("\r" + line.rstrip()[:_WIDTH].ljust(_WIDTH))
                 else:
+                    line = _in_python(line)
                     self.lines.append(line)
                     sys.stderr.write("\n" + line if in_progress else line)
                 in_progress = bool(_PROGRESS.match(line))

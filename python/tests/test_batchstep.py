@@ -86,6 +86,18 @@ class Sweep(unittest.TestCase):
         with self.assertRaisesRegex(batchstep.BatchstepError, "takes no `pda`.*did you mean `pad`"):
             batchstep.sweep(padded, batch_size=range(1, 9), pda=8, time="10s")
 
+    def test_a_refusal_names_the_arguments_of_sweep(self):
+        def needy(batch_size, tokens):
+            return lambda: None
+
+        for arguments, words in [
+            ({}, "it is given no value: `tokens=...`$"),
+            ({"tokens": 8, "time": "a while"}, "^batchstep: time: `a while` is no time limit"),
+            ({"tokens": 8, "x": "token"}, r"no argument gives values for `token`\n  help: token=range\(1, 70 \+ 1\)"),
+        ]:
+            with self.assertRaisesRegex(batchstep.BatchstepError, words):
+                batchstep.sweep(needy, **{"batch_size": range(1, 9), "time": "10s", **arguments})
+
     def test_an_interrupt_ends_the_run_and_keeps_what_was_measured(self):
         visits = []
 

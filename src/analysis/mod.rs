@@ -17,6 +17,7 @@ mod goal;
 mod interference;
 pub mod kernels;
 pub mod link;
+pub mod losses;
 pub mod mechanisms;
 pub mod parallel;
 pub mod roofline;

@@ -48,6 +48,11 @@ impl Grid {
         self.named.contains(axis.key)
     }
 
+    /// Whether an engine has every axis that the experiment names.
+    pub fn is_of(&self, engine: EngineName) -> bool {
+        AXES.iter().filter(|axis| self.is_named(axis)).all(|axis| axis.is_of(engine))
+    }
+
     pub fn values(&self, axis: &Axis) -> &[Value] {
         self.values.get(axis.key).map_or(&[], Vec::as_slice)
     }

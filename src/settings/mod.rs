@@ -20,7 +20,7 @@ pub use text::Text;
 named! {
     /// What executes the step.
     EngineName {
-        /// `cudnn` where there is a GPU that it can drive, else `cpu`.
+        /// On a GPU PyTorch, or `cudnn` where that is missing or lacks a setting; else `cpu`.
         Auto = "auto",
         /// Our kernels on the CPU.
         Cpu = "cpu",

@@ -487,6 +487,14 @@ const SIZES: &[&str] = &[
     "num_frames",
     "matrix_dimension",
     "stride",
+    "n_samples",
+    "num_samples",
+    "n_examples",
+    "num_examples",
+    "n_images",
+    "num_images",
+    "n_rows",
+    "num_rows",
 ];
 /// How other names of sizes end, and other names of batch sizes.
 const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];

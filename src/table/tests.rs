@@ -56,6 +56,7 @@ fn sizes_are_found_by_their_usual_names() {
         "micro_batch_size",
         "global_batch_size",
         "n_batch",
+        "n_samples",
         "num_tokens",
         "tokens",
         "seq_len",

@@ -77,7 +77,7 @@ fn missing_parts_are_reported_with_the_command_that_installs_them() {
 #[test]
 fn a_run_is_explained_as_text_and_as_json() {
     let folder = tempfile::tempdir().expect("a folder");
-    let spec = crate::support::experiment("synthetic.toml");
+    let spec = crate::support::experiment("method/synthetic.toml");
     let output = run(folder.path(), &["run", &spec, "--out", "run"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let output = run(folder.path(), &["explain", "run"]);

@@ -53,7 +53,7 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
 #[test]
 fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
-    let spec = std::fs::read_to_string(experiment("pcie.toml")).expect("readable");
+    let spec = std::fs::read_to_string(experiment("gpu/pcie.toml")).expect("readable");
     let small = spec
         .replace("name = \"vgg16\"\ninput = [3, 224, 224]\nclasses = 1000", "name = \"mlp\"")
         .replace("optimizer = \"rmsprop\"", "optimizer = \"rmsprop\"\nloss = \"mean_squared_error\"")

@@ -17,7 +17,7 @@ fn after(document: &Value) -> Vec<i64> {
 #[test]
 fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml"), "--details"]);
+    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml"), "--details"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let directory = folder.path().join("results/synthetic");
     for file in [
@@ -95,7 +95,7 @@ fn a_dry_run_prints_a_spec_that_reads_back_and_runs_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), &["run", &experiment("study.toml"), "--dry-run"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("280; the first 4 blocks visit all"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("560; the first 4 blocks visit all"), "{}", stdout(&output));
     assert!(!folder.path().join("results").exists());
     let spec = stdout(&output);
     let spec = spec.split("\n\nPlan").next().expect("a spec");

@@ -23,7 +23,7 @@ fn read(path: &Path) -> String {
 #[test]
 fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("Report   results/synthetic/report.html"), "{}", stdout(&output));
     let directory = folder.path().join("results/synthetic");
@@ -133,7 +133,7 @@ fn completions_and_manual_pages_know_every_command() {
 #[test]
 fn the_page_works_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let checked = Command::new("node")
