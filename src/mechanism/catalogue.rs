@@ -116,7 +116,9 @@ impl Mechanism {
     /// The grade of its evidence, the origin of the formula, and how it was checked.
     pub fn source(self) -> &'static str {
         match self {
-            Self::WinogradPadding => "measured by others: the grids of 9,848 launches, all exact (forward)",
+            Self::WinogradPadding => {
+                "measured by others: the grids of 9,848 launches, all exact (forward); measured here: of 375 on an H200, all exact (forward and gradient of the data)"
+            }
             Self::FusedWinogradTiles => "measured by others: the grids of 8,170 launches, all exact (forward)",
             Self::ImplicitProductTiles => "measured by others: the grids of 5,897 launches, all exact (forward)",
             Self::DenseTiles => "measured by others: the grids of 32,224 launches, all exact (forward)",

@@ -97,7 +97,7 @@ impl Kernel {
         match product {
             Product::Dense => tile(&main, "sgemm_").map(Self::Dense),
             Product::Convolution3x3 if launched.contains("winograd_nonfused") => {
-                tile(&main, "sgemm_").map(Self::NonFusedWinograd)
+                tile(&main, "sgemm_").or_else(|| tile(&main, "tilesize")).map(Self::NonFusedWinograd)
             }
             Product::Convolution3x3 if main.contains("winograd") => {
                 let mut digits = main.split_once("_tile")?.1.bytes().map_while(|byte| (byte as char).to_digit(10));
@@ -151,11 +151,11 @@ impl Kernel {
 }
 
 /// The two sizes after `word`, as in `volta_sgemm_128x64_nn`; words of letters in between are skipped, as in
-/// `sgemm_largek_lds64_128x64`.
+/// `sgemm_largek_lds64_128x64`. A third size, along the sum, is left out, as in `tilesize64x256x8`.
 fn tile(name: &str, word: &str) -> Option<Tile> {
     let sizes = |part: &str| {
-        let (first, second) = part.split_once('x')?;
-        Some(Tile { first: first.parse().ok()?, second: second.parse().ok()? })
+        let mut sizes = part.split('x');
+        Some(Tile { first: sizes.next()?.parse().ok()?, second: sizes.next()?.parse().ok()? })
     };
     let tile = name.split_once(word)?.1.split('_').find_map(sizes)?;
     (tile.first > 0 && tile.second > 0).then_some(tile)

@@ -48,9 +48,10 @@ impl Grid {
         self.named.contains(axis.key)
     }
 
-    /// Whether an engine has every axis that the experiment names.
+    /// Whether an engine can run all of it: it has every axis of which the experiment asks for more than the default. A stored spec names the
+    /// defaults too.
     pub fn is_of(&self, engine: EngineName) -> bool {
-        AXES.iter().filter(|axis| self.is_named(axis)).all(|axis| axis.is_of(engine))
+        AXES.iter().all(|axis| axis.is_of(engine) || *self.values(axis) == [axis.default_value()])
     }
 
     pub fn values(&self, axis: &Axis) -> &[Value] {
@@ -111,6 +112,16 @@ mod tests {
 
     fn axis(key: &str) -> &'static Axis {
         AXES.iter().find(|axis| axis.key == key).expect("an axis")
+    }
+
+    #[test]
+    fn defaults_that_are_named_ask_for_no_other_engine() {
+        let mut grid = Grid::default();
+        grid.set(axis("winograd"), vec![axis("winograd").default_value()]);
+        grid.set(axis("compile"), vec![Value::Name("default")]);
+        assert!(grid.is_of(EngineName::Torch) && !grid.is_of(EngineName::Cudnn));
+        grid.set(axis("winograd"), vec![Value::Name("never")]);
+        assert!(!grid.is_of(EngineName::Torch));
     }
 
     #[test]

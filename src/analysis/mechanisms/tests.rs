@@ -1,10 +1,13 @@
 //! Tests on runs made by hand: one dense layer of the CPU engine that takes half of the step, with and without
 //! `batch_padding = 80`.
 
+use std::path::Path;
+
 use super::*;
 use crate::analysis::causes::{Cause, LayerStep, Side};
 use crate::analysis::{Measurement, Series};
 use crate::detect::{Jump, Period, Point};
+use crate::mechanism::{Kernel, LayerSizes, Tile};
 use crate::network::{Builder, Dense, Shape};
 
 const LAST: i64 = 40;
@@ -461,4 +464,45 @@ fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
     let mut short = plain();
     short.points.truncate(35);
     assert_eq!(of(short), doubted);
+}
+
+/// The launch grids that the driver told on an H200, where non-fused Winograd was forced: those of a batch padded to 16, forward and in the
+/// gradient of the data. CUTLASS rounds the number of tiles up to a multiple of 8, to let neighbours share a cache.
+#[test]
+fn an_h200_launched_the_grids_of_a_batch_padded_to_sixteen() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs/2026-11-27-h200-why-sixteen");
+    let network = Network::by_name("vgg16", Shape::Maps { channels: 3, height: 224, width: 224 }, 1000).unwrap();
+    let sizes = |row: &LayerRow| {
+        let at = network.layers.iter().position(|layer| layer.name == row.layer)?;
+        let forward = LayerSizes::of(&network, at)?;
+        let (inputs, outputs) = (forward.inputs, forward.outputs);
+        match row.direction.as_str() {
+            "forward" => Some(forward),
+            "backward_data" => Some(LayerSizes { inputs: outputs, outputs: inputs, ..forward }),
+            _ => None,
+        }
+    };
+    let fits = |row: &LayerRow, padding: usize| {
+        let sizes = sizes(row)?;
+        row.algorithm.as_deref().filter(|name| name.contains("winograd_nonfused"))?;
+        let name = row.kernel.as_deref()?;
+        let Kernel::NonFusedWinograd(tile) = Kernel::of(sizes.product, name, "winograd_nonfused")? else { return None };
+        let group = if name.contains("cutlass_80") { 8 } else { 1 };
+        let blocks = |tile: Tile| {
+            let batch = usize::try_from(row.batch_size).unwrap();
+            let [tiles, channels, components] = Kernel::NonFusedWinograd(tile).grid_padded(&sizes, batch, padding);
+            (tiles.next_multiple_of(group) * channels * components) as i64
+        };
+        // The name has the sizes of a tile of the product or of its transpose.
+        let turned = Tile { first: tile.second, second: tile.first };
+        Some([tile, turned].into_iter().any(|tile| row.blocks == Some(blocks(tile))))
+    };
+    let rows = crate::store::RunDirectory::layers_of(&run).unwrap();
+    let count = |padding: usize| {
+        let all: Vec<bool> = rows.iter().filter_map(|row| fits(row, padding)).collect();
+        (all.iter().filter(|fits| **fits).count(), all.len())
+    };
+    assert_eq!(count(16), (375, 375));
+    // The same counts by the formula in Python.
+    assert_eq!([1, 8, 32].map(|padding| count(padding).0), [157, 247, 200]);
 }

@@ -10,7 +10,7 @@ use self::amounts::{Amounts, Step, Work};
 use super::{Case, LEAST, Place, Setup};
 use crate::mechanism::catalogue::{cpu_work, kernel_work};
 use crate::mechanism::cpu::Blocking;
-use crate::mechanism::{Kernel, LayerSizes, Mechanism, own};
+use crate::mechanism::{Family, Kernel, LayerSizes, Mechanism, own};
 use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
 use crate::store::LayerRow;
@@ -151,10 +151,15 @@ fn sized(setup: &Setup, sizes: &LayerSizes, rows: &[&LayerRow]) -> BTreeMap<Mech
             let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
             cpu_work(sizes, direction, winograd, batch(row), blocking)
         }
-        // The published grids cover only forward passes.
-        EngineName::Cudnn | EngineName::Torch if row.direction == "forward" => {
+        EngineName::Cudnn | EngineName::Torch => {
             let kernel = gpu_kernel(sizes, row)?;
-            Some((Mechanism::of_family(kernel.family()), kernel_work(kernel, sizes, batch(row))))
+            // The published grids cover only forward passes; an H200 launched those of the gradient of the data for non-fused Winograd.
+            let is_known = match row.direction.as_str() {
+                "forward" => true,
+                "backward_data" => kernel.family() == Family::NonFusedWinograd,
+                _ => false,
+            };
+            is_known.then(|| (Mechanism::of_family(kernel.family()), kernel_work(kernel, sizes, batch(row))))
         }
         _ => None,
     };
