@@ -248,7 +248,7 @@ impl fmt::Display for Rejection {
             }
             Self::Bend => f.write_str("the lines on both sides meet between the two sizes: the curve bends there"),
             Self::Waits => f.write_str(
-                "by the clock alone: without the waits for a processor, which other programs had, it is absent",
+                "only in wall time: without the waits for a processor that other programs were using, it is absent",
             ),
             Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
@@ -256,7 +256,10 @@ impl fmt::Display for Rejection {
                 let plural = if *points == 1 { "point" } else { "points" };
                 write!(f, "the curve returns after {points} {plural}, which were disturbed")
             }
-            Self::Settles { points } => write!(f, "what the step {points} points before it brought settles here"),
+            Self::Settles { points } => {
+                let plural = if *points == 1 { "point" } else { "points" };
+                write!(f, "the effect of the step {points} {plural} earlier settles here")
+            }
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
@@ -346,7 +349,8 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dropped { count } => {
-                write!(f, "{count} values were left out: not finite, or not above zero")
+                let values = if *count == 1 { "value was" } else { "values were" };
+                write!(f, "{count} {values} left out: not finite, or not above zero")
             }
             Self::TooFewPoints { count } => {
                 write!(f, "only {count} distinct x: at least {} are needed to judge a jump", FEWEST_POINTS)
@@ -426,7 +430,7 @@ impl fmt::Display for Note {
                 }
             }
             Self::OrderConfounded => f.write_str(
-                "each x has its own time in the run: drift over the run cannot be distinguished from the curve",
+                "each size was measured at its own time in the run: drift over the run cannot be distinguished from the curve",
             ),
             Self::OrderUnknown => {
                 f.write_str("neither order nor block is known: drift over the run cannot be excluded")

@@ -107,13 +107,15 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     let explained = windows::explained(&prepared, &undisturbed, settings);
     findings.notes.extend(explained.notes);
-    Findings {
+    let mut findings = Findings {
         notes: findings.notes,
         factor: findings.factor,
         nodes: findings.nodes,
         false_positive_rate: settings.false_positive_rate,
         ..explained
-    }
+    };
+    unexplained::reject_opposed(&mut findings);
+    findings
 }
 
 /// The points of a series with too little data for a search: nothing is searched in it.

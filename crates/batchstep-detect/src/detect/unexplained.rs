@@ -2,7 +2,7 @@
 //! straight, and the curve goes from one to the other within a few points. What is looked at are logarithms of y, against x and against the
 //! number of the point: sizes are even on one or the other, and a change must be there on both.
 
-use super::findings::{Findings, Jump, Point};
+use super::findings::{Candidate, Findings, Jump, Point, Rejection};
 use crate::stats::quantile::median;
 
 /// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.
@@ -85,6 +85,26 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
     let mut all: Vec<Unexplained> = between.chain(ends).filter(|one| !is_named(one, findings)).collect();
     all.sort_by(|a, b| a.from.total_cmp(&b.from));
     all
+}
+
+/// Where the curve changes by much that the model does not describe, a jump of the other sign only makes up for what the model has too much
+/// of beside it.
+pub(super) fn reject_opposed(findings: &mut Findings) {
+    let mut changes = unexplained(findings);
+    changes.retain(|change| change.place == Place::Between);
+    let opposed = |jump: &Jump| {
+        let within = |change: &&Unexplained| jump.after >= change.from && jump.after < change.to;
+        changes.iter().find(within).is_some_and(|change| change.relative * jump.relative < 0.0)
+    };
+    let (rejected, jumps): (Vec<Jump>, Vec<Jump>) = findings.jumps.drain(..).partition(opposed);
+    findings.jumps = jumps;
+    findings.rejected.extend(rejected.iter().map(|jump| Candidate {
+        after: jump.after,
+        size: jump.size,
+        p_value: jump.p_value,
+        reason: Rejection::TooSteep,
+    }));
+    findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
 }
 
 /// Whether jumps within the change are most of it, or kinks at its two ends make it a ramp.
@@ -224,6 +244,25 @@ mod tests {
         let ramp = of(&curve(|x| 5.0 + (x - 20.0).clamp(0.0, 5.0)));
         assert_eq!(ramp.iter().map(|one| (one.from, one.to)).collect::<Vec<_>>(), [(20.0, 25.0)]);
         assert!((ramp[0].relative - 1.0).abs() < 0.01, "{ramp:?}");
+    }
+
+    /// A fall by half over five points: a jump up inside it is none; one down, and one elsewhere, stay.
+    #[test]
+    fn inside_a_change_that_nothing_describes_there_is_no_jump_against_it() {
+        let fall = curve(|x| 10.0 - (x - 20.0).clamp(0.0, 5.0));
+        let observations: Vec<Observation> = fall.iter().map(|&(x, y)| Observation::new(x, y)).collect();
+        let found = detect(&observations, &Settings::default());
+        let of = |jumps: &[(f64, f64)]| {
+            let jump = |&(after, share): &(f64, f64)| Jump::planted(after, 10.0 * share, share);
+            let jumps = jumps.iter().map(jump).collect();
+            let mut findings = Findings { jumps, kinks: Vec::new(), rejected: Vec::new(), ..found.clone() };
+            reject_opposed(&mut findings);
+            let kept: Vec<f64> = findings.jumps.iter().map(|jump| jump.after).collect();
+            let rejected: Vec<f64> = findings.rejected.iter().map(|one| one.after).collect();
+            (kept, rejected)
+        };
+        assert_eq!(of(&[(10.0, 0.1), (22.0, 0.1)]), (vec![10.0], vec![22.0]));
+        assert_eq!(of(&[(22.0, -0.1), (30.0, 0.1)]), (vec![22.0, 30.0], Vec::new()));
     }
 
     #[test]
