@@ -13,6 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),
     ("plotters", &["chart/"]),
+    ("pdf_writer", &["chart/"]),
     ("notosans", &["chart/"]),
     ("comfy_table", &["report/"]),
     ("clap", &["cli.rs", "main.rs", "commands/generate.rs"]),
@@ -24,7 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rustix", &["child.rs", "engine/"]),
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
-    ("flate2", &["data/", "table/"]),
+    ("flate2", &["chart/", "data/", "table/"]),
     ("png", &["chart/", "data/", "pipeline/"]),
     ("jpeg_encoder", &["pipeline/"]),
     ("zune_jpeg", &["data/"]),
@@ -151,7 +152,10 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("chart", &["atomic", "detect", "error", "foreign", "report", "units"]),
-    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "settings", "stats", "units"]),
+    (
+        "figures",
+        &["analysis", "chart", "costing", "detect", "error", "foreign", "report", "settings", "stats", "units"],
+    ),
     ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store", "units"]),
 ];
 

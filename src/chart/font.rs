@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use ab_glyph::{Font, FontRef, Glyph, PxScale, point};
+use ab_glyph::{Font, FontRef, Glyph, OutlineCurve, Point, PxScale, point};
 
 use super::geometry::Position;
 
@@ -55,6 +55,46 @@ pub fn pixels(text: &str, size: f64, bold: bool, start: Position) -> Vec<((i32, 
         });
     }
     covered
+}
+
+/// A piece of the outline of a glyph, as a cubic Bézier curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stroke {
+    /// Whether a new contour begins.
+    pub begins: bool,
+    pub from: Position,
+    /// Two control points and the end.
+    pub curve: [Position; 3],
+}
+
+/// The outlines of `text`, written from `start` on its baseline.
+pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<Stroke> {
+    let font = face(bold);
+    let factor = size / f64::from(font.units_per_em().unwrap_or(1000.0));
+    let mut strokes = Vec::new();
+    for glyph in set(text, size, bold, start).0 {
+        let Some(outline) = font.outline(glyph.id) else { continue };
+        let origin = glyph.position;
+        let place = |at: Point| -> Position {
+            (f64::from(origin.x) + factor * f64::from(at.x), f64::from(origin.y) - factor * f64::from(at.y))
+        };
+        let mut end = None;
+        for curve in &outline.curves {
+            let (from, control) = match *curve {
+                OutlineCurve::Line(a, b) => (a, [a, b, b]),
+                // A quadratic curve as a cubic one: two thirds of the way to its control point.
+                OutlineCurve::Quad(a, b, c) => {
+                    let toward =
+                        |end: Point| point(end.x + (b.x - end.x) * 2.0 / 3.0, end.y + (b.y - end.y) * 2.0 / 3.0);
+                    (a, [toward(a), toward(c), c])
+                }
+                OutlineCurve::Cubic(a, b, c, d) => (a, [b, c, d]),
+            };
+            strokes.push(Stroke { begins: end != Some(from), from: place(from), curve: control.map(place) });
+            end = Some(control[2]);
+        }
+    }
+    strokes
 }
 
 /// `text` broken into lines no wider than `limit`, at spaces.

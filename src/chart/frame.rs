@@ -118,18 +118,30 @@ pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[Key]) -> f6
         }
     }
     if !keys.is_empty() {
-        y = legend(scene, y + 26.0, keys);
+        y = legend(scene, y + 26.0, keys, MARGIN);
     }
     y
 }
 
-fn legend(scene: &mut Scene, top: f64, keys: &[Key]) -> f64 {
-    let (mut x, mut y) = (MARGIN, top);
+/// The same for a column of a paper, whose caption says the rest.
+pub fn small_header(scene: &mut Scene, title: &str, keys: &[Key]) -> f64 {
+    let mut y = 0.0;
+    if !title.is_empty() {
+        for line in font::wrap(title, SUMMARY_SIZE, scene.width - 16.0) {
+            y += 18.0;
+            scene.text(line, (4.0, y), Anchor::Left, Font::bold(SUMMARY_SIZE, INK));
+        }
+    }
+    legend(scene, y + 18.0, keys, 4.0)
+}
+
+fn legend(scene: &mut Scene, top: f64, keys: &[Key], margin: f64) -> f64 {
+    let (mut x, mut y) = (margin, top);
     for (mark, label) in keys {
         let room = mark.width();
         let width = room + 7.0 + font::width(label, KEY_SIZE, false) * 1.04;
-        if x > MARGIN && x + width > scene.width - MARGIN {
-            (x, y) = (MARGIN, y + 20.0);
+        if x > margin && x + width > scene.width - margin {
+            (x, y) = (margin, y + 20.0);
         }
         mark.draw(scene, (x + room / 2.0, y - 4.5));
         scene.text(label.as_str(), (x + room + 7.0, y), Anchor::Left, Font::regular(KEY_SIZE, TEXT));

@@ -19,6 +19,7 @@ pub mod labels;
 mod paint;
 pub mod palette;
 mod panel;
+mod pdf;
 mod prediction;
 pub mod scene;
 mod stacked;
@@ -51,7 +52,54 @@ pub enum Chart {
     Stacked(Stacked),
 }
 
+/// What a figure of a paper is asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Paper {
+    /// In place of the chart's own; empty: none.
+    pub title: Option<String>,
+    /// Of the column, in points of 1/72 inch. The chart of the step times is laid out for it, with text of 7 points, and leaves out what
+    /// belongs into a caption; the others are scaled.
+    pub width: Option<f64>,
+}
+
+/// Points of a unit in a figure of a paper: the names of ticks, 12.5 units high, are of 7 points.
+const PAPER_UNIT: f64 = 7.0 / 12.5;
+
 impl Chart {
+    /// The figure of a paper, before it becomes a file.
+    pub fn scene_on(&self, paper: &Paper) -> scene::Scene {
+        let mut chart = self.clone();
+        if let Some(title) = &paper.title {
+            chart.title().clone_from(title);
+        }
+        let Some(points) = paper.width else { return chart.scene() };
+        let mut scene = match &mut chart {
+            Self::StepTime(chart) => {
+                if paper.title.is_none() {
+                    chart.title.clear();
+                }
+                step_time::column(chart, points / PAPER_UNIT)
+            }
+            other => other.scene(),
+        };
+        scene.points = Some(points);
+        scene
+    }
+
+    fn title(&mut self) -> &mut String {
+        match self {
+            Self::StepTime(chart) => &mut chart.title,
+            Self::Runs(chart) => &mut chart.title,
+            Self::Honesty(chart) => &mut chart.title,
+            Self::Training(chart) => &mut chart.title,
+            Self::Prediction(chart) => &mut chart.title,
+            Self::Feeding(chart) => &mut chart.title,
+            Self::Crossings(chart) => &mut chart.title,
+            Self::Fits(chart) => &mut chart.title,
+            Self::Stacked(chart) => &mut chart.title,
+        }
+    }
+
     /// The figure, before it becomes a file.
     pub fn scene(&self) -> scene::Scene {
         match self {
@@ -73,27 +121,29 @@ impl Chart {
 pub enum Format {
     Png,
     Svg,
+    Pdf,
 }
 
 impl Format {
-    /// `png`, `svg`: the stable name, and the extension.
+    /// `png`, `svg`, `pdf`: the stable name, and the extension.
     pub fn name(self) -> &'static str {
         match self {
             Self::Png => "png",
             Self::Svg => "svg",
+            Self::Pdf => "pdf",
         }
     }
 
     /// The format of a path's extension.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where it is neither `.png` nor `.svg`.
+    /// [`crate::error::Kind::Spec`] where it is none of `.png`, `.svg` and `.pdf`.
     pub fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        [Self::Png, Self::Svg].into_iter().find(|f| f.name() == extension).ok_or_else(|| {
+        [Self::Png, Self::Svg, Self::Pdf].into_iter().find(|f| f.name() == extension).ok_or_else(|| {
             Error::spec(format!("charts are not written as `.{extension}`"))
                 .at(path.display().to_string())
-                .hint("use `.png` or `.svg`")
+                .hint("use `.png`, `.svg` or `.pdf`")
         })
     }
 }
@@ -105,6 +155,14 @@ impl Format {
 /// name the path, and nothing half-written is left there.
 pub fn write(chart: &Chart, path: &Path) -> Result<()> {
     write_as(chart, path, Format::of(path)?)
+}
+
+/// Writes `chart` to `path` as a figure of a paper.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_on(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
+    drawn(&chart.scene_on(paper), path, Format::of(path)?)
 }
 
 /// `chart` as the text of an SVG file.
@@ -120,10 +178,14 @@ pub fn svg(chart: &Chart) -> Result<String> {
 /// # Errors
 /// As [`write()`].
 pub fn write_as(chart: &Chart, path: &Path, format: Format) -> Result<()> {
-    let scene = chart.scene();
+    drawn(&chart.scene(), path, format)
+}
+
+fn drawn(scene: &scene::Scene, path: &Path, format: Format) -> Result<()> {
     let written = match format {
-        Format::Png => paint::png(&scene, path),
-        Format::Svg => paint::svg(&scene, path),
+        Format::Png => paint::png(scene, path),
+        Format::Svg => paint::svg(scene, path),
+        Format::Pdf => paint::pdf(scene, path),
     };
     written.map_err(|e| e.at(path.display().to_string()))
 }

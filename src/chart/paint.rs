@@ -89,11 +89,26 @@ pub fn svg_text(scene: &Scene) -> Result<String> {
     paint(scene, SVGBackend::with_string(&mut drawn, size), &SVG)?;
     let body = drawn.split_once('\n').map_or("", |(_, body)| body);
     let title = scene.title.replace('&', "&amp;").replace('<', "&lt;");
+    let (width, height) = match scene.points {
+        Some(points) => (format!("{points}pt"), format!("{:.2}pt", points * scene.height / scene.width)),
+        None => (scene.width.to_string(), scene.height.to_string()),
+    };
     Ok(format!(
-        "<svg width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n\
+        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n\
          <title>{title}</title>\n{body}",
-        scene.width, scene.height, size.0, size.1
+        size.0, size.1
     ))
+}
+
+/// Writes `scene` as PDF. The file appears whole or not at all.
+///
+/// # Errors
+/// [`Kind::Io`] with the path.
+pub fn pdf(scene: &Scene, path: &Path) -> Result<()> {
+    // Without a width on paper a unit is a pixel, of which an inch has 96.
+    let unit = scene.points.map_or(72.0 / 96.0, |points| points / scene.width);
+    let file = super::pdf::bytes(scene, unit);
+    atomic::replace(path, |part| fs::write(part, &file).map_err(|e| refused(&e)))
 }
 
 fn pixels(scene: &Scene, per_unit: u32) -> (u32, u32) {

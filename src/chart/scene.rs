@@ -75,6 +75,8 @@ pub struct Scene {
     pub height: f64,
     /// What a screen reader says.
     pub title: String,
+    /// The width on paper, in points of 1/72 inch; `None`: a unit is a pixel.
+    pub points: Option<f64>,
     pub primitives: Vec<Primitive>,
 }
 
@@ -87,7 +89,7 @@ pub struct Stroke {
 
 impl Scene {
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        Self { width, height, title: foreign::line(title).into_owned(), primitives: Vec::new() }
+        Self { width, height, title: foreign::line(title).into_owned(), points: None, primitives: Vec::new() }
     }
 
     /// A line through `points`; fewer than two draw nothing.

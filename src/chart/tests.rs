@@ -375,9 +375,9 @@ fn the_same_input_gives_the_same_bytes() {
 #[test]
 fn a_refused_path_is_named_with_a_remedy() {
     let chart = Chart::Honesty(honesty(0));
-    let error = write(&chart, Path::new("chart.pdf")).unwrap_err().to_string();
-    assert!(error.starts_with("chart.pdf: ") && error.contains("`.png` or `.svg`"), "{error}");
-    for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg"] {
+    let error = write(&chart, Path::new("chart.gif")).unwrap_err().to_string();
+    assert!(error.starts_with("chart.gif: ") && error.contains("`.png`, `.svg` or `.pdf`"), "{error}");
+    for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg", "/nowhere/at/all/chart.pdf"] {
         let error = write(&chart, Path::new(name)).unwrap_err();
         assert_eq!(error.kind(), crate::error::Kind::Io);
         assert!(error.to_string().starts_with(name), "{error}");

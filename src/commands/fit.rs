@@ -135,7 +135,7 @@ impl Session<'_> {
         warnings.extend(report::fit_warnings(&study));
         print(&report::fits(&study).render(&style));
         atomic::write_text(&self.path.join(files::FITS), &report::fits_json(&study))?;
-        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let destination = figures::Destination::in_run(self.path.clone());
         let drawn = figures::fits(&self.path, &study).draw(&destination)?;
         let written = self.path.join(PAGE);
         page::write(&[Pictured::of_fit(&self.path, &study, warnings.clone()).page()?], &written)?;

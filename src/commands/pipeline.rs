@@ -159,7 +159,7 @@ impl Session<'_> {
         warnings.extend(report::feeding_warnings(&study));
         print(&report::feeding(&study, &style));
         batchstep::atomic::write_text(&self.path.join(files::FEEDING), &report::feeding_json(&study))?;
-        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let destination = figures::Destination::in_run(self.path.clone());
         let drawn = figures::feeding(&self.path, &study).draw(&destination)?;
         let written = self.path.join(PAGE);
         page::write(&[Pictured::of_pipeline(&self.path, &study, warnings.clone()).page()?], &written)?;

@@ -6,6 +6,7 @@ use batchstep::analysis::epochs::EpochStudy;
 use batchstep::analysis::feeding::FeedingStudy;
 use batchstep::analysis::fits::FitStudy;
 use batchstep::analysis::{Query, run_names};
+use batchstep::chart::Paper;
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Source};
 use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
@@ -23,7 +24,7 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
         // Charts of several runs in one folder are distinguished by the runs' names.
         let stem = if args.out.is_some() && args.paths.len() > 1 { Some(name.replace('/', "-")) } else { stem(path) };
-        let destination = destination(folder, stem, args.format)?;
+        let destination = destination(folder, stem, args)?;
         let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
         print_aside(&read_as(found.first().map(|found| &found.series)));
         exit = exit.worse(warn(warnings.iter()));
@@ -31,14 +32,36 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
     }
     if sweeps.len() > 1 {
         let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
-        all(&sweeps, &destination(folder, None, args.format)?)?;
+        all(&sweeps, &destination(folder, None, args)?)?;
     }
     Ok(exit)
 }
 
-fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result<Destination> {
+/// The shortest and the longest column, in points: a finger's width, and the long side of A3.
+const WIDTHS: std::ops::RangeInclusive<f64> = 100.0..=1200.0;
+
+fn paper(args: &PlotArgs) -> Result<Paper> {
+    let width = args.width.as_ref().map(|text| points(text).filter(|points| WIDTHS.contains(points)).ok_or(text));
+    let width = width.transpose().map_err(|text| {
+        Error::spec(format!("`{text}` is not the width of a figure"))
+            .at("--width")
+            .hint("for example 3.3in, 84mm, 8.4cm or 240pt")
+    })?;
+    Ok(Paper { title: args.title.clone(), width })
+}
+
+/// A length in points of 1/72 inch.
+fn points(text: &str) -> Option<f64> {
+    let units = [("in", 72.0), ("mm", 72.0 / 25.4), ("cm", 72.0 / 2.54), ("pt", 1.0)];
+    units.iter().find_map(|(unit, points)| {
+        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+        Some(number * points)
+    })
+}
+
+fn destination(folder: PathBuf, stem: Option<String>, args: &PlotArgs) -> Result<Destination> {
     std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
-    Ok(Destination { folder, stem, extension: extension(format) })
+    Ok(Destination { folder, stem, extension: extension(args.format), paper: paper(args)? })
 }
 
 /// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
@@ -75,7 +98,7 @@ fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
     for path in &together.left_out {
         let first = sweeps[0].path.display();
         notice(format!(
-            "{}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
+            "{}: not in the combined picture, as its sizes or values are of a different kind from those of {first}",
             path.display()
         ));
     }
@@ -89,6 +112,7 @@ fn extension(picture: Picture) -> &'static str {
     match picture {
         Picture::Png => "png",
         Picture::Svg => "svg",
+        Picture::Pdf => "pdf",
     }
 }
 

@@ -163,7 +163,7 @@ impl Session<'_> {
         if let Some(path) = self.export {
             atomic::write_text(path, &report::hyperfine_json(&study))?;
         }
-        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let destination = figures::Destination::in_run(self.path.clone());
         let chart = figures::training(&self.path, &study);
         let drawn = figures::draw_training(&chart, &destination)?;
         let written = self.path.join(PAGE);

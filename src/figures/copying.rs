@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, shared};
+use super::{Drawing, made_by, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
@@ -20,7 +20,7 @@ pub fn copying(source: &Path, found: &[Analysed], answers: &[Answers]) -> Option
         return None;
     }
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
-    let title = source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let title = title::of("Copies of the batch", source, found);
     let chart = stacked(title, vec![device, made_by(source, found)], &copied);
     let (summary, title) = (chart.summary.clone(), "The copies of the batch");
     Some(Drawing { name: "copying", title, summary, chart: Chart::Stacked(chart) })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, medians, shared};
+use super::{Drawing, made_by, medians, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
@@ -25,7 +25,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
         found.iter().flat_map(|found| &found.series.measurements).map(|m| m.observation.block).collect();
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
     Crossings {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title: title::of("Step time", source, found),
         summary: match sentences.len() {
             0 => "The step times do not cross.".to_owned(),
             count => sentences[..count.min(3)].join(". ") + if count > 3 { ". ..." } else { "." },

@@ -29,7 +29,7 @@ fn chart(source: &Path, study: &FeedingStudy) -> Feeding {
     }
     let within = study.within();
     Feeding {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title: format!("What feeds a training on {}", study.device),
         summary: format!(
             "Measured within 10 % of the prediction in {} of {}; of the bounds of the stages alone in {}; of the slowest stage's ceiling in {}.",
             within.model,

@@ -37,7 +37,7 @@ fn chart(source: &Path, study: &FitStudy) -> Fits {
     let blank = fitted.is_none();
     let summary = fitted.unwrap_or_default() + if blank { agreement.trim_start() } else { &agreement };
     Fits {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title: format!("Fits on {}", study.device),
         summary,
         reliefs: study.surface.as_ref().map(reliefs).unwrap_or_default(),
         losses: study.fits.iter().map(|fit| line(fit, study)).collect(),

@@ -7,6 +7,7 @@ mod fits;
 mod parallel;
 mod prediction;
 mod runs;
+mod title;
 mod training;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,9 @@ use std::path::{Path, PathBuf};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
-use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+use crate::chart::{
+    self, Chart, Covariate, FactorRecord, Honesty, Link, Paper, Provenance, Quantity, StepRecord, StepTime,
+};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
@@ -36,9 +39,26 @@ pub struct Destination {
     /// Prefix of the file names, so that the charts of several files in one folder do not collide.
     pub stem: Option<String>,
     pub extension: &'static str,
+    /// What is asked for a figure of a paper.
+    pub paper: Paper,
 }
 
 impl Destination {
+    /// The charts of a run in its folder.
+    pub fn in_run(folder: PathBuf) -> Self {
+        Self { folder, stem: None, extension: "png", paper: Paper::default() }
+    }
+
+    /// Writes a chart under its name. Returns the file written.
+    ///
+    /// # Errors
+    /// As [`chart::write()`].
+    pub fn write(&self, chart: &Chart, name: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        chart::write_on(&self.paper, chart, &path)?;
+        Ok(path)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
         self.folder.join(format!("{prefix}{name}.{}", self.extension))
@@ -62,9 +82,7 @@ impl Drawing {
     /// # Errors
     /// As [`chart::write()`].
     pub fn draw(&self, destination: &Destination) -> Result<PathBuf> {
-        let path = destination.path(self.name);
-        chart::write(&self.chart, &path)?;
-        Ok(path)
+        destination.write(&self.chart, self.name)
     }
 }
 
@@ -95,12 +113,10 @@ impl Figures {
     /// # Errors
     /// As [`chart::write()`].
     pub fn draw(&self, destination: &Destination) -> Result<Vec<PathBuf>> {
-        let mut drawn = vec![destination.path("step_time")];
-        chart::write(&Chart::StepTime(self.step_time.clone()), &drawn[0])?;
-        if let Some(honesty) = &self.honesty {
-            let path = destination.path("honesty");
-            chart::write(&Chart::Honesty(honesty.clone()), &path)?;
-            drawn.push(path);
+        let mut drawn = vec![destination.write(&Chart::StepTime(self.step_time.clone()), "step_time")?];
+        // A figure of a paper is the curve.
+        if let Some(honesty) = self.honesty.as_ref().filter(|_| destination.paper == Paper::default()) {
+            drawn.push(destination.write(&Chart::Honesty(honesty.clone()), "honesty")?);
         }
         Ok(drawn)
     }
@@ -124,7 +140,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     let provenance = provenance(source, found);
     StepTime {
-        title: title(source, found),
+        title: title::of("Step time", source, found),
         x: Quantity::new(first.map_or("Batch size", |series| &series.size.title), ""),
         y: Quantity::new(
             match (rate, provenance.forecast) {
@@ -146,14 +162,6 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
 fn executed(found: &[Analysed]) -> Option<String> {
     let several = found.first().is_some_and(|found| found.findings.points.len() > 1);
     shared(found, "executed_batch_size").filter(|_| several)
-}
-
-fn title(source: &Path, found: &[Analysed]) -> String {
-    let name = source.file_stem().map_or_else(|| source.display().to_string(), |n| n.to_string_lossy().into_owned());
-    match executed(found) {
-        Some(executed) => format!("{name} (A/A control: every cell runs batch size {executed})"),
-        None => name,
-    }
 }
 
 /// What an axis of rates is called.
@@ -289,7 +297,7 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
         values: steps.iter().map(|step| link::width_at(&readings, step.0)).collect(),
     };
     Some(Honesty {
-        title: title(source, found),
+        title: title::of("Every step", source, found),
         steps: steps.iter().map(|step| step.1).collect(),
         factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
         covariates: vec![clock, temperature, link_width],

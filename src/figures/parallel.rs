@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, shared};
+use super::{Drawing, made_by, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
@@ -36,7 +36,7 @@ fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
         panels.insert(1, StackedPanel { lines: reducing(all), level: None, marks: Vec::new() });
     }
     Stacked {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title: title::of("Efficiency", source, found),
         summary: format!("{reach} of {} reach {y} %.", human::counted(cells().count() as u64, "cell")),
         point: "measured, with its 95 % interval".to_owned(),
         mark: "from there on an efficiency is lower, intervals apart".to_owned(),

@@ -52,7 +52,7 @@ pub fn together(sources: &[Source]) -> Result<Together> {
     let (drawn, left): (Vec<usize>, Vec<usize>) = (0..sources.len()).partition(|&at| alike(&charts[at]));
     if drawn.len() < 2 {
         return Err(Error::data(
-            "no two of these have sizes and values of the same kind, so there is no picture of all",
+            "no two of these have sizes and values of the same kind, so there is no combined picture",
         ));
     }
     let mut identities: Vec<Identity> = Vec::new();
@@ -95,9 +95,7 @@ pub fn together(sources: &[Source]) -> Result<Together> {
 /// # Errors
 /// As [`chart::write()`].
 pub fn draw_together(together: &Together, destination: &Destination) -> Result<PathBuf> {
-    let path = destination.path("runs");
-    chart::write(&Chart::Runs(together.chart.clone()), &path)?;
-    Ok(path)
+    destination.write(&Chart::Runs(together.chart.clone()), "runs")
 }
 
 fn task(found: &Analysed) -> String {

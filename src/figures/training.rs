@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Destination, made_by};
 use crate::analysis::epochs::{CellEpochs, EpochStudy, WorkerCurve, worker_curves};
-use crate::chart::{self, Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
+use crate::chart::{Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
 use crate::error::Result;
 use crate::report;
 use crate::units::human;
@@ -14,9 +14,7 @@ use crate::units::human;
 /// # Errors
 /// As [`chart::write()`].
 pub fn draw_training(chart: &Training, destination: &Destination) -> Result<Vec<PathBuf>> {
-    let path = destination.path("training");
-    chart::write(&Chart::Training(chart.clone()), &path)?;
-    Ok(vec![path])
+    Ok(vec![destination.write(&Chart::Training(chart.clone()), "training")?])
 }
 
 /// The chart of a study, before it is drawn.
@@ -41,7 +39,7 @@ pub fn training(source: &Path, study: &EpochStudy) -> Training {
     }
     let advice = report::advice(study).join(". ");
     Training {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title: format!("Whole epochs on {}", study.device),
         summary: if advice.is_empty() { "Time of whole epochs.".to_owned() } else { advice + "." },
         panels,
         bars: study.cells.iter().filter_map(bar).collect(),

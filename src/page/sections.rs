@@ -12,10 +12,14 @@ use crate::units::human;
 /// Series that have a sentence of their own above the charts; the jump tables have one of each.
 const MOST_ANSWERS: usize = 8;
 
-/// The name of the run, or how many there are.
+/// What the run measured and where, or how many runs there are.
 pub(super) fn title(runs: &[Run]) -> String {
     match runs {
-        [one] => one.name(),
+        [one] => match &one.charts {
+            Charts::Sweep { step_time, .. } => step_time.title.clone(),
+            Charts::Training(training) => training.title.clone(),
+            Charts::Pictures { .. } => one.name(),
+        },
         many => format!("{} runs: {}", many.len(), many.iter().map(Run::name).collect::<Vec<_>>().join(", ")),
     }
 }
@@ -64,7 +68,8 @@ fn header(html: &mut Html, runs: &[Run]) {
             Charts::Training(training) => training.caption.first().cloned().into_iter().collect::<Vec<_>>(),
             Charts::Pictures { facts, .. } => vec![facts.clone()],
         };
-        let name = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
+        let name =
+            if runs.len() > 1 || title(runs) != run.name() { format!("{}: ", run.name()) } else { String::new() };
         for fact in facts {
             html.element("p", &[("class", "facts")], &format!("{name}{fact}"));
         }
@@ -100,7 +105,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
         html.literal("</div>\n");
     }
     if all.len() > MOST_ANSWERS {
-        html.element("p", &[], &format!("{} more series stand in the tables below.", all.len() - MOST_ANSWERS));
+        html.element("p", &[], &format!("{} more series are in the tables below.", all.len() - MOST_ANSWERS));
     }
     html.literal("</section>\n");
 }
@@ -284,7 +289,7 @@ fn table(html: &mut Html, found: &Table, name: &str) {
     html.literal("</tbody></table></div>");
     if found.rows().len() > ALL_ROWS {
         let more = found.rows().len() - ALL_ROWS;
-        html.element("p", &[("class", "note")], &format!("and {more} more rows, which the command's own table has"));
+        html.element("p", &[("class", "note")], &format!("and {more} more rows; the command's own table has them all"));
     }
     if found.rows().len() > MOST_ROWS {
         html.literal("</details>");
@@ -404,9 +409,13 @@ fn repeat(html: &mut Html, run: &Run, several: &str) {
     let measured = if date.is_empty() { String::new() } else { format!(", measured {date}") };
     let id = field("/run_id").map(|id| format!(", run {id}")).unwrap_or_default();
     html.literal("<p>Cite:</p>");
-    let note = format!("{}{device}{measured}{id}", run.name());
+    let note = match id.is_empty() {
+        true => String::new(),
+        false => format!("  note   = {{{}{device}{measured}{id}}},\n", run.name()),
+    };
     let year = if year.is_empty() { String::new() } else { format!("  year   = {{{year}}},\n") };
-    command(html, &format!("@misc{{batchstep,\n  title  = {{batchstep {version}}},\n{year}  note   = {{{note}}}\n}}"));
+    let author = "  author = {{The batchstep developers}},\n";
+    command(html, &format!("@misc{{batchstep,\n{author}  title  = {{batchstep {version}}},\n{year}{note}}}"));
     html.literal("</section>\n");
 }
 
@@ -420,7 +429,7 @@ fn footer(html: &mut Html) {
     html.literal("<footer><p>Written by ");
     html.text(&format!("batchstep {}", env!("CARGO_PKG_VERSION")));
     html.literal(
-        ". This page is one file and loads nothing; its data stand in it as JSON (<code>script#data</code>).</p>",
+        ". This page is one file and loads nothing; its data are embedded as JSON (<code>script#data</code>).</p>",
     );
     html.literal("<details><summary>Charts by uPlot 1.6.32, MIT licence</summary>");
     html.element("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", "Licence of uPlot")], UPLOT_LICENSE);

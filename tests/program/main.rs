@@ -25,6 +25,7 @@ mod nvml;
 mod optional_engine;
 mod output;
 mod own;
+mod paper;
 mod pictures;
 mod pipeline;
 mod processes;

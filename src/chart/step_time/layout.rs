@@ -23,6 +23,8 @@ pub struct Layout {
     pub strip: f64,
     /// Room for names on the right.
     names: f64,
+    /// The width of a column of a paper.
+    column: Option<f64>,
 }
 
 /// The areas of one pair.
@@ -41,7 +43,12 @@ impl Layout {
             2 | 4 => 2,
             _ => 3,
         };
-        Self { columns, rows: pairs.div_ceil(columns).max(1), top: 0.0, lower, strip: 0.0, names: 0.0 }
+        Self { columns, rows: pairs.div_ceil(columns).max(1), top: 0.0, lower, strip: 0.0, names: 0.0, column: None }
+    }
+
+    /// One pair under the other in a column of a paper.
+    pub fn in_column(pairs: usize, lower: bool, width: f64) -> Self {
+        Self { columns: 1, rows: pairs.max(1), column: Some(width), ..Self::of(1, lower) }
     }
 
     /// Whether all is one pair.
@@ -51,7 +58,8 @@ impl Layout {
 
     /// The figure's width.
     pub fn width(&self) -> f64 {
-        if self.columns == 1 { 1000.0 } else { 1200.0 }
+        let usual = if self.columns == 1 { 1000.0 } else { 1200.0 };
+        self.column.unwrap_or(usual)
     }
 
     /// Room on the right for the longest of these names.
@@ -60,7 +68,11 @@ impl Layout {
     }
 
     fn heights(&self) -> (f64, f64) {
-        if self.columns == 1 { (340.0, 130.0) } else { (240.0, 100.0) }
+        match self.column {
+            Some(width) => ((0.45 * width).clamp(150.0, 340.0), (0.2 * width).clamp(70.0, 130.0)),
+            None if self.columns == 1 => (340.0, 130.0),
+            None => (240.0, 100.0),
+        }
     }
 
     fn strip_height(&self) -> f64 {
@@ -74,9 +86,10 @@ impl Layout {
 
     pub fn areas(&self, pair: usize) -> Areas {
         let (upper, lower) = self.heights();
-        let titles = if self.columns > 1 { 22.0 } else { 0.0 };
-        let width = (self.width() - MARGIN) / self.columns as f64;
-        let left = (pair % self.columns) as f64 * width + MARGIN + 44.0;
+        let titles = if self.columns > 1 || self.rows > 1 { 22.0 } else { 0.0 };
+        let width = (self.width() - if self.column.is_some() { 0.0 } else { MARGIN }) / self.columns as f64;
+        let margin = if self.column.is_some() { 4.0 } else { MARGIN };
+        let left = (pair % self.columns) as f64 * width + margin + 44.0;
         let right = (pair % self.columns + 1) as f64 * width - 6.0 - self.names;
         let top = self.top + titles + (pair / self.columns) as f64 * (self.row_height() + ROW_GAP);
         let upper = Rect { left, right, top, bottom: top + upper };

@@ -31,11 +31,24 @@ const SHARED_SCALE: f64 = 4.0;
 
 /// The figure.
 pub fn scene(chart: &StepTime) -> Scene {
+    drawn(chart, None)
+}
+
+/// The figure for a column of a paper, `width` units wide: a title if there is one, the legend, and the panels.
+pub fn column(chart: &StepTime, width: f64) -> Scene {
+    drawn(chart, Some(width))
+}
+
+fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
     let chart = &StepTime { series: named_briefly(&chart.series), ..chart.clone() };
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
-    let mut layout = Layout::of(cells.len(), chart.item.is_some());
+    let lower = chart.item.is_some();
+    let mut layout = match column {
+        Some(width) => Layout::in_column(cells.len(), lower, width),
+        None => Layout::of(cells.len(), lower),
+    };
     let mut scene = Scene::new(layout.width(), 0.0, &chart.title);
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
@@ -60,21 +73,33 @@ pub fn scene(chart: &StepTime) -> Scene {
         let color = if look == Look::Many { MUTED } else { VERMILLION };
         keys.push((Mark::Shade(marks::shade(color)), "sizes to avoid".to_owned()));
     }
-    layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
-    if shared && several {
+    let named = shared && several;
+    layout.top = if column.is_some() {
+        // A name beside its curve would take half of a column.
+        let names = chart.series.iter().enumerate().filter(|_| named);
+        keys.extend(names.map(|(at, series)| (Mark::Line(SERIES[at % SERIES.len()]), series.name.clone())));
+        frame::small_header(&mut scene, &chart.title, &keys) + 34.0
+    } else {
+        frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0
+    };
+    if named && column.is_none() {
         layout.make_room_for(chart.series.iter().map(|series| series.name.as_str()));
     }
     let mut homeless = 0;
     for (i, series) in cells.iter().enumerate() {
         let areas = layout.areas(i);
         let (upper, lower) = (areas.upper, areas.lower);
-        homeless += Pair { chart, series, facet: several && !shared, upper, lower }.draw(&mut scene);
+        homeless +=
+            Pair { chart, series, facet: several && !shared, names: column.is_none(), upper, lower }.draw(&mut scene);
     }
     let remarks = match homeless {
         0 => vec![],
         n => vec![format!("{} marked without a label, for want of room.", human::counted(n as u64, "jump"))],
     };
-    frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks);
+    match column {
+        Some(_) => scene.height = (layout.bottom() - 28.0).ceil(),
+        None => frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks),
+    }
     scene
 }
 
@@ -207,6 +232,8 @@ struct Pair<'a> {
     chart: &'a StepTime,
     series: &'a [ChartSeries],
     facet: bool,
+    /// Whether each curve has its name beside it.
+    names: bool,
     upper: Rect,
     lower: Option<Rect>,
 }
@@ -244,7 +271,7 @@ impl Pair<'_> {
         }
         self.fill(scene, &step, item.as_ref(), &curves);
         item.unwrap_or(step).label_x(scene, &ticks, &self.chart.x.name);
-        if curves.len() > 1 {
+        if curves.len() > 1 && self.names {
             name_curves(scene, &step, &curves);
         }
         marks::label_jumps(scene, &step, &curves, &self.chart.y)

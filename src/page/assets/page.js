@@ -696,7 +696,7 @@
     const group = [];
     stepChart(steps, chart, () => 1, chart.y.name, group, true);
     if (chart.item) stepChart(steps, chart, (x) => 1 / x, `Time per ${chart.item}`, group, false);
-    if (chart.thinned > 1) steps.append(element("p", { className: "note" }, `Every ${count(chart.thinned)}th point is shown; the tables and jumps.json know all.`));
+    if (chart.thinned > 1) steps.append(element("p", { className: "note" }, `Every ${count(chart.thinned)}th point is shown; the tables and jumps.json have them all.`));
   }
 
   // ---- every step in the order of the run ----

@@ -1,0 +1,79 @@
+//! What a chart says first: what was measured, and where.
+
+use std::path::Path;
+
+use super::{executed, shared};
+use crate::analysis::Analysed;
+use crate::foreign;
+
+/// Models that a title names; of more it says how many there are.
+const NAMED: usize = 4;
+
+/// `Step time of vgg16 on NVIDIA H200`; for a table of another program, which has no models of ours, the name of its file.
+pub(super) fn of(what: &str, source: &Path, found: &[Analysed]) -> String {
+    match (subject(found), executed(found)) {
+        (Some(subject), None) => format!("{what} of {subject}"),
+        (Some(subject), Some(executed)) => {
+            format!("A/A control: every cell runs batch size {executed} of {subject}")
+        }
+        (None, Some(executed)) => format!("{} (A/A control: every cell runs batch size {executed})", stem(source)),
+        (None, None) => stem(source),
+    }
+}
+
+/// The name of the run directory or the file.
+fn stem(source: &Path) -> String {
+    let name =
+        source.file_stem().map_or_else(|| source.display().to_string(), |name| name.to_string_lossy().into_owned());
+    foreign::name(&name)
+}
+
+/// The models, in their order, and the device where there is only one.
+fn subject(found: &[Analysed]) -> Option<String> {
+    let mut models: Vec<String> = Vec::new();
+    for Analysed { series, .. } in found {
+        series.facts.get("device")?;
+        let (_, model) = series.group.iter().find(|(name, _)| name == "model")?;
+        let model = foreign::name(model);
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    let models = match models.len() {
+        0 => return None,
+        1..=NAMED => models.join(", "),
+        many => format!("{many} models"),
+    };
+    Some(match shared(found, "device_name") {
+        Some(device) => format!("{models} on {}", foreign::name(&device)),
+        None => models,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Series;
+    use crate::detect::Findings;
+
+    fn measured(model: &str, device: &str) -> Analysed {
+        let mut series = Series::planted(vec![("model".to_owned(), model.to_owned())], Vec::new());
+        series.facts =
+            [("device", "cuda:0"), ("device_name", device)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        Analysed { series, findings: Findings::default() }
+    }
+
+    #[test]
+    fn a_run_is_called_by_its_models_and_its_device_and_a_table_by_its_file() {
+        let of = |found: &[Analysed]| of("Step time", Path::new("results/mine.csv"), found);
+        let a = || measured("vgg16", "Tesla T4");
+        assert_eq!(of(&[a()]), "Step time of vgg16 on Tesla T4");
+        assert_eq!(of(&[a(), a(), measured("resnet50", "Tesla T4")]), "Step time of vgg16, resnet50 on Tesla T4");
+        assert_eq!(of(&[a(), measured("vgg16", "NVIDIA H200")]), "Step time of vgg16");
+        let many: Vec<_> = (0..5).map(|n| measured(&format!("net{n}"), "Tesla T4")).collect();
+        assert_eq!(of(&many), "Step time of 5 models on Tesla T4");
+        let theirs = Analysed { series: Series { facts: [].into(), ..a().series }, findings: Findings::default() };
+        assert_eq!(of(&[theirs]), "mine");
+        assert_eq!(of(&[]), "mine");
+    }
+}
