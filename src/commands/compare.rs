@@ -1,8 +1,9 @@
 //! `batchstep compare`: runs, cell by cell, against the first, also measured in turns; or the engines of one run.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, rounds};
+use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, When, rounds};
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
@@ -16,7 +17,7 @@ use crate::cli::{CompareArgs, Form};
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let margin = Share::parse(&args.margin).filter(|Share(margin)| *margin > 0.0 && *margin < 1.0);
     let Some(Share(margin)) = margin else {
-        return Err(Error::spec(format!("`{}` is no margin", args.margin)).at("--margin").hint("for example 1%"));
+        return Err(Error::spec(format!("`{}` is not a margin", args.margin)).at("--margin").hint("for example 1%"));
     };
     let design = if args.turns.in_turns { Design::InTurns } else { Design::Separate };
     let rules = Rules { margin, design, ..Rules::default() };
@@ -42,13 +43,18 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         refuse_early(path, run)?;
     }
     if args.format == Form::Json && runs.len() != 2 {
-        return Err(Error::spec("JSON is written of two runs, or of two columns of a table")
+        return Err(Error::spec("JSON output needs exactly two runs, or two columns of a table")
             .at("--format")
-            .hint("compare them two by two"));
+            .hint("compare them in pairs"));
     }
     match &runs[..] {
         [one] => engines(args, one, &rules),
-        [first, second] => two(args, &compare::runs(first, second, &rules)?, unit(first)),
+        [first, second] => {
+            if let (Design::InTurns, [a, b]) = (design, &names[..]) {
+                say_left_out(first, second, [a, b]);
+            }
+            two(args, &compare::runs(first, second, &rules)?, unit(first))
+        }
         _ => several(args, &compare::several(&runs, &rules)?, &Subjects { names, unit: unit(&runs[0]) }),
     }
 }
@@ -64,28 +70,79 @@ fn refuse_early(path: &Path, run: &[Series]) -> Result<()> {
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     if args.format == Form::Json {
         print(&format!("{:#}\n", report::comparison_json(found, unit)));
-        return Ok(judged(args, std::slice::from_ref(found)));
+        return judged(args, std::slice::from_ref(found));
     }
     print(&report::comparison(found, unit, rows(args), &Style::of_terminal()));
     if found.unmatched > 0 {
-        notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));
+        let cells = human::counted(found.unmatched as u64, "cell");
+        notice(format!("{cells} {} in only one of the runs", if found.unmatched == 1 { "is" } else { "are" }));
     }
-    Ok(judged(args, std::slice::from_ref(found)))
+    judged(args, std::slice::from_ref(found))
 }
 
 /// The exit of a comparison: a warning if it should fail on a slower cell and there is one.
-fn judged(args: &CompareArgs, found: &[Comparison]) -> Exit {
-    let mut slower = found.iter().filter(|one| one.count(Decision::Slower) > 0).peekable();
-    if args.fail_on.is_none() || slower.peek().is_none() {
-        return Exit::Done;
+///
+/// # Errors
+/// [`batchstep::error::Kind::Data`] where it should fail on a slower cell and does not know: a size is missing, or none can be judged.
+fn judged(args: &CompareArgs, found: &[Comparison]) -> Result<Exit> {
+    if args.fail_on.is_none() {
+        return Ok(Exit::Done);
     }
-    if slower.any(|one| !one.when.shares_the_machine()) {
+    let slower: Vec<&Comparison> = found.iter().filter(|one| one.count(Decision::Slower) > 0).collect();
+    if slower.is_empty() {
+        return found.iter().try_for_each(is_known).map(|()| Exit::Done);
+    }
+    if slower.iter().any(|one| one.when == When::Apart) {
         notice(
             "slower may be the code or the machine, which these runs did not share; before it fails a build, measure in turns: \
              `batchstep compare --in-turns A.toml B.toml`",
         );
     }
-    Exit::Warned
+    if slower.iter().any(|one| one.when == When::Unknown) {
+        notice(
+            "slower may be the code or the machine: whether these shared it is not known. Where they were measured in turns, and a column `block` \
+             numbers the rounds, add `--in-turns`",
+        );
+    }
+    Ok(Exit::Warned)
+}
+
+/// Sizes that a message names.
+const NAMED: usize = 8;
+
+/// Whether each cell of the first was compared, and some could be judged.
+fn is_known(found: &Comparison) -> Result<()> {
+    let names: Vec<String> =
+        found.missing.iter().take(NAMED).map(|(group, x)| format!("{group} {}", human::batch_size(*x))).collect();
+    let more = found.missing.len().saturating_sub(NAMED);
+    if !names.is_empty() {
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let named = names.iter().map(|name| name.trim()).collect::<Vec<_>>().join(", ");
+        return Err(Error::data(format!(
+            "only the first has {named}{more}, so nobody knows whether the second is slower there"
+        ))
+        .hint("measure it again, or leave these sizes out of both; without `--fail-on` the others are compared"));
+    }
+    if found.cells.iter().all(|cell| !cell.high.is_finite()) {
+        return Err(
+            Error::data("one round, or one block, is too little to judge any size").hint("measure at least four")
+        );
+    }
+    Ok(())
+}
+
+/// The rounds that only one side has.
+fn say_left_out(first: &[Series], second: &[Series], names: [&str; 2]) {
+    let rounds = |series: &[Series]| -> BTreeSet<u32> {
+        series.iter().flat_map(|series| &series.measurements).filter_map(|one| one.observation.block).collect()
+    };
+    let [a, b] = [rounds(first), rounds(second)];
+    for (own, other, name) in [(&a, &b, names[0]), (&b, &a, names[1])] {
+        let left: Vec<String> = own.difference(other).map(u32::to_string).collect();
+        if !left.is_empty() {
+            notice(format!("rounds that only {name} has are left out: {}", left.join(", ")));
+        }
+    }
 }
 
 /// What several runs are called, and the unit of their times.
@@ -99,9 +156,10 @@ fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<E
     print(&report::comparison_of_several(found, names, unit, rows(args), &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
-        notice(format!("{cells} only in one of {} and {name}", names[0]));
+        let are = if one.unmatched == 1 { "is" } else { "are" };
+        notice(format!("{cells} {are} in only one of {} and {name}", names[0]));
     }
-    Ok(judged(args, &found.against_first))
+    judged(args, &found.against_first)
 }
 
 /// The engines of one run.

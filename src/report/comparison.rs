@@ -26,6 +26,7 @@ pub enum Rows {
 /// A line for each series as a whole, the number of cells with each decision, and the table of cells. `unit` is that of the times.
 pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> String {
     let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
+    let verdict = style.wrap(&verdict(found), 2);
     let yardstick = found.yardstick.map(|scatter| {
         let scatter = human::percent(scatter);
         format!("One value for each size: judged by the scatter of the ratios of sizes that do not differ, {scatter}. ")
@@ -35,7 +36,53 @@ pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> 
     let table = if shown.is_empty() { String::new() } else { format!("\n{}", table(&shown, unit).render(style)) };
     let left =
         if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) };
-    format!("{overall}{}\n{table}{left}\n{means}\n", counts(found))
+    format!("{verdict}\n{}\n{overall}{table}{left}\n{means}\n", counts(found))
+}
+
+/// Sizes that the verdict names.
+const NAMED: usize = 4;
+
+/// What the cells say, which is what the exit code follows: `SLOWER at 1 of 4 sizes: 32 (+4.5 %, 3.8 to 5.1 %)`.
+pub fn verdict(found: &Comparison) -> String {
+    let of = found.cells.len();
+    let cells = |decision: Decision| {
+        let mut cells: Vec<&Cell> = found.cells.iter().filter(|cell| cell.decision == decision).collect();
+        cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+        cells
+    };
+    let several = found.cells.iter().any(|cell| cell.group != found.cells[0].group);
+    let named = |cell: &&Cell| {
+        let group = if several { format!("{} ", cell.group) } else { String::new() };
+        let percent = |ratio: f64| human::signed_percent(ratio - 1.0);
+        format!(
+            "{group}{} ({}, {} to {})",
+            human::batch_size(cell.x),
+            percent(cell.ratio),
+            percent(cell.low),
+            percent(cell.high)
+        )
+    };
+    let part = |decision: Decision| {
+        let cells = cells(decision);
+        let most = if cells.len() > NAMED { ", most" } else { "" };
+        let names: Vec<String> = cells.iter().take(NAMED).map(named).collect();
+        let sizes = if several { "cells" } else { "sizes" };
+        (!cells.is_empty()).then(|| {
+            format!(
+                "{} at {} of {} {sizes}{most}: {}",
+                decision.name(),
+                cells.len(),
+                human::count(of as u64),
+                names.join(", ")
+            )
+        })
+    };
+    let parts: Vec<String> = [Decision::Slower, Decision::Faster].into_iter().filter_map(part).collect();
+    match (parts.is_empty(), found.count(Decision::Same) == of) {
+        (false, _) => parts.join("; "),
+        (true, true) => format!("SAME at all {of}"),
+        (true, false) => "No size is shown to be slower or faster".to_owned(),
+    }
 }
 
 /// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
@@ -90,7 +137,8 @@ fn meaning(when: When, cell: &str) -> String {
             )
         }
         When::Unknown => format!(
-            "Of equal runs on a machine that does not change, {rate}. When these were measured is not known: {code_or_machine}"
+            "Of equal runs on a machine that does not change, {rate}. When these were measured is not known: a machine that was slower then looks the \
+             same as slower code. Where both were measured in turns, and a column `block` numbers the rounds, `--in-turns` tells them apart"
         ),
     }
 }
@@ -198,7 +246,7 @@ fn whole(one: &Overall) -> String {
     let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
     let decision = one.decision.name();
     format!(
-        "{decision}  {name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p})",
+        "{name} as a whole, {cells}: {decision}, {:.3} times the first, 95 % interval {:.3} to {:.3} ({p})",
         one.ratio, one.low, one.high
     )
 }
@@ -239,7 +287,11 @@ mod tests {
     fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         let text = comparison(&found, "s", Rows::Different, &Style::PLAIN);
-        assert!(text.starts_with("SLOWER  all cells as a whole, 1 cell: 2.000 times the first"), "{text}");
+        assert!(
+            text.starts_with("SLOWER at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %)\n0 SAME, 0 FASTER, 1 SLOWER"),
+            "{text}"
+        );
+        assert!(text.contains("\nall cells as a whole, 1 cell: SLOWER, 2.000 times the first"), "{text}");
         assert!(text.contains("ratio") && text.contains("2.000") && text.contains("10.0 ms"), "{text}");
         assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n") && !text.contains("--all"), "{text}");
     }

@@ -191,7 +191,9 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
     let Records { mut records, .. } = text::records(text, way);
     let lines: Vec<&str> = text.lines().collect();
     let mut grid = Grid { names: layout.names.clone(), semicolons: way == Fields::Separated(b';'), ..Grid::default() };
-    let (mut before, mut left_out) = (layout.first, 0);
+    let (mut before, mut left_out, mut repeated) = (layout.first, 0, 0);
+    let has_rounds = layout.names.iter().any(|name| name.trim().eq_ignore_ascii_case("block"));
+    let above = lines.get(..layout.first.saturating_sub(1)).unwrap_or_default();
     let holds =
         |record: &&mut Record| record.line >= layout.first && record.fields.iter().any(|field| !field.is_empty());
     let mut records = records.iter_mut().filter(holds).peekable();
@@ -202,6 +204,12 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
         let apart = (before..record.line.saturating_sub(1))
             .any(|line| lines.get(line).is_some_and(|line| line.trim().is_empty()));
         before = record.line;
+        // Tables of several rounds in one file, as `>>` makes it: the column `block` tells them apart.
+        let line = lines.get(record.line - 1).copied().unwrap_or_default();
+        if has_rounds && !apart && !grid.rows.is_empty() && above.contains(&line) {
+            repeated += 1;
+            continue;
+        }
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             Part::Row => grid.rows.push(record.clone()),
             Part::End
@@ -220,6 +228,10 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
                 break;
             }
         }
+    }
+    if repeated > 0 {
+        let times = if repeated == 1 { "once more".to_owned() } else { format!("{repeated} times more") };
+        grid.notes.push(format!("the line of names comes {times}: what follows it is read as the same table"));
     }
     if left_out > 0 {
         let what = if left_out == 1 {

@@ -114,6 +114,31 @@ fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() 
     assert!(code == Some(0) && text.contains("10 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS"), "{text}");
     let (code, text) = compare(&["after.csv"]);
     assert!(code == Some(1) && text.contains("When these were measured is not known"), "{text}");
+    // A gate that does not know does not pass: a size that is missing, or a single round.
+    let first = std::fs::read_to_string(folder.path().join("first.csv")).expect("readable");
+    let kept = |keeps: &dyn Fn(&str) -> bool| -> String {
+        first.lines().filter(|line| line.starts_with("batch") || keeps(line)).map(|line| format!("{line}\n")).collect()
+    };
+    write(folder.path(), "no7.csv", &kept(&|line| !line.starts_with("7,")));
+    write(folder.path(), "one.csv", &kept(&|line| line.contains(",3,")));
+    // Each round with its own line of names, as `>>` makes it, is one table.
+    let rounds = (0..8).map(|block| kept(&|line| line.contains(&format!(",{block},"))));
+    write(folder.path(), "names.csv", &rounds.collect::<String>());
+    let gate = |second: &str| {
+        let arguments = ["compare", "--in-turns", "first.csv", second, "--fail-on", "slower"];
+        let output = run(folder.path(), &arguments);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let (code, _, said) = gate("no7.csv");
+    assert!(code == Some(2) && said.contains("only the first has 7,"), "{said}");
+    let (code, _, said) = gate("one.csv");
+    assert!(code == Some(2) && said.contains("too little to judge any size"), "{said}");
+    assert!(said.contains("rounds that only first has are left out: 0, 1, 2, 4, 5, 6, 7"), "{said}");
+    let (code, text, said) = gate("names.csv");
+    assert!(code == Some(0) && text.contains("in 8 rounds") && said.contains("7 times more"), "{text}{said}");
+    // The first line is the verdict, whatever the margin.
+    let (code, text) = compare(&["after.csv", "--margin", "2%"]);
+    assert!(code == Some(1) && text.starts_with("SLOWER at 10 of 10 sizes, most: "), "{text}");
     write(folder.path(), "bare.csv", "batch_size,step_time_ms\n1,2\n2,3\n");
     let output =
         batchstep(folder.path()).args(["compare", "--in-turns", "first.csv", "bare.csv"]).output().expect("starts");

@@ -125,6 +125,8 @@ pub struct Comparison {
     pub overall: Vec<Overall>,
     /// Cells that only one of the runs has.
     pub unmatched: usize,
+    /// Those that only the first has, by series and size; the second cannot be said to be no slower there.
+    pub missing: Vec<(String, f64)>,
     pub when: When,
     /// For tables with one value for each size: the relative scatter of the ratios among sizes that do not differ.
     pub yardstick: Option<f64>,
@@ -213,13 +215,13 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
 
 /// The comparison of tables with one value for each size.
 fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
-    let (mut differences, unmatched) = differences(a, b, 0, rules);
+    let (mut differences, apart) = differences(a, b, 0, rules);
     if differences.is_empty() {
-        return Ok(Comparison { unmatched, ..Comparison::default() });
+        return Ok(apart);
     }
-    let mut apart: Vec<&mut Apart> = differences.iter_mut().map(|one| &mut one.apart).collect();
-    let yardstick = Some(single::judge(&mut apart)?);
-    let mut found = vec![Comparison { unmatched, yardstick, ..Comparison::default() }];
+    let mut values: Vec<&mut Apart> = differences.iter_mut().map(|one| &mut one.apart).collect();
+    let yardstick = Some(single::judge(&mut values)?);
+    let mut found = vec![Comparison { yardstick, ..apart }];
     decided(differences, &mut found, rules);
     Ok(found.pop().unwrap_or_default())
 }
@@ -228,7 +230,7 @@ fn nothing_in_common(message: &str, rules: &Rules) -> Error {
     match rules.design {
         Design::Separate => Error::data(message).hint("a cell is a model with its settings, and a batch size"),
         Design::InTurns => Error::data(format!("{message} in the same round")).hint(
-            "the column `block` of both says to which round a row belongs, from 0 on; without it, leave `--in-turns` out",
+            "the column `block` numbers the rounds, with the same numbers on both sides; without it, leave `--in-turns` out",
         ),
     }
 }
@@ -277,23 +279,26 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     let mut differences: Vec<Difference> = Vec::new();
     let mut found: Vec<Comparison> = Vec::with_capacity(others.len());
     for (run, other) in others.iter().enumerate() {
-        let (own, unmatched) = self::differences(first, other, run, rules);
+        let (own, apart) = self::differences(first, other, run, rules);
         differences.extend(own);
-        found.push(Comparison { unmatched, ..Comparison::default() });
+        found.push(apart);
     }
     decided(differences, &mut found, rules);
     found
 }
 
-/// The difference of each cell of `first` from the same cell of `other`, and the number of cells that only one of them has. `run` is the place of `other` among the runs.
-fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, usize) {
+/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has only the cells of one of them. `run` is the place of `other`
+/// among the runs.
+fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, Comparison) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
         let apart = Apart::of(blocks, other.get(key)?, rules)?;
         Some(Difference { run, key: key.clone(), apart })
     };
     let differences: Vec<Difference> = first.iter().filter_map(difference).collect();
     let unmatched = first.len() + other.len() - 2 * differences.len();
-    (differences, unmatched)
+    let has = |key: &Key| differences.iter().any(|one| one.key == *key);
+    let missing = first.keys().filter(|key| !has(key)).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
+    (differences, Comparison { unmatched, missing, ..Comparison::default() })
 }
 
 /// Adds each difference to the comparison of its run, with p-values that are corrected together.
