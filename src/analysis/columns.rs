@@ -1,6 +1,7 @@
 //! Which column is what.
 
 use super::Query;
+use super::other_names::OtherName;
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
@@ -70,6 +71,8 @@ pub(super) struct Columns {
     /// Columns that split a table of another program where they differ at the same x.
     may_split: Vec<String>,
     present: Vec<String>,
+    /// Columns that are ours under another name.
+    others: Vec<OtherName>,
 }
 
 impl Columns {
@@ -81,7 +84,15 @@ impl Columns {
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self { x, y, kind, group: query.group.clone(), may_split: Vec::new(), present: present.to_vec() })
+        Ok(Self {
+            x,
+            y,
+            kind,
+            group: query.group.clone(),
+            may_split: Vec::new(),
+            present: present.to_vec(),
+            others: Vec::new(),
+        })
     }
 
     /// The columns of a table of another program, with `y` as its column of values.
@@ -91,7 +102,18 @@ impl Columns {
             // A coordinate splits wherever it varies.
             None => (None, choice.keys.iter().filter(|key| !coordinates().any(|own| own == **key)).cloned().collect()),
         };
-        Self { x: choice.x.clone(), y: y.to_string(), kind: choice.kind, group, may_split, present: present.to_vec() }
+        let (x, present) = (choice.x.clone(), present.to_vec());
+        Self { x, y: y.to_string(), kind: choice.kind, group, may_split, present, others: Vec::new() }
+    }
+
+    /// The same, with columns that are ours under another name.
+    pub fn with(self, others: Vec<OtherName>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// The column that holds what we call `ours`, and what its values are multiplied by.
+    pub fn theirs(&self, ours: &str) -> Option<(&str, f64)> {
+        self.others.iter().find(|one| one.ours == ours).map(|one| (one.theirs.as_str(), one.factor))
     }
 
     /// What the x counts.
@@ -119,6 +141,7 @@ impl Columns {
                 wanted.push(name);
             }
         }
+        wanted.extend(self.others.iter().map(|one| one.theirs.as_str()));
         wanted.extend(self.other_sizes());
         wanted.extend(self.may_split.iter().map(String::as_str));
         wanted.sort_unstable();

@@ -415,6 +415,8 @@ impl Rows {
         ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
+            } else if let Some((theirs, factor)) = columns.theirs(name) {
+                numbers.insert(name, batch.numbers(theirs)?.into_iter().map(|value| factor * value).collect());
             }
         }
         let mut flags = BTreeMap::new();

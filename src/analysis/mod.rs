@@ -19,6 +19,7 @@ pub mod kernels;
 pub mod link;
 pub mod losses;
 pub mod mechanisms;
+mod other_names;
 pub mod parallel;
 pub mod roofline;
 pub mod scaling;

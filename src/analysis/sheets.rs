@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::columns::Columns;
+use super::columns::{Columns, PEAK};
 use super::gathering::{Gathering, MOST_STEPS};
-use super::{Kind, Query, Series};
+use super::{Kind, Query, Series, other_names};
 use crate::error::Result;
 use crate::foreign;
 use crate::store::Table;
@@ -20,7 +20,12 @@ const VALUES: &str = "column";
 pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Series>> {
     let choice = sheet.choose(query)?;
     let most = MOST_STEPS / choice.ys.len().max(1);
-    let gathering = |y: &String| Gathering::of_at_most(Columns::chosen(sheet.names(), &choice, y, query), most);
+    let used: Vec<String> = choice.ys.iter().chain(&choice.keys).cloned().collect();
+    let others = other_names::of(sheet, path, &choice.x, &used)?;
+    let gathering = |y: &String| {
+        let columns = Columns::chosen(sheet.names(), &choice, y, query).with(others.clone());
+        Gathering::of_at_most(columns, most)
+    };
     let mut gatherings: Vec<Gathering> = choice.ys.iter().map(gathering).collect();
     let mut wanted: Vec<String> = gatherings.iter().flat_map(Gathering::wanted).collect();
     wanted.sort_unstable();
@@ -38,7 +43,14 @@ pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Se
         });
         found.extend(series);
     }
-    let notes = notes(sheet, &choice.x, &choice.ys, choice.kind, choice.is_guess, &found);
+    let mut notes = notes(sheet, &choice.x, &choice.ys, choice.kind, choice.is_guess, &found);
+    notes.extend(others.iter().map(|one| {
+        let theirs = foreign::name(&one.theirs);
+        match one.ours {
+            PEAK => format!("`{theirs}` is read as the peak memory"),
+            _ => format!("`{theirs}` comes once with each size and is read as the number of the pass (`block`)"),
+        }
+    }));
     found.iter_mut().for_each(|series| series.notes.clone_from(&notes));
     Ok(found)
 }
@@ -82,7 +94,7 @@ fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, foun
         (Kind::Rate, 1) => "a rate",
         (Kind::Rate, _) => "rates",
     };
-    let mut notes = vec![format!("`{}` against {}, {what}{series}", foreign::name(x), quoted(ys))];
+    let mut notes = vec![format!("{} against `{}`, {what}{series}", quoted(ys), foreign::name(x))];
     if is_guess {
         let (other, larger) = match kind {
             Kind::Time => ("rate", "faster"),

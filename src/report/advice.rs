@@ -64,7 +64,13 @@ fn no_size_advice(series: &Series, silence: &Silence) -> String {
 }
 
 fn heading(series: &Series) -> String {
-    format!("{}: which {} to use ({})", series.label(), series.size.title.to_lowercase(), series.origin())
+    let (label, which) = (series.label(), format!("which {} to use", series.size.title.to_lowercase()));
+    // A table without groups is called by its file already.
+    if series.values().is_empty() {
+        format!("{label}: {which}")
+    } else {
+        format!("{label}: {which} ({})", series.origin())
+    }
 }
 
 fn usage(advice: &Advice) -> String {
@@ -82,7 +88,8 @@ fn usage(advice: &Advice) -> String {
         }
         Some(enough) => {
             let comma = if options.latency_s.is_some() { "," } else { "" };
-            text.push_str(&format!("{comma} or {}, the smallest within {within} of it", human::batch_size(enough.x)))
+            let (x, rate) = (human::batch_size(enough.x), rate_alone(enough.rate));
+            text.push_str(&format!("{comma} or {x} ({rate}), the smallest within {within} of it"))
         }
         None => text.push_str(&format!("; no size is shown to be within {within} of the best: more blocks would tell")),
     }
@@ -97,12 +104,25 @@ fn usage(advice: &Advice) -> String {
     }
     if advice.rising {
         let last = human::batch_size(advice.sizes.last().copied().unwrap_or_default());
-        text.push_str(&format!("; the rate still rises where the sweep ends, so more than {last} may be better"));
+        let jumps = if advice.avoid.is_empty() { "" } else { ", unless another jump comes first" };
+        text.push_str(&format!(
+            "; the rate still rises where the sweep ends, so more than {last} may be better{jumps}"
+        ));
     }
     text
 }
 
+/// Jumps that have a part of their own in the line of what to avoid.
+const JUMPS: usize = 2;
+
 fn avoid(advice: &Advice) -> String {
+    if advice.avoid.len() <= JUMPS {
+        let part = |(at, avoided): (usize, &crate::analysis::advice::Avoided)| {
+            let unit = if at == 0 { format!(" {}", per_second(&advice.unit)) } else { String::new() };
+            format!("{}: fewer{unit} than {}", listed(&avoided.sizes, &advice.sizes), human::batch_size(avoided.after))
+        };
+        return advice.avoid.iter().enumerate().map(part).collect::<Vec<_>>().join("; ");
+    }
     let sizes: Vec<f64> = advice.avoid.iter().flat_map(|avoided| avoided.sizes.iter().copied()).collect();
     format!("{}: fewer {} than the size before the jump", listed(&sizes, &advice.sizes), per_second(&advice.unit))
 }
@@ -123,6 +143,10 @@ fn memory(memory: &Memory) -> String {
             format!("{x} takes {peak} of {total}")
         }
     };
+    let takes = match memory.smaller {
+        Some((x, peak)) => format!("{takes}, {} takes {}", human::batch_size(x), human::bytes(peak as u64)),
+        None => takes,
+    };
     let (most, about) = match memory.fits {
         Some(Fits::About(most)) => (most, "about"),
         Some(Fits::MoreThan(most)) => (most, "more than"),
@@ -140,20 +164,23 @@ fn note(advice: &Advice) -> Option<String> {
     }
     if !advice.blocks {
         notes
-            .push("no column `block` says that the sizes were measured in blocks, so the rates may hold what the machine did over time".into());
+            .push("nothing says in which order the sizes were measured, so heat or other programs may have slowed some of them; a column `block` with the number of the pass over all sizes would tell".into());
     }
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// A rate with three digits and separators: `25,700 examples/s`.
 fn rate(value: f64, unit: &str) -> String {
-    let number = if (1000.0..1e15).contains(&value) {
+    format!("{} {unit}", rate_alone(value))
+}
+
+fn rate_alone(value: f64) -> String {
+    if (1000.0..1e15).contains(&value) {
         let step = 10f64.powi(value.log10().floor() as i32 - 2);
         human::count(((value / step).round() * step).round() as u64)
     } else {
         human::digits(value)
-    };
-    format!("{number} {unit}")
+    }
 }
 
 /// Sizes in ranges of neighbours among all that were measured: `17, 21-22, 26-28`.
@@ -243,8 +270,13 @@ mod tests {
             Avoided { after: 25.0, sizes: vec![26.0, 27.0, 28.0] },
         ];
         let gib = 1_073_741_824.0;
-        let memory =
-            Memory { x: 50.0, peak: 3.1 * gib, total: Some((15.8 * gib) as u64), fits: Some(Fits::About(340.0)) };
+        let memory = Memory {
+            x: 50.0,
+            peak: 3.1 * gib,
+            smaller: None,
+            total: Some((15.8 * gib) as u64),
+            fits: Some(Fits::About(340.0)),
+        };
         Advice {
             counted: "examples".into(),
             unit: "examples/s".into(),
@@ -283,7 +315,7 @@ mod tests {
         assert_eq!(
             rendered(&size_advices(&[analysed()], &[Ok(planted())], 1, false), 300),
             "jax: which batch size to use (from run)\n  \
-             Use      50 (25,700 examples/s) or 35, the smallest within 5 % of it; 45 is not shown to be slower than 50\n  \
+             Use      50 (25,700 examples/s) or 35 (24,800), the smallest within 5 % of it; 45 is not shown to be slower than 50\n  \
              Avoid    17, 21-22, 26-28: fewer examples a second than the size before the jump\n  \
              Memory   50 takes 3.10 of 15.8 GiB; by a line through the peaks about 340 would fit with 5 % to spare\n\
              Another batch size is another training: its learning rate and its result may differ.\n"
@@ -292,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_not_said() {
-        let memory = Memory { x: 70.0, peak: 512.0, total: None, fits: None };
+        let memory = Memory { x: 70.0, peak: 512.0, smaller: None, total: None, fits: None };
         let advice = Advice {
             best: Rated { x: 70.0, rate: 0.5 },
             not_worse: (1..=70).map(f64::from).collect(),
@@ -337,7 +369,7 @@ mod tests {
         let options = Options { latency_s: Some(0.012), ..Options::default() };
         let advice = Advice { options, not_worse: vec![50.0], ..planted() };
         let text = said(&advice);
-        let expected = "50 (25,700 examples/s), the best of the sizes whose step is shown to take 12.0 ms at most, or 35, the smallest within 5 % of it\n";
+        let expected = "50 (25,700 examples/s), the best of the sizes whose step is shown to take 12.0 ms at most, or 35 (24,800), the smallest within 5 % of it\n";
         assert!(text.contains(expected), "{text}");
         let alone = Advice { enough: Some(advice.best), ..advice };
         assert!(said(&alone).contains("at most; no smaller one is shown to be within 5 % of it\n"), "{}", said(&alone));

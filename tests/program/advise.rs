@@ -33,12 +33,8 @@ fn a_file_gets_its_advice() {
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // 48 of 22 ms; 16 of 14 ms are 1,143 a second, and 20 of 18 ms 1,111.
-    for text in [
-        "  Use      48 (2,1",
-        "or 47, the smallest within 5 % of it",
-        "rate still rises where the sweep ends",
-        "  Avoid    17-20, 33-3",
-    ] {
+    for text in ["  Use      48 (2,1", "or 47 (2,1", "rate still rises where the sweep ends", "  Avoid    17-20, 33-3"]
+    {
         assert!(said.contains(text), "no `{text}` in {said}");
     }
     assert!(
@@ -150,7 +146,7 @@ fn the_memory_of_the_best_size_is_its_peak() {
     let rows: String = staircase().lines().skip(1).map(row).collect();
     write(folder.path(), "m.csv", &format!("batch_size,block,time_ms,peak_memory_bytes\n{rows}"));
     let said = stdout(&run(folder.path(), &["advise", "m.csv"]));
-    assert!(said.contains("  Memory   48 takes 2.50 GiB\n"), "{said}");
+    assert!(said.contains("  Memory   48 takes 2.50 GiB, 47 takes 2.47 GiB\n"), "{said}");
     let memory = &json(folder.path(), &["jumps", "m.csv"])["series"][0]["advice"]["memory"];
     assert_eq!((&memory["size"], &memory["peak_bytes"]), (&Value::from(48), &Value::from(2_684_354_560.0)));
     assert!(memory["total_bytes"].is_null() && memory["fits_about"].is_null(), "{memory}");

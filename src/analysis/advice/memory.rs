@@ -22,6 +22,8 @@ pub struct Memory {
     pub x: f64,
     /// Measured, in bytes.
     pub peak: f64,
+    /// The same of the smaller size that is also advised, where there is one.
+    pub smaller: Option<(f64, f64)>,
     /// The memory of the device, in bytes.
     pub total: Option<u64>,
     /// The largest size that would leave [`MARGIN`] free, by the line; `None` without a total, or where the peaks are on no rising line.
@@ -41,12 +43,14 @@ pub enum Fits {
 type Peaks = BTreeMap<u64, f64>;
 
 impl Memory {
-    /// The memory of the size `x`; `None` where its peak was not read.
-    pub fn of(peaks: &Peaks, x: f64, total: Option<u64>) -> Option<Self> {
+    /// The memory of the size `x`, and of the size `smaller`; `None` where the peak of `x` was not read.
+    pub fn of(peaks: &Peaks, x: f64, smaller: Option<f64>, total: Option<u64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
+        let smaller = smaller.filter(|smaller| *smaller != x);
+        let smaller = smaller.and_then(|smaller| Some((smaller, *peaks.get(&smaller.to_bits())?)));
         let points: Vec<(f64, f64)> = peaks.iter().map(|(x, peak)| (f64::from_bits(*x), *peak)).collect();
         let fits = total.and_then(|total| fits(&points, (1.0 - MARGIN) * total as f64));
-        Some(Self { x, peak, total, fits })
+        Some(Self { x, peak, smaller, total, fits })
     }
 }
 
@@ -90,20 +94,20 @@ mod tests {
     #[test]
     fn the_line_says_what_would_fit() {
         // 1 GiB and 0.125 GiB for each example: 0.95 of 16 GiB is 15.2, less 1 is 14.2, over 0.125 is 113.6.
-        let memory = Memory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, Some(16 << 30)).expect("a peak");
+        let memory = Memory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, None, Some(16 << 30)).expect("a peak");
         assert_eq!((memory.peak / GIB, memory.fits), (3.0, Some(Fits::About(113.0))));
         // 0.001 GiB for each: 14,200, which is far more than ten times 32.
-        let memory = Memory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, Some(16 << 30)).expect("a peak");
+        let memory = Memory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, None, Some(16 << 30)).expect("a peak");
         assert_eq!(memory.fits, Some(Fits::MoreThan(320.0)));
     }
 
     #[test]
     fn nothing_is_reported_without_a_total_or_a_line() {
-        let fits = |of: fn(f64) -> f64, total| Memory::of(&peaks(of), 16.0, total).and_then(|memory| memory.fits);
+        let fits = |of: fn(f64) -> f64, total| Memory::of(&peaks(of), 16.0, None, total).and_then(|memory| memory.fits);
         assert_eq!(fits(|x| 1.0 + 0.1 * x, None), None);
         assert_eq!(fits(|_| 3.0, Some(16 << 30)), None, "peaks that never fall show no slope");
         assert_eq!(fits(|x| if x > 8.0 { 9.0 } else { 1.0 }, Some(16 << 30)), None, "no line");
-        assert_eq!(Memory::of(&Peaks::new(), 16.0, Some(16 << 30)), None);
+        assert_eq!(Memory::of(&Peaks::new(), 16.0, None, Some(16 << 30)), None);
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl fmt::Display for Silence {
             Self::Forecast => f.write_str("the values are forecast and not measured"),
             Self::Visits => write!(
                 f,
-                "fewer than two sizes were measured {0} times (in {0} blocks, where blocks are known), which a comparison takes",
+                "fewer than two sizes were measured {0} times (in {0} blocks, where blocks are known), and a comparison needs two",
                 rates::FEWEST_VISITS
             ),
             Self::Sizes => {
@@ -163,13 +163,14 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
     let best = among.best();
     let not_worse: Vec<f64> = among.not_worse().into_iter().map(|at| among.x[at]).collect();
     let rising = among.x.last() == rates.x.last() && not_worse.last() == rates.x.last() && among.still_rises();
+    let enough = among.enough(options.within).map(rated);
     Ok(Advice {
         counted: work.counted,
         unit: work.unit,
         options: options.clone(),
         best: rated(best),
-        enough: among.enough(options.within).map(rated),
-        memory: Memory::of(&series.peaks, among.x[best], total),
+        enough,
+        memory: Memory::of(&series.peaks, among.x[best], enough.map(|enough| enough.x), total),
         sizes: rates.x,
         too_few: rates.too_few,
         blocks: rates.blocks,
