@@ -19,7 +19,7 @@ pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String
     let (low, high) = (number(low)?, number(high)?);
     let end = if inclusive { high } else { high.saturating_sub(1) };
     if step == 0 {
-        return Err("a step of 0 never arrives".to_string());
+        return Err("the step of a range must be at least 1".to_string());
     }
     if low == 0 {
         return Err("a batch holds at least 1 example".to_string());

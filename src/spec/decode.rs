@@ -203,7 +203,7 @@ fn with_generated(mut names: Vec<String>, field: &Field) -> Result<Vec<String>> 
     }
     let mut seen = BTreeSet::new();
     match names.iter().find(|name| !seen.insert(name.as_str())) {
-        Some(twice) => Err(field.error(format!("`{twice}` is there twice"))),
+        Some(twice) => Err(field.error(format!("`{twice}` is listed twice"))),
         None => Ok(names),
     }
 }
@@ -252,7 +252,7 @@ pub(super) fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
     }
     let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_SIZE)).collect::<Result<Vec<_>>>()?;
     if sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(field.error("batch sizes are listed in ascending order, each one once"));
+        return Err(field.error("list the batch sizes in ascending order, each only once"));
     }
     Ok(sizes)
 }
@@ -271,7 +271,7 @@ fn engine_name(field: &Field) -> Result<EngineName> {
     }
     if EngineName::from_name(&text).is_some_and(EngineName::is_own) {
         return Err(field
-            .error("a step of one's own is named by its file")
+            .error("a step of your own is named by its file")
             .hint("step = \"my_step.py\" in place of `name`"));
     }
     let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
@@ -337,7 +337,7 @@ fn axis_value(field: &Field, axis: &Axis) -> Result<Value> {
             field.parsed(what, Bytes::parse).map(|Bytes(bytes)| Value::Bytes(bytes))
         }
         Domain::Text => {
-            Err(field.error(format!("only a step of one's own has `{}`", axis.key)).hint("step = \"my_step.py\""))
+            Err(field.error(format!("only a step of your own has `{}`", axis.key)).hint("step = \"my_step.py\""))
         }
     }
 }
@@ -506,7 +506,7 @@ fn read_measured(mut measure: Measure, section: Option<Section>) -> Result<Measu
 pub(super) fn time_limit(field: &Field) -> Result<f64> {
     let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
     if limit <= 0.0 {
-        return Err(field.error("a time limit is longer than nothing"));
+        return Err(field.error("a time limit must be longer than 0"));
     }
     Ok(limit)
 }

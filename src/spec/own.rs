@@ -145,7 +145,7 @@ fn check_placeholders(field: &Field, command: &Command, sweep: &OwnSweep) -> Res
     let used = command.placeholders();
     if command.timed == Timed::Lines {
         return match used.first() {
-            Some(name) => Err(field.error(format!("`{{{name}}}` is not replaced: with `protocol` the program stays, and is told its arguments in each request"))),
+            Some(name) => Err(field.error(format!("`{{{name}}}` is not replaced: with `protocol` the program keeps running, and gets its arguments with each request"))),
             None => Ok(()),
         };
     }
@@ -157,8 +157,10 @@ fn check_placeholders(field: &Field, command: &Command, sweep: &OwnSweep) -> Res
         });
     }
     match known.iter().find(|name| !used.contains(name)) {
-        Some(name) => Err(field
-            .error(format!("no word of the command has `{{{name}}}`, so that it would be the same command for each"))),
+        Some(name) => {
+            Err(field
+                .error(format!("no word of the command has `{{{name}}}`, so every value would run the same command")))
+        }
         None => Ok(()),
     }
 }

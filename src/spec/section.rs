@@ -58,6 +58,8 @@ impl<'a, 'i> Section<'a, 'i> {
     /// The value of `key`, if given; from now on `key` is a known one.
     pub fn get(&mut self, key: &'static str) -> Option<Field<'a, 'i>> {
         self.known.push(key);
+        #[cfg(test)]
+        asked::note(&self.join(key));
         let value = self.table.get(key)?;
         Some(Field { document: self.document, path: self.join(key), value })
     }
@@ -175,7 +177,7 @@ impl<'a, 'i> Field<'a, 'i> {
     pub fn text(&self) -> Result<String> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.expected("a text in quotes")),
+            _ => Err(self.expected("a string in quotes")),
         }
     }
 
@@ -188,7 +190,7 @@ impl<'a, 'i> Field<'a, 'i> {
                 .map(serde_json::Value::from)
                 .map_err(|_| self.expected("a whole number of at most 64 bits")),
             DeValue::Float(_) => self.number(f64::MIN, f64::MAX).map(serde_json::Value::from),
-            _ => Err(self.expected("a number, a text or a truth value")),
+            _ => Err(self.expected("a number, a string, or true or false")),
         }
     }
 
@@ -238,5 +240,25 @@ impl<'a, 'i> Field<'a, 'i> {
                 None => error,
             }
         })
+    }
+}
+
+/// The keys that were asked for in this thread, for the test that holds them against the page of keys.
+#[cfg(test)]
+pub(super) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    pub fn note(path: &str) {
+        ASKED.with_borrow_mut(|asked| asked.insert(path.to_owned()));
+    }
+
+    /// All since the thread began.
+    pub fn all() -> BTreeSet<String> {
+        ASKED.with_borrow(Clone::clone)
     }
 }

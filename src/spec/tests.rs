@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::network::Extent;
 use crate::network::custom::{OperationSpec, PaddingSpec};
@@ -247,4 +249,72 @@ fn what_cannot_be_generated_is_refused() {
     let layers = "[model]\ninput = [2]\ngenerate = { family = \"cnn\", count = 1 }\n[[model.layers]]\ntype = \"relu\"";
     assert!(refusal(layers).contains("exclude each other"));
     assert!(refusal("[model]\nname = \"cnn_1_0\"").contains("`cnn_1_0` is none of"));
+}
+
+/// Every spec of the repository, and what none of them has.
+fn many_specs() -> Vec<(String, String)> {
+    let mut specs = Vec::new();
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments")];
+    folders.push(folders[0].with_file_name("examples").join("own"));
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "runs") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = std::fs::read_to_string(&path).expect("a spec");
+                specs.push((text, path.to_string_lossy().into_owned()));
+            }
+        }
+    }
+    let further = [
+        "[model]\nname = \"vgg16\"\n[engine]\nname = \"cudnn\"\nalgorithms = \"fixed\"\nfixed_from = { run = \"a\" }\n\
+         [measure]\nshard = \"1/2\"\ncounters = [\"cycles\"]\nblocks = { min = 3 }",
+        "[engine]\ncommand = [\"true\", \"{batch_size}\"]\nseconds = { pattern = '(.*)', unit = \"ns\" }",
+    ];
+    specs.extend(further.map(|body| (format!("{HEAD}{body}"), "t.toml".to_owned())));
+    specs
+}
+
+/// The rows of docs/spec.md begin with a key; those of a layer and of a price are on pages of their own.
+#[test]
+fn the_page_of_keys_has_every_key_that_is_read_and_no_other() {
+    for (text, origin) in many_specs() {
+        let _ = Spec::parse(&text, &origin);
+    }
+    let asked: BTreeSet<String> = section::asked::all()
+        .into_iter()
+        .map(|path| path.replace(|c: char| c.is_ascii_digit(), "").replace("[]", ""))
+        .filter(|path| !path.starts_with("model.layers."))
+        .collect();
+    let page = include_str!("../../docs/spec.md");
+    // Those of a known truth are in an example.
+    let (synthetic, asked): (BTreeSet<_>, BTreeSet<_>) =
+        asked.into_iter().partition(|path| path.starts_with("synthetic."));
+    let unnamed = |path: &&String| !page.contains(&format!("{} = ", path.rsplit('.').next().unwrap_or_default()));
+    assert_eq!(synthetic.iter().find(unnamed), None, "not in docs/spec.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: BTreeSet<String> = rows.map(|(key, _)| key.to_owned()).collect();
+    let missing: Vec<_> = asked.difference(&documented).collect();
+    let unknown: Vec<_> = documented.difference(&asked).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "not in docs/spec.md: {missing:#?}; not read: {unknown:#?}");
+}
+
+/// The table of the axes is made from theirs.
+#[test]
+fn the_page_of_keys_has_the_axes_as_the_code_has_them() {
+    let page = include_str!("../../docs/spec.md");
+    for axis in AXES.iter().filter(|axis| !matches!(axis.domain, crate::settings::Domain::Text)) {
+        let engines: Vec<&str> = axis.engines.iter().map(|engine| engine.name()).collect();
+        let engines = if engines.is_empty() { "all".to_owned() } else { engines.join(", ") };
+        let row = format!(
+            "| `{}.{}` | {} | {} | {} |",
+            axis.table,
+            axis.key,
+            axis.value_label(axis.default_value()),
+            engines,
+            axis.meaning
+        );
+        assert!(page.contains(&row), "docs/spec.md lacks this row:\n{row}");
+    }
 }
