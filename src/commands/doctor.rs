@@ -11,7 +11,7 @@ use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
 use batchstep::engine::contact;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::qualification::last_failure;
+use batchstep::qualification::{last_comparison, last_failure};
 use batchstep::selftest::{self, Choice};
 use batchstep::settings::EngineName;
 
@@ -58,10 +58,12 @@ fn bundle(path: &Path) -> Result<Exit> {
     let read = |name: &str| std::env::var(name).ok();
     let host = FilesystemRoot::system().text("/proc/sys/kernel/hostname");
     let private = Private::of_system(host.as_deref(), account().as_ref(), &read);
-    let last_failure = last_failure(&super::qualify::cache());
+    let cache = super::qualify::cache();
+    let (last_failure, last_comparison) = (last_failure(&cache), last_comparison(&cache));
     let write = |tried: &Tried| -> Result<usize> {
-        let last_failure = last_failure.clone();
-        let text = Bundle { evidence: &evidence, findings: &findings, tried, last_failure }.to_json(&private, &read);
+        let (last_failure, last_comparison) = (last_failure.clone(), last_comparison.clone());
+        let bundle = Bundle { evidence: &evidence, findings: &findings, tried, last_failure, last_comparison };
+        let text = bundle.to_json(&private, &read);
         atomic::write_text(path, &text)?;
         Ok(text.len())
     };

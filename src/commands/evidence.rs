@@ -180,7 +180,7 @@ impl Evidence {
     }
 
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
-    fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
+    pub fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
         let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
         let answer = |(at, series): (usize, &ChartSeries)| {

@@ -21,7 +21,7 @@ use batchstep::figures::Destination;
 use batchstep::look;
 use batchstep::page;
 use batchstep::plan::Plan;
-use batchstep::qualification::{Asked, Qualified};
+use batchstep::qualification::{Asked, Qualified, keep_comparison};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
@@ -131,7 +131,7 @@ pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
 fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
     let refuse = |text: &str, what: &str, option: &str, example: &str| {
-        Error::spec(format!("`{text}` is no {what}")).at(option).hint(format!("for example {example}"))
+        Error::spec(format!("`{text}` is not a {what}")).at(option).hint(format!("for example {example}"))
     };
     let time = args.time.as_deref().map(|text| match Seconds::parse(text) {
         Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
@@ -452,7 +452,7 @@ impl Session<'_> {
         let evidence = Evidence::of(&self.path, found, controls, ended)?;
         let Evidence { found, controls, warnings, explained, advices, figures, crossovers, drawings, .. } = &evidence;
         report::json::keep(&evidence.said())?;
-        let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let destination = Destination::in_run(self.path.clone());
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {
             atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
@@ -463,6 +463,10 @@ impl Session<'_> {
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)?], &written)?;
+        if !pairs.is_empty() {
+            let said: Vec<String> = evidence.answers(&pairs).into_iter().map(|answer| answer.sentence).collect();
+            keep_comparison(&qualify::cache(), &said);
+        }
         print(&tables(found, controls, self.details));
         print(&advice_lines(found, advices, self.details));
         if self.details {

@@ -28,6 +28,8 @@ pub struct Bundle<'a> {
     pub tried: &'a Tried,
     /// What was wrong when a step was last checked before it was timed.
     pub last_failure: Option<String>,
+    /// How the engines of the last run of several compared, one sentence a line.
+    pub last_comparison: Option<String>,
 }
 
 impl Bundle<'_> {
@@ -60,6 +62,7 @@ impl Bundle<'_> {
             "checks": checked,
             "refused_algorithms": self.tried.refusals,
             "last_failed_qualification": self.last_failure,
+            "last_comparison": self.last_comparison.as_ref().map(|text| text.lines().collect::<Vec<_>>()),
             "findings": self.findings,
         });
         private.hide_in(&mut document);
@@ -100,6 +103,7 @@ mod tests {
             findings: &findings,
             tried: &tried,
             last_failure: Some("mnist_cnn: off by 0.5".into()),
+            last_comparison: Some("batchstep 0.1.0\nThe first losses of cudnn and torch differ.".into()),
         };
         let private = Private::new(["zaphod".to_owned(), "lab7".to_owned()]);
         let variables = |name: &str| match name {
@@ -120,6 +124,7 @@ mod tests {
         assert_eq!(path, "<private>/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
         assert_eq!(document["variables"]["LD_LIBRARY_PATH"], "<private>/cuda:/usr/lib");
         assert_eq!(document["last_failed_qualification"], "mnist_cnn: off by 0.5");
+        assert_eq!(document["last_comparison"][1], "The first losses of cudnn and torch differ.");
         assert_eq!(document["gpu_engine"]["refused"], "cuDNN: it does not load: <private>/lib/libz.so");
     }
 }

@@ -207,6 +207,20 @@ pub fn last_failure(cache: &Cache) -> Option<String> {
     cache.get(&last_failure_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
+/// What the last run of several engines said of them, one sentence a line: how their times, their first losses and their jumps compare.
+pub fn last_comparison(cache: &Cache) -> Option<String> {
+    cache.get(&last_comparison_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Keeps what a run of several engines said of them, for a report.
+pub fn keep_comparison(cache: &Cache, sentences: &[String]) {
+    cache.put(&last_comparison_key(), format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
+}
+
+fn last_comparison_key() -> Key<'static> {
+    Key(vec!["the last comparison"])
+}
+
 fn last_failure_key() -> Key<'static> {
     Key(vec!["the last failure"])
 }

@@ -92,3 +92,20 @@ fn what_passed_with_one_driver_is_checked_again_with_the_next() {
     let checked = ["570.86.15", "570.86.15", "580.65.06"].map(is_checked);
     assert_eq!(checked, [true, false, true]);
 }
+
+/// What a report needs of a run with two engines: how their times and first losses compare, and where each jumps.
+#[test]
+fn how_two_engines_compared_is_taken_along_in_the_bundle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", &SPEC.replace("name = \"cpu\"", "name = [\"cpu\", \"candle\"]\nthreads = 1"));
+    run(folder.path(), &[]);
+    let mut command = batchstep(folder.path());
+    command.env("XDG_CACHE_HOME", folder.path().join("cache")).args(["doctor", "--bundle", "b.json"]);
+    let output = command.output().expect("starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = std::fs::read_to_string(folder.path().join("b.json")).expect("written");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let lines = document["last_comparison"].as_array().expect("lines");
+    let said = |what: &str| lines.iter().any(|line| line.as_str().is_some_and(|line| line.contains(what)));
+    assert!(said("The first losses of ") && said("candle") && said("batchstep 0.1.0"), "{text}");
+}
