@@ -30,7 +30,7 @@ Decide
   collect   Gather runs into a database of measured steps
   predict   Predict time and cost from that database
 Many machines
-  submit    Run an experiment on several machines by a scheduler
+  submit    Run an experiment on several machines through a scheduler
   status    Show how far runs have come
   merge     Put several runs of one experiment into one
 
@@ -61,7 +61,7 @@ pub enum Command {
     Merge(MergeArgs),
     /// Show how far runs have come, from their files
     Status(StatusArgs),
-    /// Run an experiment on several machines by a scheduler: a job array with a shard for each
+    /// Run an experiment on several machines through a scheduler: a job array with a shard for each
     Submit(SubmitArgs),
     /// Draw the charts from stored data
     Plot(PlotArgs),
@@ -117,7 +117,7 @@ pub struct RunArgs {
     /// The name of this machine in the data [default: a number that identifies its host name, and the device]
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
-    /// With --resume: go on even if another process still holds the run; it stops at its next visit
+    /// With --resume: go on even if another process still holds the run; that process stops at its next visit
     #[arg(long, requires = "resume")]
     pub take_over: bool,
     /// Print the resolved spec and the plan without running anything
@@ -156,10 +156,10 @@ pub struct OwnArgs {
     /// The argument that is swept in place of the batch size; `--set` gives its values
     #[arg(long, value_name = "NAME")]
     pub x: Option<String>,
-    /// Values of a variable of the environment, a process for each; an empty one is not set
+    /// Values of an environment variable, each measured in a process of its own; an empty value leaves it unset
     #[arg(long, value_name = "NAME=VALUE,...")]
     pub env: Vec<String>,
-    /// Run one visit at this size, show what it prints and takes, and store nothing
+    /// Run one visit at this size, show its output and its time, and store nothing
     #[arg(long = "try", value_name = "SIZE")]
     pub try_size: Option<usize>,
     /// Open files of the process that holds the step, which `batchstep.sweep` in Python names
@@ -244,13 +244,13 @@ pub struct AdviseArgs {
     pub path: PathBuf,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Loss of examples per second that a smaller size may have
+    /// Share of the best examples per second that a smaller size may lose
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     pub within: String,
     /// Longest step, for a server: only sizes that keep to it are advised
     #[arg(long, value_name = "TIME")]
     pub latency: Option<String>,
-    /// Work of a step as a formula in the column of x, such as 'N^3', where twice the size is not twice the work [default: the size]
+    /// Work of a step, as a formula in the name of the size column, such as 'N^3'; needed where twice the size is not twice the work [default: the size]
     #[arg(long, value_name = "FORMULA")]
     pub work: Option<String>,
     /// Output format
@@ -312,7 +312,7 @@ pub struct PredictArgs {
     /// Prices of devices (TOML); experiments/predict/prices.toml is an example
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// Also draw what an example costs at each batch size: a file that ends in .png or .svg
+    /// Also draw what an example costs at each batch size: a file that ends in .png, .svg or .pdf
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
     /// The most that the training may cost, in US dollars
@@ -340,7 +340,7 @@ pub struct MergeArgs {
     /// Run directories of one spec
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Merge the tables and look for nothing in them
+    /// Only merge the tables, without looking for jumps
     #[arg(long)]
     pub no_analysis: bool,
 }
@@ -350,7 +350,7 @@ pub struct MergeArgs {
     after_help = "Examples:\n  batchstep status results/vgg16.shards/shard-*-of-8\n      how far each shard is\n  batchstep status results/vgg16 --format json\n      for a program"
 )]
 pub struct StatusArgs {
-    /// Run directories; one that is not there yet is waiting
+    /// Run directories; one that does not exist yet is shown as waiting
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Output format
@@ -369,10 +369,10 @@ pub struct SubmitArgs {
     /// Submit to Slurm
     #[arg(long, required = true)]
     pub slurm: bool,
-    /// Shards, each a task of its own
+    /// Number of shards, each a task of its own
     #[arg(long, value_name = "N")]
     pub nodes: usize,
-    /// GPUs of each task
+    /// GPUs per task
     #[arg(long, value_name = "G", default_value_t = 0)]
     pub gpus: usize,
     /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
@@ -399,18 +399,25 @@ pub struct PlotArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Folder for the charts [default: the run directory, or the folder of the file; for the picture of several runs, here]
+    /// Folder for the charts [default: the run directory, or the folder of the file; for the picture of several runs, the current folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// File format of the charts
     #[arg(long, value_enum, default_value_t = Picture::Png)]
     pub format: Picture,
+    /// For a paper: the width of its column, such as 3.3in or 84mm. Text becomes 7 pt, and what belongs into the caption is left out
+    #[arg(long, value_name = "LENGTH")]
+    pub width: Option<String>,
+    /// Title of the charts, in place of what was measured; with `--width` there is none without it
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Picture {
     Png,
     Svg,
+    Pdf,
 }
 
 #[derive(Debug, Args)]
@@ -423,7 +430,7 @@ pub struct ReportArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// The page [default: report.html in the run directory; for several runs, here]
+    /// The page [default: report.html in the run directory; for several runs, in the current folder]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -436,21 +443,23 @@ pub struct CompareArgs {
     /// Baseline run
     #[arg(value_name = "A")]
     pub first: PathBuf,
-    /// Runs to compare with A; of several, also each with each [default: compare the engines of A, or two columns of a table, with each other]
+    /// Runs to compare with A; several are also compared with each other [default: compare the engines of A, or two columns of a table, with each other]
     #[arg(value_name = "B")]
     pub others: Vec<PathBuf>,
-    /// Exit with 1 if any cell of B is slower than in A; for one run, if any engine is faster than the first
+    /// Exit with 1 if any cell of B is slower than in A, and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
+    /// faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// List every cell, not only those that differ
     #[arg(long)]
     pub all: bool,
-    /// A cell is SAME if the interval of its ratio lies within this margin of 1
+    /// A cell is SAME if the interval of its ratio, corrected for the number of cells, lies within this margin of 1. It is no tolerance: a proven slowdown
+    /// of 4 % that may be 6 % is SLOWER with 5%
     #[arg(long, default_value = "1%")]
     pub margin: String,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Output format; JSON of two runs
+    /// Output format; JSON only for two runs, or two columns of a table
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
     #[command(flatten)]
@@ -460,8 +469,8 @@ pub struct CompareArgs {
 /// How sides are measured in turns.
 #[derive(Debug, Args)]
 pub struct TurnArgs {
-    /// A and B are specs: measure them in turns, round by round, and compare round by round. Of tables and folders that were measured so,
-    /// compare the blocks of the same number
+    /// A and B are specs: measure them in turns, round by round, and compare round by round. For tables and folders measured that way,
+    /// compare blocks that have the same number
     #[arg(long, requires = "others")]
     pub in_turns: bool,
     /// Rounds; each is one run of every spec
@@ -470,7 +479,7 @@ pub struct TurnArgs {
     /// Time for all turns together: 90s, 25min, 2h [default: the longest `time_limit` of the specs]
     #[arg(long, value_name = "TIME", requires = "in_turns")]
     pub time: Option<String>,
-    /// The batchstep that runs a spec, such as an old and a new build: one for each, in their order, or one for all [default: this one]
+    /// The batchstep program that runs the specs, such as an old and a new build: one for each spec, in order, or one for all [default: this one]
     #[arg(long, value_name = "PROGRAM", requires = "in_turns")]
     pub program: Vec<PathBuf>,
     /// Folder for the runs: those of A lie in DIR/a, those of B in DIR/b
@@ -497,7 +506,7 @@ pub struct ExplainArgs {
     /// Run directories
     #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Forecast this network from published kernel times instead, such as vgg16; needs --gpu
+    /// Forecast this network, such as vgg16, from published kernel times instead; needs --gpu
     #[arg(long, value_name = "NETWORK")]
     pub published: Option<String>,
     /// GPU of the forecast: its name, or a word of it, such as t4
@@ -525,7 +534,7 @@ pub struct ExplainArgs {
     after_help = "Examples:\n  batchstep doctor\n      what was found, and what to install\n  batchstep doctor --format json\n      the same for a program"
 )]
 pub struct DoctorArgs {
-    /// Draw how devices hang together instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
+    /// Draw how the devices are connected instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
     #[arg(long)]
     pub topology: bool,
     /// Print the commands that fix the findings, in order, as a shell script; none of them is run

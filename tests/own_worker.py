@@ -338,12 +338,12 @@ class Times(Worker):
         for batch_size in (2, 33, 7):
             process.visit(batch_size)
         self.assertEqual(
-            process.notices(), ["the loss is NaN from the visit of batch_size 33 on: the times count; a smaller learning rate avoids it"]
+            process.notices(), ["the loss is NaN from the visit of batch_size 33 on: the times still count; a smaller learning rate avoids it"]
         )
         process = self.opened(source.format(at=33, when="batch_size == 33"), ["batch_size", "seq_len"])
         for batch_size, seq_len in ((2, 1), (33, 2), (7, 1)):
             process.visit(batch_size, seq_len=seq_len)
-        expected = "the loss is NaN in 1 step, at batch_size 33, seq_len 2 first: the times count; a smaller learning rate avoids it"
+        expected = "the loss is NaN in 1 step, first at batch_size 33, seq_len 2: the times still count; a smaller learning rate avoids it"
         self.assertEqual(process.notices(), [expected])
         self.assertEqual(process.notices(), [expected], "a second time the same")
 
@@ -359,20 +359,20 @@ class Times(Worker):
 
 class Failures(Worker):
     def test_no_function(self):
-        expected = "my_step.py defines no function `step`; it needs `def step(batch_size):` that gives a function which runs one step"
+        expected = "my_step.py defines no function `step`; it needs `def step(batch_size):` that returns a function that runs one step"
         self.assertEqual(self.refused("x = 1"), ("spec", expected))
         self.assertEqual(self.refused("step = 1"), ("spec", expected))
 
     def test_step_gives_no_function(self):
         for made, what in {"None": "NoneType", "1": "int", "(1, 2)": "int", "()": "tuple"}.items():
             process = self.opened(f"def step(batch_size): return {made}")
-            expected = f"step() in my_step.py gave {what}, where a function that runs one step is needed"
+            expected = f"step() in my_step.py returned {what}: it must return a function that runs one step"
             self.assertEqual(process.error("prepare", id=1, arguments={"batch_size": 1}), ("spec", expected))
 
     def test_a_step_that_has_not_run_when_it_returns(self):
         for kind, body in {"coroutine": "async def run(): pass", "generator": "def run(): yield"}.items():
             process = self.opened(f"def step(batch_size):\n    {body}\n    return run\n")
-            expected = f"the step in my_step.py gave a {kind}, which has run nothing yet"
+            expected = f"the step in my_step.py returned a {kind}, which has not run anything yet"
             self.assertEqual(process.error("prepare", id=1, arguments={"batch_size": 1}), ("spec", expected))
 
     def test_arguments_that_do_not_fit(self):
@@ -385,7 +385,7 @@ class Failures(Worker):
         self.assertEqual(self.refused(source, ["batch_size", "seq_len", "zzz"]), ("spec", other))
         nothing = "step() in my_step.py takes no `batch_size`; it takes nothing"
         self.assertEqual(self.refused("def step(): return lambda: None"), ("spec", nothing))
-        placed = "step() in my_step.py takes `batch_size` by its place alone, and arguments are given by name: leave out the `/`"
+        placed = "step() in my_step.py takes `batch_size` only by position, and arguments are passed by name: remove the `/`"
         self.assertEqual(self.refused("def step(batch_size, /, **more): return lambda: None"), ("spec", placed))
         self.opened("def step(**all): return lambda: all['x']", ["batch_size", "x"])
         self.opened("def step(batch_size, *, x=1): return lambda: x", ["batch_size", "x"])
@@ -445,9 +445,9 @@ class Failures(Worker):
         self.assertRegex(what, r"^JSONDecodeError: Expecting .* \(my_step\.py, line 7\)$")
         self.assertEqual(failure(2), ("engine", "ValueError: one (helper.py, line 3)"))
         self.assertEqual(failure(3), ("engine", f"ValueError: {'x' * 300} (helper.py, line 3)"))
-        self.assertEqual(failure(4), ("engine", "Mute: without a word (my_step.py, line 11)"))
+        self.assertEqual(failure(4), ("engine", "Mute: no message (my_step.py, line 11)"))
         self.assertEqual(failure(5), ("engine", "IndexError: list index out of range (my_step.py, line 12)"))
-        self.assertEqual(failure(6), ("out_of_memory", "MemoryError: without a word (my_step.py, line 13)"))
+        self.assertEqual(failure(6), ("out_of_memory", "MemoryError: no message (my_step.py, line 13)"))
         self.assertEqual(failure(7)[0], "out_of_memory")
         process.visit(8)
         self.assertIn("Traceback", self.stderr())
@@ -560,7 +560,7 @@ class StandIns(Worker):
         self.assertEqual(process.notices(), [text])
         process.ok("prepare", id=1, arguments={"batch_size": 18}, cells=70)
         self.assertEqual(process.ok("layers", id=1), [])
-        self.assertEqual(process.notices(), [text, "the model is compiled: its layers are one piece"])
+        self.assertEqual(process.notices(), [text, "the model is compiled: its layers cannot be timed separately"])
 
         process = self.opened(self.COMPILED.format(how="dynamic=False"), **without)
         compiled = [process.visit(batch_size, cells=70)[0]["compilations"] for batch_size in range(2, 72)]
@@ -593,7 +593,7 @@ class StandIns(Worker):
         self.assertEqual(prepared["compilations"], 1)
         self.assertIsNotNone(prepared["compile_s"])
         self.assertEqual(process.visit(200)[0]["compilations"], 0)
-        what = "the step in my_step.py gives nothing back, and JAX computes beside the program: `return` its result, so that it can be waited for"
+        what = "the step in my_step.py returns nothing, and JAX computes asynchronously: `return` its result, so that it can be waited for"
         self.assertEqual(process.error("prepare", id=1, arguments={"batch_size": 1000}), ("spec", what))
 
     def test_jax_that_only_someone_else_uses(self):
@@ -652,7 +652,7 @@ class StandIns(Worker):
         prepared, (step,) = process.visit(1)
         self.assertEqual((prepared["device"], step["repeats"]), ("mps", 1))
         self.assertGreater(step["step_s"], 0.019)
-        self.assertIn("MLX computes beside the program", process.error("prepare", id=1, arguments={"batch_size": 2})[1])
+        self.assertIn("MLX computes asynchronously", process.error("prepare", id=1, arguments={"batch_size": 2})[1])
         process = self.opened("import cupy\ndef step(batch_size): return lambda: cupy.work(0.02)")
         prepared, (step,) = process.visit(1)
         self.assertEqual(prepared["device"], "cuda:0")
@@ -777,7 +777,7 @@ class InEarnest(Worker):
             self.assertEqual(process.notices(), expected)
             process.ok("prepare", id=1, arguments={"batch_size": 3})
             self.assertEqual(process.ok("layers", id=1), [])
-            self.assertIn("the model is compiled: its layers are one piece", process.notices())
+            self.assertIn("the model is compiled: its layers cannot be timed separately", process.notices())
 
     def test_without_gradients_there_is_no_backward_pass(self):
         source = self.MODEL.format(called="torch.no_grad()(model)").replace("loss.backward()", "pass")
@@ -800,7 +800,7 @@ class InEarnest(Worker):
         process.ok("prepare", id=1, arguments={"batch_size": 64}, cells=1)
         self.assertEqual(process.ok("layers", id=1), [])
         self.assertEqual(
-            process.notices(), ["the step calls none of the model's modules, as one that is captured does not: its layers are one piece"]
+            process.notices(), ["the step calls none of the model's modules (a captured step calls none): its layers cannot be timed separately"]
         )
 
 
@@ -835,7 +835,7 @@ class Signatures(Worker):
             self.assertEqual(self.signature(source), {"parameters": None, "any": True}, source)
 
     def test_what_is_no_step(self):
-        nothing = "my_step.py defines no function `step`; it needs `def step(batch_size):` that gives a function which runs one step"
+        nothing = "my_step.py defines no function `step`; it needs `def step(batch_size):` that returns a function that runs one step"
         self.assertEqual(self.signature("def f():\n    def step(): pass\nx.step = 1\n"), {"error": nothing})
         self.assertRegex(self.signature("x = 1\nif x\n")["error"], r"^my_step\.py has a syntax error in line 2: \S")
         out = subprocess.run([sys.executable, "-c", SIGNATURE, "/nowhere/x.py"], capture_output=True, text=True, check=True).stdout

@@ -92,7 +92,7 @@ class Sweep(unittest.TestCase):
 
         for arguments, words in [
             ({}, "it is given no value: `tokens=...`$"),
-            ({"tokens": 8, "time": "a while"}, "^batchstep: time: `a while` is no time limit"),
+            ({"tokens": 8, "time": "a while"}, "^batchstep: time: `a while` is not a time limit"),
             ({"tokens": 8, "x": "token"}, r"no argument gives values for `token`\n  help: token=range\(1, 70 \+ 1\)"),
         ]:
             with self.assertRaisesRegex(batchstep.BatchstepError, words):

@@ -26,7 +26,7 @@ pub fn advise(args: &AdviseArgs) -> Result<Exit> {
 
 fn options(args: &AdviseArgs) -> Result<Options> {
     let refuse = |text: &str, what: &str, option: &str, example: &str| {
-        Error::spec(format!("`{text}` is no {what}")).at(option).hint(format!("for example {example}"))
+        Error::spec(format!("`{text}` is not a {what}")).at(option).hint(format!("for example {example}"))
     };
     let within = match Share::parse(&args.within) {
         Some(Share(within)) if (0.0..1.0).contains(&within) => within,

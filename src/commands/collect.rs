@@ -2,6 +2,7 @@
 
 use batchstep::database::{self, Outcome, Taken};
 use batchstep::error::Result;
+use batchstep::units::human;
 
 use super::{Exit, notice, print};
 use crate::cli::CollectArgs;
@@ -11,10 +12,11 @@ pub fn collect(args: &CollectArgs) -> Result<Exit> {
     database::collect(&args.paths, &args.into, &mut |Taken { path, outcome }| {
         let path = path.display();
         match outcome {
-            Outcome::Added { cells } => print(&format!("{path}: {cells} cells\n")),
-            Outcome::Replaced { cells } => {
-                print(&format!("{path}: {cells} cells, in place of those of an earlier state\n"))
-            }
+            Outcome::Added { cells } => print(&format!("{path}: {}\n", human::counted(cells as u64, "cell"))),
+            Outcome::Replaced { cells } => print(&format!(
+                "{path}: {}, in place of those of an earlier state\n",
+                human::counted(cells as u64, "cell")
+            )),
             Outcome::Published { count, what } => print(&format!("{path}: {count} published {what}\n")),
             Outcome::Unchanged => unchanged += 1,
             Outcome::Refused(error) => return refused.push(error),
@@ -24,7 +26,7 @@ pub fn collect(args: &CollectArgs) -> Result<Exit> {
     if taken == 0 {
         return refused.into_iter().next().map_or(Ok(Exit::Done), Err);
     }
-    let before = if unchanged > 0 { format!(", {unchanged} of them there before") } else { String::new() };
+    let before = if unchanged > 0 { format!(", {unchanged} of them already there") } else { String::new() };
     print(&format!("{}: {taken} collected{before}\n", args.into.display()));
     refused.iter().for_each(|error| notice(format!("not collected: {error}")));
     Ok(if refused.is_empty() { Exit::Done } else { Exit::Warned })

@@ -36,7 +36,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit> {
         (Some(_), Some(_)) => Err(Error::spec("a forecast from published times takes no run")
             .at("--published")
             .hint("leave the run out, or explain it by itself: `batchstep explain RUN`")),
-        (Some(_), None) => Err(Error::spec("which GPU is missing").at("--published").hint("add for example `--gpu t4`")),
+        (Some(_), None) => Err(Error::spec("no GPU is named for the forecast").at("--published").hint("add for example `--gpu t4`")),
         (None, _) if args.runs.is_empty() => Err(Error::spec("there is nothing to explain")
             .hint("name a run: `batchstep explain results/vgg16`; or ask for a forecast: `batchstep explain --published vgg16 --gpu t4`")),
         (None, Some(_)) => Err(Error::spec("a run has its own GPU").at("--gpu").hint("leave `--gpu` out, or add `--published NETWORK`")),

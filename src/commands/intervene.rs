@@ -25,14 +25,16 @@ const MOST_RUNS: u32 = 1000;
 
 pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
     let [path] = &args.runs[..] else {
-        return Err(Error::spec("one run at a time").at("--intervene").hint("`batchstep explain RUN --intervene`"));
+        return Err(Error::spec("`--intervene` needs exactly one run")
+            .at("--intervene")
+            .hint("`batchstep explain RUN --intervene`"));
     };
     let Some(Seconds(limit)) = Seconds::parse(&args.time).filter(|Seconds(limit)| *limit > 0.0) else {
-        return Err(Error::spec(format!("`{}` is no time limit", args.time)).at("--time").hint("for example 2min"));
+        return Err(Error::spec(format!("`{}` is not a time limit", args.time)).at("--time").hint("for example 2min"));
     };
     let mut experiment = Experiment::read(&path.join(files::SPEC))?;
     if experiment.own.is_none() {
-        return Err(Error::spec("only a step of your own has variables of the environment to try")
+        return Err(Error::spec("only a step of your own has environment variables to try")
             .at(path.display().to_string())
             .hint("for batchstep's networks, make the setting an axis of the spec, as experiments/cpu/why_sixteen_cpu.toml does"));
     }
@@ -40,7 +42,7 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
     let found = analyse(path, &Query::default(), None)?;
     let suggested = switches::of_run(path, &found)?;
     let Some((series, switch)) = likeliest(&found, &suggested) else {
-        return Err(Error::data("no jump of this run has a cause that a variable of the environment would take away")
+        return Err(Error::data("no jump of this run has a cause that an environment variable would take away")
             .at(path.display().to_string())
             .hint("`batchstep jumps RUN --details` says what was found; `batchstep run my_step.py --env NAME=A,B` tries a variable of your choice"));
     };
@@ -85,7 +87,8 @@ fn beside(experiment: &Experiment, found: &Analysed, switch: &Switch) -> Result<
         let workload = &cell.workload;
         experiment.with_variable(&workload.network.name, &workload.settings, variable(switch.env), sizes)
     });
-    changed.ok_or_else(|| Error::data("its spec has no such step").at(found.series.source.clone()))
+    changed
+        .ok_or_else(|| Error::data("the run's spec has no step that fits this series").at(found.series.source.clone()))
 }
 
 /// `NAME=,1`: not set, and 1.
@@ -105,5 +108,7 @@ fn free(path: &Path) -> Result<PathBuf> {
             return Ok(folder);
         }
     }
-    Err(Error::data("too many runs with and without a cause stand beside it").at(path.display().to_string()))
+    Err(Error::data(format!("{MOST_RUNS} folders named after it with `-with-and-without` already exist"))
+        .at(path.display().to_string())
+        .hint("remove or rename some of them"))
 }

@@ -82,8 +82,9 @@ fn warnings(merged: &Merged) -> Vec<String> {
     let lost: i64 = runs.iter().map(|run| run.lost).sum();
     if lost > 0 {
         let (visits, have) = (human::counted(lost as u64, "visit"), if lost == 1 { "has" } else { "have" });
-        warnings
-            .push(format!("{visits} {have} a number but no rows in the runs' tables: a file was damaged or removed"));
+        warnings.push(format!(
+            "{visits} that the runs numbered {have} no rows in their tables: a file was damaged or removed"
+        ));
     }
     warnings.extend(differences.iter().map(|text| format!("the runs differ in {text}")));
     warnings

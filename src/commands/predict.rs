@@ -26,7 +26,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     }
     let is_limited = limits != Limits::default();
     if is_limited && job.is_none() {
-        return Err(Error::spec("a budget or a deadline is one of a whole training")
+        return Err(Error::spec("a budget or a deadline applies to a whole training")
             .at(if limits.usd.is_some() { "--budget" } else { "--deadline" })
             .hint("say how long it is: `--examples N --epochs E`"));
     }
@@ -71,7 +71,7 @@ fn limits(args: &PredictArgs) -> Result<Limits> {
         })
     });
     if args.budget.is_some_and(|usd| !(usd > 0.0 && usd.is_finite())) {
-        return Err(Error::spec("a budget is more than nothing").at("--budget").hint("in US dollars, for example 25"));
+        return Err(Error::spec("a budget must be more than 0").at("--budget").hint("in US dollars, for example 25"));
     }
     Ok(Limits { usd: args.budget, seconds: seconds.transpose()? })
 }

@@ -170,12 +170,12 @@ fn is_due(progress: &Progress, reported_s: f64) -> bool {
     progress.elapsed_s - reported_s >= (progress.elapsed_s + progress.left_s) / 20.0
 }
 
-/// What is decided so far, in short: ` · jumps of 9 % or more are settled`.
+/// What is decided so far, in short: ` · jumps of 9 % or more are shown or ruled out`.
 fn settled(knowledge: Knowledge) -> String {
     let Knowledge { open, rough, settled, .. } = knowledge;
     match settled {
         Some(_) if open + rough == 0 => " · every boundary that can be tested is decided".to_string(),
-        Some(jump) => format!(" · jumps of {} or more are settled", human::limit(jump)),
+        Some(jump) => format!(" · jumps of {} or more are shown or ruled out", human::limit(jump)),
         None => String::new(),
     }
 }

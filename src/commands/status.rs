@@ -62,7 +62,9 @@ fn totals(runs: &[Status]) -> String {
 fn meaning(state: State) -> &'static str {
     match state {
         State::Silent => "nothing was stored for two minutes; its process has ended, or a visit takes long",
-        State::Stopped => "sealed before its end, as by a signal; `batchstep run` with `--resume` continues it",
+        State::Stopped => {
+            "stopped before its end, for example by a signal; `batchstep run` with `--resume` continues it"
+        }
         State::Waiting => "no run has begun in this folder",
         State::Running | State::Finished => "",
     }

@@ -68,7 +68,7 @@ fn begin(into: &Path) -> Result<()> {
     }
     let holds_something = look::entries(into)?.iter().any(|entry| entry.file_name() != files::LOCK);
     if holds_something || look::is_file(into)? {
-        return Err(Error::new(Kind::Conflict, "this is not empty and no database of runs")
+        return Err(Error::new(Kind::Conflict, "this is neither empty nor a database of runs")
             .at(into.display().to_string())
             .hint("choose another folder with `--into DIR`"));
     }
@@ -163,7 +163,7 @@ impl<'a> Pending<'a> {
         let replaced = before.is_some();
         if replaced && self.runs.values().flatten().any(|run| run.run_id == run_id) {
             return Err(Error::data(format!(
-                "another of these runs has the same number, {run_id}, and other contents"
+                "another of these runs has the same ID, {run_id}, but different contents"
             ))
             .at(path.display().to_string())
             .hint("they are copies of one run at two times: collect the later one"));

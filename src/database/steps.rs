@@ -58,14 +58,16 @@ fn rows(path: &Path) -> Result<Vec<CollectedStep>> {
             [0, 1, 2, 3].map(|column: usize| numbers[column][row]);
         let wrong = |what: String| Err(Error::data(format!("row {}: {what}", row + 1)).at(path.display().to_string()));
         if source.is_empty() || licence.is_empty() {
-            return wrong("it says not both who measured and under which licence: `source` and `licence`".to_owned());
+            return wrong(
+                "it does not say both who measured and under which licence: fill in `source` and `licence`".to_owned(),
+            );
         }
         if Precision::from_name(&precision).is_none() {
             return wrong(format!("no precision is called `{precision}`"));
         }
         for (name, number) in NUMBERS.iter().zip([flops_per_s, bytes_per_s, batch_size, examples_per_s]) {
             if !(number.is_finite() && number > 0.0) {
-                return wrong(format!("`{name}` is {number}"));
+                return wrong(format!("`{name}` is {number}, and must be above 0"));
             }
         }
         Ok(CollectedStep {

@@ -130,7 +130,7 @@ fn a_folder_of_something_else_and_a_database_of_another_version_are_not_touched(
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("thesis.txt"), "").expect("written");
     let error = collect(&[], folder.path(), &mut |_| {}).unwrap_err().to_string();
-    assert!(error.contains("no database of runs") && error.contains("--into"), "{error}");
+    assert!(error.contains("neither empty nor a database of runs") && error.contains("--into"), "{error}");
 
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("database.json"), "{\"version\": 7}").expect("written");

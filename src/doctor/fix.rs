@@ -50,7 +50,7 @@ pub fn render_fix(findings: &[Finding]) -> String {
     // Stable: within a stage the order of the findings stays.
     wrong.sort_by_key(|finding| Stage::of(&finding.subject));
     if wrong.is_empty() {
-        return "# Nothing that batchstep looks at needs mending.\n".to_owned();
+        return "# Nothing that batchstep looks at needs fixing.\n".to_owned();
     }
     let mut text =
         String::from("# What `batchstep doctor` found, in the order in which to fix it. Nothing was changed.\n");
@@ -64,9 +64,7 @@ pub fn render_fix(findings: &[Finding]) -> String {
     }
     let driver = wrong.iter().any(|finding| Stage::of(&finding.subject) == Stage::Driver);
     text += match driver {
-        true => {
-            "\n# The driver decides what fits it: look again before anything that follows.\nbatchstep doctor --fix\n"
-        }
+        true => "\n# What to install next depends on the driver: look again before going on.\nbatchstep doctor --fix\n",
         false => "\n# Look again.\nbatchstep doctor\n",
     };
     if findings.iter().any(|finding| finding.subject == "GPU 0") {
@@ -101,17 +99,14 @@ mod tests {
                         # 3. GPU libraries: why\npip install nvidia-cudnn-cu12\n\n\
                         # 4. PyTorch: why\npip install torch\n\n\
                         # 5. performance counters: why\nsudo sysctl kernel.perf_event_paranoid=1\n\n\
-                        # The driver decides what fits it: look again before anything that follows.\nbatchstep doctor --fix\n\
+                        # What to install next depends on the driver: look again before going on.\nbatchstep doctor --fix\n\
                         batchstep selftest --device cuda:0\n";
         assert_eq!(render_fix(&findings), expected);
     }
 
     #[test]
     fn a_machine_that_lacks_nothing_has_nothing_to_mend() {
-        assert_eq!(
-            render_fix(&[finding("CPU", Status::Ok, &[])]),
-            "# Nothing that batchstep looks at needs mending.\n"
-        );
+        assert_eq!(render_fix(&[finding("CPU", Status::Ok, &[])]), "# Nothing that batchstep looks at needs fixing.\n");
     }
 
     /// Every line is a comment, empty, or a command of one line.

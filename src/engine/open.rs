@@ -145,7 +145,7 @@ impl Engines {
     /// [`crate::error::Kind::Spec`] where a device is asked for; what the engine answers.
     pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OpenedEngine>) -> Result<Self> {
         if device != DeviceChoice::Auto {
-            return Err(Error::spec("a step of one's own chooses its device itself")
+            return Err(Error::spec("a step of your own chooses its device itself")
                 .at("--device")
                 .hint("leave `--device` out; CUDA_VISIBLE_DEVICES says which GPUs the step sees"));
         }

@@ -70,13 +70,18 @@ fn difference(first: &str, other: &str) -> String {
 }
 
 fn division(shard: Option<Shard>) -> String {
-    shard.map_or("not divided".to_owned(), |shard| format!("one of {} shards by {}", shard.count, shard.by.name()))
+    shard.map_or("not divided into shards".to_owned(), |shard| {
+        format!("one of {} shards by {}", shard.count, shard.by.name())
+    })
 }
 
 fn apart(first: &Source, other: &Source, how: &str) -> Error {
     let (first, other) = (first.path.display(), other.path.display());
-    Error::new(Kind::Conflict, format!("{first} and {other} are runs of different specs or divisions:\n{how}"))
-        .hint("merge runs of one spec; `batchstep compare` and `batchstep plot` take runs of different ones")
+    Error::new(
+        Kind::Conflict,
+        format!("{first} and {other} are runs of different specs, or divided into shards differently:\n{how}"),
+    )
+    .hint("merge runs of one spec; `batchstep compare` and `batchstep plot` take runs of different ones")
 }
 
 /// A shard that was measured twice, or a copy of a run, would count twice.

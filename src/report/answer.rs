@@ -56,7 +56,9 @@ pub fn answer(question: &Question) -> Answer {
         format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
     } else if let Some(seen) = findings.open_below().filter(|_| findings.is_judged() && findings.jumps.is_empty()) {
         let seen = human::limit(seen);
-        format!("Jumps below {seen} are open in the {y} of {label}; none of {seen} or more was found.")
+        format!(
+            "Jumps below {seen} are neither shown nor ruled out in the {y} of {label}; none of {seen} or more was found."
+        )
     } else if findings.jumps.is_empty() && findings.is_judged() {
         let seen =
             findings.detectable.map(|least| format!("; one of {} or more would have been seen", human::limit(least)));
@@ -172,7 +174,7 @@ mod tests {
         let answer = answer(&question(&findings));
         assert_eq!(answer.sentence, "The step time of vgg16 has no jump; one of 2 % or more would have been seen.");
         let open = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings };
-        let sentence = "Jumps below 42 % are open in the step time of vgg16; none of 42 % or more was found.";
+        let sentence = "Jumps below 42 % are neither shown nor ruled out in the step time of vgg16; none of 42 % or more was found.";
         assert_eq!(super::answer(&question(&open)).sentence, sentence);
         let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..open };
         assert_eq!(super::answer(&question(&early)).sentence, "vgg16: Too early: 1 of 4 blocks.");

@@ -46,20 +46,20 @@ pub(super) fn sentences(copying: &Copying, interventions: &[Intervention]) -> Ve
 fn come_and_go(interventions: &[Intervention]) -> String {
     let in_place = |made: &&Intervention| made.setting == "data" && made.value == DataPath::Resident.name();
     let Some(made) = interventions.iter().find(in_place) else {
-        return "whether these jumps go with the copies is open: no series of the run differs in having its batch in place; `data = [\"resident\", \
+        return "whether these jumps disappear without the copies is not known: no series of the run differs only in needing no copies (data = resident); `data = [\"resident\", \
                 \"pageable\"]` in [train] asks for it"
             .to_owned();
     };
     let went = made.gone.len() + made.smaller.len();
     let (stay, open) = (made.stay.len(), made.unjudged.len());
     let verdict = match (went, stay) {
-        (0, 0) => "which is open",
+        (0, 0) => "so this is not decided",
         (0, _) => "the copies make none that can be judged",
         (_, 0) => "the copies make those that can be judged, or most of each",
-        _ => "the copies have to do with a part of them",
+        _ => "the copies are involved in some of them",
     };
     format!(
-        "without the copies (data = resident) {went} of the jumps go, {stay} stay, {open} cannot be judged: {verdict}"
+        "without the copies (data = resident): {went} of the jumps gone or smaller, {stay} unchanged, {open} not judged; {verdict}"
     )
 }
 
@@ -187,7 +187,10 @@ mod tests {
             by_formula[0],
             "an example of 588 KiB takes 38.2 µs at 15.8 GB/s, the most that 16 lanes of generation 3 carry (formula)"
         );
-        assert!(by_formula[1].starts_with("whether these jumps go with the copies is open"), "{by_formula:?}");
+        assert!(
+            by_formula[1].starts_with("whether these jumps disappear without the copies is not known"),
+            "{by_formula:?}"
+        );
         assert_eq!(
             by_formula[2],
             "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 µs (formula)"
@@ -224,14 +227,14 @@ mod tests {
     #[test]
     fn the_same_steps_without_copies_show_whether_copies_cause_the_jumps() {
         let verdict = |made: Intervention| sentences(&copying(DataPath::Pinned, Some(60e-6)), &[made])[1].clone();
-        let stays = "without the copies (data = resident) 0 of the jumps go, 1 stay, 0 cannot be judged: the copies make none that can be judged";
+        let stays = "without the copies (data = resident): 0 of the jumps gone or smaller, 1 unchanged, 0 not judged; the copies make none that can be judged";
         assert_eq!(verdict(in_place(&[], &[16.0])), stays);
         assert!(verdict(in_place(&[16.0], &[])).ends_with(
-            "1 of the jumps go, 0 stay, 0 cannot be judged: the copies make those that can be judged, or most of each"
+            "1 of the jumps gone or smaller, 0 unchanged, 0 not judged; the copies make those that can be judged, or most of each"
         ));
         // Another setting says nothing of the copies.
         let other = Intervention { setting: "launch".into(), ..in_place(&[16.0], &[]) };
-        assert!(verdict(other).contains("is open"));
+        assert!(verdict(other).contains("is not known"));
     }
 
     #[test]

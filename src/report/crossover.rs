@@ -38,8 +38,8 @@ fn setup(found: &Crossovers) -> Document {
     document.heading("Setup (measured once)");
     document.table(setups(&found.setups));
     document.text(
-        "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, in the \
-         first visit to a cell. Starting an engine is not in it. In steps: so many of them take as long.",
+        "setup: until the first step is ready (parameters, data, memory, compilation, search), plus how much longer the first step takes, in the \
+         first visit to a cell. Starting an engine is not included. In steps: how many steps take as long.",
     );
     document
 }
@@ -75,13 +75,15 @@ pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Op
     let same_at_both_ends = (pair.ratio_at_smallest > 1.0) == (pair.ratio_at_largest > 1.0);
     let below = match (same_at_both_ends, place.crossings) {
         (true, crossings) => {
-            format!("at {smallest} it is as well, {at_smallest}, and between they cross {crossings} times")
+            format!("it is also faster at {smallest} ({at_smallest}), and in between they cross {crossings} times")
         }
-        (false, 1) => format!("below, {other} is, {at_smallest} at {smallest}"),
-        (false, crossings) => format!("at {smallest} {other} is, {at_smallest}, and they cross {crossings} times"),
+        (false, 1) => format!("below that, {other} is faster ({at_smallest} at {smallest})"),
+        (false, crossings) => {
+            format!("at {smallest}, {other} is faster ({at_smallest}), and they cross {crossings} times")
+        }
     };
     let from = size(place.size);
-    Some(format!("{faster} {verb} faster than {other} from size {from} on, {at_largest} at {largest}{shown}; {below}"))
+    Some(format!("{faster} {verb} faster than {other} from size {from} on ({at_largest} at {largest}{shown}); {below}"))
 }
 
 fn setups(found: &[SeriesSetup]) -> Table {
@@ -225,19 +227,19 @@ mod tests {
             };
             crossover_sentence(&pair, str::to_owned).expect("they cross")
         };
-        let from = "cuda is faster than cpu from size 8,123 on, 8.00 times at 40,000; ";
-        assert_eq!(said(0.25, place), format!("{from}below, cpu is, 4.00 times at 25"));
+        let from = "cuda is faster than cpu from size 8,123 on (8.00 times at 40,000); ";
+        assert_eq!(said(0.25, place), format!("{from}below that, cpu is faster (4.00 times at 25)"));
         let thrice = Place { crossings: 3, ..place };
-        assert_eq!(said(0.25, thrice), format!("{from}at 25 cpu is, 4.00 times, and they cross 3 times"));
+        assert_eq!(said(0.25, thrice), format!("{from}at 25, cpu is faster (4.00 times), and they cross 3 times"));
         let twice = Place { crossings: 2, ..place };
         assert_eq!(
             said(14.0, twice),
-            format!("{from}at 25 it is as well, 14.00 times, and between they cross 2 times")
+            format!("{from}it is also faster at 25 (14.00 times), and in between they cross 2 times")
         );
         // An interval that is open above: the scatter allows either order at the largest size.
         let open = said(0.25, Place { high: None, ..place });
         assert!(
-            open.starts_with("cuda may be faster than cpu from size 8,123 on, 8.00 times at 40,000, not shown; "),
+            open.starts_with("cuda may be faster than cpu from size 8,123 on (8.00 times at 40,000, not shown); "),
             "{open}"
         );
     }

@@ -105,8 +105,11 @@ fn goes_with(answers: &Answers) -> Option<String> {
     let takes_away = answers.interventions.iter().filter(|made| !made.gone.is_empty());
     let Intervention { setting, value, gone, .. } = takes_away.max_by_key(|made| made.gone.len())?;
     let places: Vec<String> = gone.iter().map(|x| human::batch_size(*x)).collect();
-    let are = if gone.len() == 1 { "jump is" } else { "jumps are" };
-    Some(format!("with {setting} = {value}, the {are} gone after {} (shown by intervention)", shortened(&places)))
+    let (jumps, are) = if gone.len() == 1 { ("jump", "is") } else { ("jumps", "are") };
+    Some(format!(
+        "with {setting} = {value}, the {jumps} after {} {are} gone (shown by intervention)",
+        shortened(&places)
+    ))
 }
 
 /// What became of the jumps in the series that differ in one setting, as remarks.
@@ -207,13 +210,13 @@ fn changed(made: &Intervention) -> String {
     let Intervention { setting, value, gone, smaller, stay, unjudged } = made;
     let part = |what: &str, places: &[f64]| {
         let names: Vec<String> = places.iter().map(|x| human::batch_size(*x)).collect();
-        (!names.is_empty()).then(|| format!("{what} after {}", shortened(&names)))
+        (!names.is_empty()).then(|| format!("after {} {what}", shortened(&names)))
     };
     let parts = [
         part("gone", gone),
-        part("less than half is left", smaller),
+        part("less than half left", smaller),
         part("as before", stay),
-        part("cannot be judged", unjudged),
+        part("not judged", unjudged),
     ];
     format!("jumps with {setting} = {value}: {}", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }

@@ -80,9 +80,9 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     let cells = human::count(facts.cells as u64);
     if adapts {
         let first = human::counted(least as u64, "block");
-        let later = "later ones those beside open boundaries, each in a fresh random order";
+        let later = "later ones only those beside undecided boundaries, each in a fresh random order";
         add("cells", format!("{cells}; the first {first} visit all, {later}"));
-        add("visits", format!("{least} to {most} to a cell on average, each of {visit}"));
+        add("visits", format!("{least} to {most} per cell on average, each of {visit}"));
     } else {
         add("cells", format!("{cells}, each visited once in each block, in a fresh random order"));
         add("blocks", format!("{blocks}, each visit of {visit}"));
@@ -167,7 +167,7 @@ Plan of vgg16
         let line = "stops      when jumps of 1 % or more are shown or ruled out at every boundary, at the latest after 30 min 00 s";
         assert!(adaptive.contains(line), "{adaptive}");
         let auto = PlanFacts { steps_per_visit: StepsPerVisit::Auto, decide: Decide::Jumps, ..facts() };
-        let line = "visits     3 to 30 to a cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for";
+        let line = "visits     3 to 30 per cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for";
         let text = plan_summary(&auto, &Style::PLAIN);
         assert!(text.contains(line), "{text}");
         let longer = PlanFacts { axes: vec![("batch padding".into(), "1 and 16".into())], ..facts() };

@@ -119,7 +119,7 @@ fn advice(found: &Predictions) -> Vec<(&'static str, String)> {
     for group in groups(found.rows).iter().filter(|group| group.len() > 1) {
         let Some(best) = cheapest(group) else { continue };
         let mut line = format!(
-            "{}: batch size {} takes least for an example, {}{}",
+            "{}: batch size {} takes the least time per example, {}{}",
             called(best),
             best.row.batch_size,
             human::seconds(best.per_example()),
@@ -153,7 +153,7 @@ fn grounds(found: &Predictions) -> Vec<(&'static str, String)> {
         lines.push((
             "Steps",
             format!(
-                "are the fastest of a visit; a typical one took up to {} longer, which epochs contain",
+                "are the fastest of each visit; a typical step took up to {} longer, which the epoch times include",
                 human::percent(slowest - 1.0)
             ),
         ));
@@ -163,9 +163,7 @@ fn grounds(found: &Predictions) -> Vec<(&'static str, String)> {
     others.sort_unstable();
     others.dedup();
     lines.extend(
-        others
-            .iter()
-            .map(|by| ("Others", format!("{by}: the mean step of a training, which takes no part in the prediction"))),
+        others.iter().map(|by| ("Others", format!("{by}: the mean step of a training; not used in the prediction"))),
     );
     if let Some(read) = found.prices_read {
         lines.push((
@@ -186,17 +184,17 @@ fn chosen(found: &Predictions) -> Option<(&'static str, String)> {
         return None;
     }
     let line = match found.choice {
-        None => format!("none of these keeps {}", human::listed(&asked)),
+        None => format!("none of these stays within {}", human::listed(&asked)),
         Some(Choice { place, certainty }) => {
             let best = &found.rows[place];
             let total = best.total.map_or_else(String::new, |total| format!(", {}", human::duration(total.seconds)));
             let usd = best.usd.map_or_else(String::new, |usd| format!(" for {}", money(usd)));
             let sure = certainty.map_or_else(
-                || "; how surely is not known, since nothing says how far off this prediction is".to_owned(),
+                || "; the probability is not known, since nothing says how far off this prediction is".to_owned(),
                 |certainty| format!(" with a probability of {}", human::percent(certainty)),
             );
             format!(
-                "{} at batch size {}{total}{usd}: keeps {}{sure}",
+                "{} at batch size {}{total}{usd}: stays within {}{sure}",
                 called(best),
                 best.row.batch_size,
                 human::listed(&asked),

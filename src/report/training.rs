@@ -185,7 +185,7 @@ pub fn training_answer(study: &EpochStudy) -> Option<Answer> {
         (0, _) => format!("An epoch takes {time} at best: {cell}."),
         (some, all) if some < all => {
             let others = human::counted(some as u64, "other cell");
-            format!("An epoch takes {time} at best: {cell}. No difference to {others} is shown.")
+            format!("An epoch takes {time} at best: {cell}. No difference from {others} is shown.")
         }
         (_, others) => {
             let cells = human::count(others as u64 + 1);
@@ -248,7 +248,7 @@ fn sentence(curves: &[WorkerCurve]) -> String {
             format!("; the training waits for the loader {share} of the time, all that more workers could save")
         }
         Some(next) if next.interval.is_some() && !next.is_proven() => {
-            format!("; no difference to {} is proven ({})", next.workers, than(next.gain))
+            format!("; no difference from {} is proven ({})", next.workers, than(next.gain))
         }
         Some(next) => format!("; with {} an epoch is {}", next.workers, than(next.gain)),
         None => "; more were not measured".to_owned(),
@@ -331,7 +331,7 @@ mod tests {
         assert!(text.contains("]: no difference shown"), "{text}");
         let some = [alike.to_vec(), vec![row(128, 0, 0, 19.0), row(128, 0, 1, 19.4)]].concat();
         assert!(
-            headline(&some).ends_with("no workers. No difference to 1 other cell is shown."),
+            headline(&some).ends_with("no workers. No difference from 1 other cell is shown."),
             "{}",
             headline(&some)
         );

@@ -95,28 +95,30 @@ impl Warning {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
             }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
-            Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
-            Self::EnginesLeftOut { .. } => "the other engines were measured; or take these out of [engine]",
+            Self::LeftOut { .. } => "run the spec on a device that supports them, or remove them from the spec",
+            Self::EnginesLeftOut { .. } => {
+                "the other engines were measured; to run without this warning, remove these from [engine]"
+            }
             Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
             Self::NextToNothing { .. } => {
-                "is its work done when it returns? Give back its result, or define `synchronize()` in the file"
+                "is its work finished when it returns? Return its result, or define `synchronize()` in the file"
             }
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
             }
             Self::Undecided { .. } => {
-                "raise `--time`, and `blocks.max` if that ended the run, or ask for larger jumps only with `--smallest-jump`"
+                "raise `--time`, and `blocks.max` if that ended the run, or use `--smallest-jump` to ask only for larger jumps"
             }
             Self::Rough { .. } => {
-                "more visits do not help; ask for larger jumps only with `--smallest-jump`, and look at the chart"
+                "more visits do not help; use `--smallest-jump` to ask only for larger jumps, and look at the chart"
             }
             Self::Disagreement { .. } => {
                 "neither counts as shown: look at the chart, and measure these batch sizes again with more `--time`"
             }
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { visits_from_start: 0, .. } => {
-                "lower `learning_rate` in [train]; the step times stand, but not-a-number can take other paths"
+                "lower `learning_rate` in [train]; the step times stand, but computing with NaN can take other paths"
             }
             Self::NanLoss { .. } => {
                 "before the first update no learning rate can be the cause: the engine is at fault (its memory begins as NaN, so that a \
@@ -133,7 +135,7 @@ impl Warning {
                 "the first of them is named above and in the column `error` of epochs.parquet"
             }
             Self::NanEpochs { .. } => {
-                "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
+                "lower `learning_rate` in [train]; the times stand, but computing with NaN can take other paths"
             }
             Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
             Self::FailedPipelines { .. } => "the reasons are in the column `error` of pipeline.parquet",
@@ -173,12 +175,14 @@ impl fmt::Display for Warning {
         let share = |part: usize, of: usize| human::percent(part as f64 / of.max(1) as f64);
         match self {
             Self::TooEarly { blocks, of, .. } => {
-                write!(f, "{}: nothing is reported of jumps yet", Early { blocks: *blocks, of: *of })
+                write!(f, "{}: jumps are not reported yet", Early { blocks: *blocks, of: *of })
             }
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
-            Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
+            Self::DeviceLost { message } => write!(f, "the run stopped before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
-            Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
+            Self::LeftOut { what } => {
+                write!(f, "settings that nothing here supports are left out: {}", what.join("; "))
+            }
             Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
             Self::NextToNothing { what, median_s } => {
                 let time = human::seconds(*median_s);
@@ -192,30 +196,32 @@ impl fmt::Display for Warning {
                     "{source}: {rows} without a number in `{column}` {verb} left out; the first is line {first_line}"
                 )?;
                 if let Some(said) = said {
-                    write!(f, ", where `{said}` stands")?;
+                    write!(f, ", which says `{said}`")?;
                 }
                 if sizes.is_empty() {
                     return Ok(());
                 }
                 let more = if sizes.len() < *all { " and more" } else { "" };
                 let listed = sizes.iter().map(|&size| human::batch_size(size)).collect::<Vec<_>>().join(", ");
-                write!(f, "; without a value: {listed}{more}")
+                write!(f, "; sizes without a value: {listed}{more}")
             }
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
-                write!(f, "{} of {of} not known well enough to show a jump of {asked}", counted(*cells, "cell"))
+                let cells = format!("{} of {of} {}", counted(*cells, "cell"), are(*cells));
+                write!(f, "{cells} not known well enough to show a jump of {asked}")
             }
             Self::Undecided { boundaries, of, smallest_jump, settled, takes_s } => {
                 if settled > smallest_jump {
                     let settled = human::limit(*settled);
-                    write!(f, "jumps of {settled} or more are settled wherever a jump can be tested, ")?;
+                    write!(f, "jumps of {settled} or more are shown or ruled out wherever a jump can be tested, but ")?;
                 }
                 let (asked, of, takes) =
                     (human::limit(*smallest_jump), human::count(*of as u64), human::duration(*takes_s));
                 write!(
                     f,
-                    "jumps of {asked} are open at {boundaries} of {of} boundaries: at this noise the whole run would take about {takes}"
+                    "jumps of {asked} are neither shown nor ruled out at {boundaries} of {of} boundaries: at this noise, a run that decides \
+                     them would take about {takes}"
                 )
             }
             Self::Rough { boundaries, of, smallest_jump } => {
@@ -244,7 +250,7 @@ impl fmt::Display for Warning {
             }
             Self::Throttled { steps, of } => {
                 let of_all = share(*steps, *of);
-                write!(f, "the device held its clocks down in {} ({of_all})", counted(*steps, "step"))
+                write!(f, "the device throttled its clocks in {} ({of_all})", counted(*steps, "step"))
             }
             Self::NanLoss { steps, visits_from_start } => {
                 write!(f, "the loss was not a finite number in {}", counted(*steps, "step"))?;
@@ -257,9 +263,9 @@ impl fmt::Display for Warning {
                 let place = if *in_first_block { ", only in the first block" } else { "" };
                 write!(
                     f,
-                    "{} far from the others of its cell in {}{place}: {first}",
-                    if *cells == 1 { "an epoch is" } else { "epochs are" },
-                    counted(*cells, "cell")
+                    "in {}, {} far from the others of the same cell{place}: {first}",
+                    counted(*cells, "cell"),
+                    if *cells == 1 { "an epoch is" } else { "epochs are" }
                 )
             }
             Self::FailedEpochs { cells, first }
@@ -279,7 +285,12 @@ impl fmt::Display for Warning {
                 write!(f, "the loss was not a finite number in {}", counted(*epochs, "epoch"))
             }
             Self::OutOfTime { visits, of } => {
-                write!(f, "the time limit came after {} of {}", human::count(*visits as u64), counted(*of, "visit"))
+                write!(
+                    f,
+                    "the time limit was reached after {} of {}",
+                    human::count(*visits as u64),
+                    counted(*of, "visit")
+                )
             }
             Self::SkippedImages { why } => {
                 let images = counted(why.len(), "image");
@@ -297,11 +308,8 @@ impl fmt::Display for Warning {
             }
             Self::Unpredicted { cells, of } => {
                 let of = human::count(*of as u64);
-                write!(
-                    f,
-                    "{} of {of} farther than 10 % from the rate that their stages predict",
-                    counted(*cells, "cell")
-                )
+                let cells = format!("{} of {of} {}", counted(*cells, "cell"), are(*cells));
+                write!(f, "{cells} more than 10 % off the rate that the stages predict")
             }
             Self::LossesDiffer { fits, first } => {
                 write!(
@@ -322,6 +330,10 @@ impl fmt::Display for Warning {
             }
         }
     }
+}
+
+fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 fn were(count: usize) -> &'static str {
@@ -349,10 +361,10 @@ mod tests {
         let text = Warning::OutOfMemory { cells: 3 }.text(&Style::PLAIN);
         assert!(text.starts_with("warning: 3 cells did not fit in memory\n  help: these batch sizes"), "{text}");
         let text = Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 }.to_string();
-        assert_eq!(text, "1 cell of 1,400 not known well enough to show a jump of 1 %");
+        assert_eq!(text, "1 cell of 1,400 is not known well enough to show a jump of 1 %");
         assert_eq!(
             Warning::Throttled { steps: 5, of: 200 }.to_string(),
-            "the device held its clocks down in 5 steps (2.5 %)"
+            "the device throttled its clocks in 5 steps (2.5 %)"
         );
     }
 
@@ -362,12 +374,12 @@ mod tests {
         let text = Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s }.to_string();
         assert_eq!(
             text,
-            "jumps of 18 % or more are settled wherever a jump can be tested, jumps of 5 % are open at 13 of 65 boundaries: at this noise \
-             the whole run would take about 1 min 33 s"
+            "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but jumps of 5 % are neither shown nor ruled out at 13 of 65 boundaries: \
+             at this noise, a run that decides them would take about 1 min 33 s"
         );
         // Where the noise is small enough, what is open is not for the noise.
         let text = Warning::Undecided { boundaries: 2, of: 49, smallest_jump, settled: 0.036, takes_s }.to_string();
-        assert!(text.starts_with("jumps of 5 % are open at 2 of 49 boundaries: "), "{text}");
+        assert!(text.starts_with("jumps of 5 % are neither shown nor ruled out at 2 of 49 boundaries: "), "{text}");
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen>
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
         let numbers: Vec<&str> =
             profile.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
-        Error::data(format!("{flag}: the column `{}` contains texts, such as `{text}`", short(name)))
+        Error::data(format!("{flag}: the column `{}` contains text, such as `{text}`", short(name)))
             .hint(format!("columns of numbers are: {}", shown(&numbers)))
     })
 }

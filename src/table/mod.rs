@@ -297,7 +297,7 @@ fn rows_of(
     let mut bytes = csv::ByteRecord::new();
     let mut record = Record::default();
     let mut last = 0;
-    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read on: {e}")));
+    let failed = |e: csv::Error, line: usize| (line, Error::data(format!("the text cannot be read any further: {e}")));
     while reader.read_byte_record(&mut bytes).map_err(|e| failed(e, last))? {
         // The place of a record is where the empty lines before it begin.
         let begins = bytes.position().map_or(0, csv::Position::line);

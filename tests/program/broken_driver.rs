@@ -100,7 +100,7 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
         let output = run(folder, &["run", &file]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
-        assert!(said.contains("settings that nothing here has are left out: `precision = \"tf32\"`"), "{said}");
+        assert!(said.contains("settings that nothing here supports are left out: `precision = \"tf32\"`"), "{said}");
         let stored = std::fs::read_to_string(folder.join("results").join(name).join("spec.toml")).expect("a spec");
         assert!(stored.contains("precision = \"fp32\"\n"), "{stored}");
     }
@@ -117,7 +117,7 @@ fn driver_fixes_are_printed_as_commands_and_the_bundle_has_no_private_paths() {
     let (_, rest) = fix.split_once("# 1. GPU driver: ").expect("the driver comes first");
     let command = rest.lines().nth(1).unwrap_or_default();
     assert_eq!(command, "sudo systemctl enable --now nvidia-fabricmanager", "{fix}");
-    assert!(fix.contains("look again before anything that follows.\nbatchstep doctor --fix\n"), "{fix}");
+    assert!(fix.contains("look again before going on.\nbatchstep doctor --fix\n"), "{fix}");
     assert!(fix.lines().all(|line| !line.starts_with(' ')), "a shell script: {fix}");
 
     let output = run(folder, &["doctor", "--bundle"]);

@@ -41,7 +41,7 @@ fn errors_in_a_command_are_reported_before_it_runs() {
         (format!("{PRINTS}\nstep = \"a.py\""), "one of them is enough"),
         (format!("{PRINTS}\nseconds = {{ pattern = '(' }}"), "is not a regular expression"),
         (format!("{PRINTS}\nseconds = {{ pattern = 'x', unit = \"h\" }}"), "ms"),
-        (format!("{PRINTS}\nprotocol = \"lines\""), "is told its arguments in each request"),
+        (format!("{PRINTS}\nprotocol = \"lines\""), "gets its arguments with each request"),
         (format!("command = [\"sh\"]\nprotocol = \"lines\"\n{seconds}"), "`seconds` is of no use beside `protocol`"),
         (format!("{PRINTS}\nprecision = \"bf16\""), "the command sh has no `precision`"),
         (PRINTS.replace("\"sh\"", "\"no-such-program\""), "cannot start no-such-program"),

@@ -26,7 +26,7 @@ fn database(folder: &Path) -> PathBuf {
     let said = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
     assert!(said.contains("70 cells") && said.contains("database: 1 collected\n"), "{said}");
     let again = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
-    assert_eq!(again, "database: 1 collected, 1 of them there before\n");
+    assert_eq!(again, "database: 1 collected, 1 of them already there\n");
     into
 }
 
@@ -84,7 +84,7 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
     let all = [&["predict", "ask.toml", "--from", "database", "--chart", "cost.png"], &job[..]].concat();
     let table = stdout(&run(folder.path(), &all)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        table.contains("batch size 64 takes least for an example")
+        table.contains("batch size 64 takes the least time per example")
             && table.contains("of 2026-11-22, as their file states them"),
         "{table}"
     );
@@ -151,7 +151,7 @@ fn a_published_step_time_is_shown_beside_the_prediction() {
     let refused = run(folder.path(), &["collect", "bad.csv", "--into", "database"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        stderr(&refused).contains("bad.csv: row 1: it says not both who measured and under which licence"),
+        stderr(&refused).contains("bad.csv: row 1: it does not say both who measured and under which licence"),
         "{}",
         stderr(&refused)
     );

@@ -75,7 +75,7 @@ fn what_cannot_run_is_refused_with_its_reason() {
         (
             "def step(batch_size):\n    pass\n",
             &[],
-            "step() in mine.py gave NoneType, where a function that runs one step is needed",
+            "step() in mine.py returned NoneType: it must return a function that runs one step",
         ),
         (takes_two, &[], "needs `seq_len`"),
         (takes_two, &["--set", "seqlen=4"], "step() in mine.py takes no `seqlen`; it takes batch_size, seq_len"),
@@ -243,8 +243,8 @@ fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
     assert!(words(&output).contains("`batchstep explain results/mine --intervene`"), "{}", said(&output));
     let output = run(folder, &["explain", "results/mine", "--intervene"]);
     let text = words(&output);
-    assert!(text.contains("the jump is gone after 8 (shown by intervention)"), "{}", said(&output));
-    assert!(text.contains("Shown") && text.contains("gone after 8"), "{}", said(&output));
+    assert!(text.contains("the jump after 8 is gone (shown by intervention)"), "{}", said(&output));
+    assert!(text.contains("Shown") && text.contains("after 8 gone"), "{}", said(&output));
     let spec = read(folder, "results/mine-with-and-without/spec.toml");
     assert!(spec.contains("\"GLIBC_TUNABLES\" = [false, \"glibc.malloc.mmap_threshold=33554432"), "{spec}");
     assert!(spec.contains("batch_size = \"1..=16\""), "eight on each side: {spec}");
@@ -263,7 +263,7 @@ fn a_step_that_takes_next_to_nothing_whatever_its_size_is_warned_about() {
     let Some(folder) = with("def step(batch_size):\n    return lambda: None\n") else { return };
     let output = run(folder.path(), &["run", "mine.py", "--batch-size", "1..=16", "--time", "3s"]);
     assert!(stderr(&output).contains("whatever its size, next to nothing"), "{}", said(&output));
-    assert!(stderr(&output).contains("is its work done when it returns?"), "{}", said(&output));
+    assert!(stderr(&output).contains("is its work finished when it returns?"), "{}", said(&output));
 }
 
 /// The steps of examples/own/ for other frameworks; each at one size. `BATCHSTEP_REQUIRE=torch,jax,keras` makes a lack of them a failure.

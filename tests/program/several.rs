@@ -42,10 +42,10 @@ fn runs_that_cannot_share_a_picture_are_drawn_separately_and_named() {
     let output = run(folder.path(), &["plot", "times.csv", "rates.csv", "--format", "svg"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!folder.path().join("runs.svg").exists());
-    assert!(stderr(&output).contains("no picture of all"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no combined picture"), "{}", stderr(&output));
     write(folder.path(), "more.csv", &csv(3, 1.0, &[]));
     let output = run(folder.path(), &["plot", "times.csv", "rates.csv", "more.csv", "--format", "svg"]);
-    assert!(stderr(&output).contains("rates.csv: not in the picture of all"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("rates.csv: not in the combined picture"), "{}", stderr(&output));
     assert!(folder.path().join("runs.svg").exists());
 }
 

@@ -87,7 +87,7 @@ fn a_shard_is_not_continued_as_another_one() {
         stderr(&output)
     );
     for (arguments, words) in [
-        (&["--shard", "5/4"][..], "`5/4` is no part of a plan"),
+        (&["--shard", "5/4"][..], "`5/4` is not a part of a plan"),
         (&["--shard", "20/20"], "shard 20/20 is left with none"),
         (&["--shard", "2/2", "--shard-by", "cells"], "has 1 series, and shard 2/2 is left with none"),
     ] {

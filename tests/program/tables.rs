@@ -33,7 +33,7 @@ fn the_first_line_names_the_columns_and_standard_input_is_a_table() {
     let output = child.wait_with_output().expect("an end");
     let said = stdout(&output);
     let first = said.lines().next().unwrap_or_default();
-    assert_eq!(first, "-: `n` against `old (ms)`, `new (ms)`, times; 2 series", "{said}");
+    assert_eq!(first, "-: `old (ms)`, `new (ms)` against `n`, times; 2 series", "{said}");
     assert!(said.contains("new (ms): 1 jump after 16") && said.contains("old (ms): No jump"), "{said}");
 }
 
@@ -87,7 +87,7 @@ fn said(text: &str, arguments: &[&str]) -> String {
 fn kernels_of_one_table_are_series_and_rates_fall_by_less_than_all() {
     let text = columns(|n, a, b| format!("{n},plain,{a:.4}\n{n},tiled,{b:.4}\n"));
     let found = said(&format!("size,kernel,ms\n{text}"), &[]);
-    assert!(found.starts_with("a.csv: `size` against `ms`, a time; 2 series by `kernel`"), "{found}");
+    assert!(found.starts_with("a.csv: `ms` against `size`, a time; 2 series by `kernel`"), "{found}");
     assert!(found.contains("tiled: 1 jump after 16") && found.contains("plain: No jump"), "{found}");
     let text = columns(|n, a, b| format!("{n},{:.3}\n", 900.0 * a / b));
     let found: Value = serde_json::from_str(&said(&format!("n_ctx,t/s\n{text}"), &["--format", "json"])).expect("JSON");

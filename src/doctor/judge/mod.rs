@@ -157,7 +157,7 @@ fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
     }
     let named = |lacking: &Lacking| format!("{} ({})", lacking.name, lacking.why);
     let named: Vec<String> = lacking.iter().map(named).collect();
-    let detail = format!("{there}; not, so that their columns are null: {}", named.join(", "));
+    let detail = format!("{there}; these cannot, so their columns are null: {}", named.join(", "));
     let remedy = "jumps are still distinguished from a slow clock; for the others measure on hardware, or have the host pass all of its counters on";
     missing(subject, detail, Some(remedy))
 }
@@ -274,7 +274,7 @@ fn pcie(index: usize, link: &Link) -> Finding {
         (Some(now), Some(most)) if now < most => warning(
             subject,
             detail,
-            Some("seat the card in a slot with all its lanes, or keep it: the width is recorded"),
+            Some("move the card to a slot with all its lanes, or leave it where it is: the width is recorded"),
         ),
         _ => ok(subject, detail),
     }

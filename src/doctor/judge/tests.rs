@@ -115,7 +115,7 @@ fn counters_that_are_missing_have_the_remedy_of_their_cause() {
     assert_eq!(one(&evidence, "performance counters").status, Status::Ok);
     evidence.environment.counters = Counters { lacking: vec![lacks("cache_misses"), lacks("branch_misses")], ..some };
     let finding = one(&evidence, "performance counters");
-    let detail = "cycles and instructions can be counted; not, so that their columns are null: cache_misses (no such counter), \
+    let detail = "cycles and instructions can be counted; these cannot, so their columns are null: cache_misses (no such counter), \
                   branch_misses (no such counter)";
     assert_eq!((finding.status, finding.detail.as_str()), (Status::Missing, detail));
     evidence.environment.counters = refused;

@@ -236,7 +236,7 @@ impl Process {
                 Err(self.stated(&kind, &what))
             }
             Err(_) => Err(Error::engine(format!("the {} process answered `{}`", self.name, foreign::name(&line)))
-                .hint(format!("is {} a Python 3.10 or later?", interpreter::VARIABLE))),
+                .hint(format!("check that {} names Python 3.10 or later", interpreter::VARIABLE))),
         })
     }
 
@@ -306,7 +306,7 @@ impl Process {
         thread::sleep(Duration::from_millis(50));
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let text: Vec<String> = words.iter().map(|line| foreign::line(line).into_owned()).collect();
-        if text.is_empty() { String::new() } else { format!("; it said last: {}", text.join(" | ")) }
+        if text.is_empty() { String::new() } else { format!("; its last output: {}", text.join(" | ")) }
     }
 }
 

@@ -74,7 +74,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
     }
     if let Some(seen) = findings.open_below().filter(|_| findings.jumps.is_empty()) {
         let seen = human::limit(seen);
-        return format!("Jumps below {seen} are open; none of {seen} or more was found.");
+        return format!("Jumps below {seen} are neither shown nor ruled out; none of {seen} or more was found.");
     }
     let period = findings.period.as_ref().map_or(String::new(), |period| {
         format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
@@ -134,7 +134,10 @@ fn changes(findings: &Findings) -> Option<String> {
         (0..all.len()).map(|at| (beyond(at), at)).filter(|one| one.0.is_finite()).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let largest = found.first()?.0;
-    found.retain(|(beyond, _)| *beyond > SMALL * largest);
+    let size = |at: usize| all[at].2.ln_1p().abs();
+    let most = found.iter().map(|&(_, at)| size(at)).fold(0.0, f64::max);
+    // A steep slope between two sizes that are close is a small change.
+    found.retain(|&(beyond, at)| beyond > SMALL * largest && size(at) > SMALL * most);
     found.truncate(CHANGES);
     let text = |&(_, at): &(f64, usize)| {
         format!("{} after {}", human::signed_percent(all[at].2), human::batch_size(all[at].1))
@@ -143,10 +146,10 @@ fn changes(findings: &Findings) -> Option<String> {
     match found.len() {
         0 => None,
         1 => Some(format!(
-            "the largest between neighbouring sizes is {listed}, beyond those beside it; it is not proven"
+            "the change between neighbouring sizes that stands out most from those beside it is {listed}; it is not proven"
         )),
         _ => Some(format!(
-            "the largest between neighbouring sizes, beyond those beside them, are {listed}; none is proven"
+            "the changes between neighbouring sizes that stand out most from those beside them are {listed}; none is proven"
         )),
     }
 }
@@ -229,7 +232,7 @@ impl JumpTable<'_> {
     fn table(&self, shown: Columns) -> Table {
         let mut columns = vec![Column::right("after"), Column::right("size"), Column::right("relative")];
         if shown.interval {
-            columns.insert(2, Column::left("interval"));
+            columns.insert(2, Column::left("95 % interval"));
         }
         if shown.p {
             columns.push(Column::right("p"));
@@ -436,7 +439,7 @@ fn explain_period(period: &Period) -> String {
 }
 
 fn explain_chance(p: f64) -> String {
-    // Below that, another percentage says nothing.
-    let share = if p < 0.001 { "fewer than 0.1 %".to_string() } else { human::limit(p) };
-    format!("a step as strong as the strongest here is in {share} of series without a jump ({})", human::p_equals(p))
+    // Simulated series, of which there are not more.
+    let share = if p < 0.0001 { "fewer than 0.01 %".to_string() } else { human::limit(p) };
+    format!("a change as strong as the strongest here is in {share} of series without a jump ({})", human::p_equals(p))
 }

@@ -41,14 +41,14 @@ fn the_table_says_where_how_much_and_what() {
         vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
     let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
-  after        size   interval              relative        p   more work
+  after        size   95 % interval         relative        p   more work
  ────────────────────────────────────────────────────────────────────────
  16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   yes
  32    ▼ -580 µs   -557 to -609 µs          -0.40 %   0.0002   yes
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
-  Chance   a step as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
+  Chance   a change as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
   Alarms   a series without a jump shows one in at most 1 % of cases
 ";
     let squeezed = |text: &str| -> Vec<String> {
@@ -123,7 +123,10 @@ fn what_anyone_sees_is_named_though_no_jump_is_proven() {
 #[test]
 fn what_is_open_is_not_called_jump_free() {
     let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
-    assert_eq!(summary(&found, found.detectable), "Jumps below 42 % are open; none of 42 % or more was found.");
+    assert_eq!(
+        summary(&found, found.detectable),
+        "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found."
+    );
     found.jumps = vec![jump(16.0, 0.1)];
     assert_eq!(summary(&found, found.detectable), "1 jump after 16");
     found = Findings { detectable: Some(0.04), asked: Some(0.05), ..findings(vec![]) };
@@ -288,5 +291,5 @@ fn the_largest_changes_are_those_that_exceed_their_neighbours() {
     let steep = [1.0, 2.0, 4.0, 8.0, 16.0, 8.0, 8.1, 8.0, 8.1];
     let steep: Vec<(f64, f64)> = steep.iter().enumerate().map(|(at, y)| (f64::from(1 << at), *y)).collect();
     let text = changed(&steep);
-    assert!(text.contains("beyond those beside them, are -50 % after 16"), "{text}");
+    assert!(text.contains("stand out most from those beside them are -50 % after 16"), "{text}");
 }

@@ -34,7 +34,7 @@ class File:
             raise
         self.step = getattr(self.module, "step", None)
         if not callable(self.step):
-            remedy = "it needs `def step(batch_size):` that gives a function which runs one step"
+            remedy = "it needs `def step(batch_size):` that returns a function that runs one step"
             raise Refusal("spec", f"{self.name} defines no function `step`; {remedy}")
 
     def take(self, step):
@@ -106,7 +106,7 @@ class File:
                 raise Refusal("spec", f"{of} takes no `{name}`; it takes {', '.join(named) or 'nothing'}{hint}")
         for name, p in parameters.items():
             if p.kind is p.POSITIONAL_ONLY and p.default is p.empty:
-                raise Refusal("spec", f"{of} takes `{name}` by its place alone, and arguments are given by name: leave out the `/`")
+                raise Refusal("spec", f"{of} takes `{name}` only by position, and arguments are passed by name: remove the `/`")
             if name in named and p.default is p.empty and name not in arguments:
                 raise Refusal("spec", f"{of} needs `{name}`, and it is given no value: `--set {name}=...`, or a key of [sweep]")
 
@@ -115,7 +115,7 @@ class File:
         made = self.step(**arguments)
         run, *more = made if isinstance(made, tuple) and made else (made,)
         if not callable(run):
-            raise Refusal("spec", f"step() in {self.name} gave {type(run).__name__}, where a function that runs one step is needed")
+            raise Refusal("spec", f"step() in {self.name} returned {type(run).__name__}: it must return a function that runs one step")
         return run, more[0] if more else None
 
     def is_own(self, path):

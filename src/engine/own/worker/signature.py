@@ -48,7 +48,7 @@ def signature(path):
         return {"error": f"{name} is not Python text: {error}"}
     found = list(bindings(tree.body))
     if not found:
-        remedy = "it needs `def step(batch_size):` that gives a function which runs one step"
+        remedy = "it needs `def step(batch_size):` that returns a function that runs one step"
         return {"error": f"{name} defines no function `step`; {remedy}"}
     # Only a single plain definition shows what `step` is; otherwise the file must run first.
     if len(found) > 1 or not isinstance(found[0], ast.FunctionDef):

@@ -127,14 +127,14 @@ class Notes:
         what = "NaN" if math.isnan(loss) else "infinite"
         label = self.label(arguments)
         steps = "1 step" if len(self.diverged) == 1 else f"{len(self.diverged)} steps"
-        where = f"in {steps}, at {label} first" if self.finite_since else f"from the visit of {label} on"
-        return [f"the loss is {what} {where}: the times count; a smaller learning rate avoids it"]
+        where = f"in {steps}, first at {label}" if self.finite_since else f"from the visit of {label} on"
+        return [f"the loss is {what} {where}: the times still count; a smaller learning rate avoids it"]
 
     def all(self):
         notices = [*self.graphs(), *self.losses(), *self.said]
         if self.compiled:
             steps = "1 step that counts has" if self.compiled == 1 else f"{self.compiled} steps that count have"
-            notices.append(f"{steps} compiled something, though a step of that size had run before: their times contain it")
+            notices.append(f"{steps} compiled something, though a step of that size had run before: {'its time contains' if self.compiled == 1 else 'their times contain'} it")
         if self.repeats > 1:
             notices.append(f"short steps ran up to {self.repeats} times between two waits for the device; their times are the mean")
         return notices
@@ -200,12 +200,12 @@ class Worker:
     def check(self, result):
         """A step has to have run when it returns; that of a framework which computes beside the program has to give its result."""
         if inspect.iscoroutine(result) or inspect.isgenerator(result):
-            raise Refusal("spec", f"the step in {self.file.name} gave a {type(result).__name__}, which has run nothing yet")
+            raise Refusal("spec", f"the step in {self.file.name} returned a {type(result).__name__}, which has not run anything yet")
         name = self.frameworks.needs_result
         if name and result is None:
             spelled = {"jax": "JAX", "mlx.core": "MLX"}[name]
             remedy = "`return` its result, so that it can be waited for"
-            raise Refusal("spec", f"the step in {self.file.name} gives nothing back, and {spelled} computes beside the program: {remedy}")
+            raise Refusal("spec", f"the step in {self.file.name} returns nothing, and {spelled} computes asynchronously: {remedy}")
 
     def held(self, request):
         step = self.steps.get(request["id"])
@@ -250,11 +250,11 @@ class Worker:
         step = self.held(request)
         if not self.has_layers(step):
             if self.is_module(step.model):
-                self.notes.say("the model is compiled: its layers are one piece")
+                self.notes.say("the model is compiled: its layers cannot be timed separately")
             return []
         times = Layers(step.model, self.frameworks).times(step.run)
         if not times:
-            self.notes.say("the step calls none of the model's modules, as one that is captured does not: its layers are one piece")
+            self.notes.say("the step calls none of the model's modules (a captured step calls none): its layers cannot be timed separately")
         return times
 
     def kernels(self, request):

@@ -16,7 +16,7 @@ def kind_of(error):
 
 
 def first_line(error, longest=None):
-    text = next((line.strip() for line in text_of(error).splitlines() if line.strip()), "without a word")
+    text = next((line.strip() for line in text_of(error).splitlines() if line.strip()), "no message")
     return f"{type(error).__name__}: {text[:longest]}"
 
 
