@@ -35,7 +35,7 @@ use later::Seen;
 /// Which engines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// batchstep's own on a GPU.
+    /// batchstep's own and candle's on a GPU.
     Gpu,
     /// The CPU's as well, against the reference in double precision, and candle's.
     Every,
@@ -97,7 +97,8 @@ impl Checking<'_> {
         let plan = self.plan;
         for cell in &plan.cells {
             let name = self.engines.resolve(cell.engine);
-            if !asked.includes(name) {
+            let is_on_gpu = self.engines.get(name)?.device().id.starts_with("cuda");
+            if !asked.includes(name, is_on_gpu) {
                 cells.push(is_computed_here(name).then_some(false));
                 continue;
             }
@@ -234,9 +235,9 @@ enum Answer {
 }
 
 impl Asked {
-    fn includes(self, engine: EngineName) -> bool {
+    fn includes(self, engine: EngineName, is_on_gpu: bool) -> bool {
         match self {
-            Self::Gpu => engine == EngineName::Cudnn,
+            Self::Gpu => engine == EngineName::Cudnn || engine == EngineName::Candle && is_on_gpu,
             Self::Every => [EngineName::Cudnn, EngineName::Cpu, EngineName::Candle].contains(&engine),
             Self::None => false,
         }

@@ -5,3 +5,23 @@
 pub(super) use crate::engine::cudnn::recorded::{cublaslt, cudnn, driver, nvrtc};
 #[cfg(not(test))]
 pub(super) use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
+
+/// A function of the driver that not every version has; `None` where this one lacks it. `name` ends with a zero.
+///
+/// # Safety
+/// `T` is the function's type.
+#[cfg(any(test, not(feature = "candle-cuda")))]
+pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
+    // SAFETY: as the caller says; cudarc keeps the library loaded.
+    unsafe { driver::culib().get::<T>(name).ok().map(|found| *found) }
+}
+
+/// The same where the linker has bound the driver: it is a part of this process.
+///
+/// # Safety
+/// `T` is the function's type.
+#[cfg(all(not(test), feature = "candle-cuda"))]
+pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
+    // SAFETY: as the caller says.
+    unsafe { libloading::os::unix::Library::this().get::<T>(name).ok().map(|found| *found) }
+}

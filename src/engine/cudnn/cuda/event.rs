@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::api::driver as sys;
+use super::api::{driver as sys, of_driver};
 
 use super::device::{Gpu, StreamId};
 use super::status;
@@ -255,12 +255,8 @@ type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys
 fn elapsed() -> Result<Elapsed> {
     static FOUND: OnceLock<Option<Elapsed>> = OnceLock::new();
     let find = || {
-        // SAFETY: both versions have this signature, in cuda.h; the library stays loaded.
-        unsafe {
-            let library = sys::culib();
-            let second = library.get::<Elapsed>(b"cuEventElapsedTime_v2\0");
-            second.or_else(|_| library.get::<Elapsed>(b"cuEventElapsedTime\0")).ok().map(|found| *found)
-        }
+        // SAFETY: both versions have this signature, in cuda.h.
+        unsafe { of_driver::<Elapsed>(b"cuEventElapsedTime_v2\0").or_else(|| of_driver(b"cuEventElapsedTime\0")) }
     };
     FOUND.get_or_init(find).ok_or_else(|| Error::engine("the CUDA driver lacks cuEventElapsedTime"))
 }

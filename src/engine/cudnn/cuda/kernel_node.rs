@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::api::driver as sys;
+use super::api::{driver as sys, of_driver};
 use sys::CUfunction_attribute as Attribute;
 
 use super::capture::Graph;
@@ -151,8 +151,8 @@ fn name(function: sys::CUfunction) -> Option<String> {
     type Name = unsafe extern "C" fn(*mut *const c_char, sys::CUfunction) -> sys::CUresult;
     static FOUND: OnceLock<Option<Name>> = OnceLock::new();
     // The bindings' own function ends the program where the driver is older than CUDA 12.3 and lacks it. SAFETY: the
-    // signature is that of cuda.h; the library stays loaded.
-    let find = || unsafe { sys::culib().get::<Name>(b"cuFuncGetName\0").ok().map(|found| *found) };
+    // signature is that of cuda.h.
+    let find = || unsafe { of_driver::<Name>(b"cuFuncGetName\0") };
     let call = (*FOUND.get_or_init(find))?;
     let mut text: *const c_char = std::ptr::null();
     // SAFETY: a loaded function; it writes a pointer to a string that lives as long as the function.

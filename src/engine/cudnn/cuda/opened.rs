@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[cfg(not(feature = "candle-cuda"))]
 use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
 
+#[cfg(not(feature = "candle-cuda"))]
 use super::symbols;
 use crate::device::cuda::driver::Driver;
 use crate::device::cuda::libraries::{Libraries, Library};
