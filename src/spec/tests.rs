@@ -244,7 +244,7 @@ fn what_cannot_be_generated_is_refused() {
     assert!(of("50").contains("expected generate = {"));
     assert!(of("{ family = \"cnn\", count = 20000 }").contains("from 1 to 10000"));
     assert!(
-        of("[{ family = \"cnn\", count = 1 }, { family = \"cnn\", count = 2 }]").contains("`cnn_1_1` is there twice")
+        of("[{ family = \"cnn\", count = 1 }, { family = \"cnn\", count = 2 }]").contains("`cnn_1_1` is listed twice")
     );
     let layers = "[model]\ninput = [2]\ngenerate = { family = \"cnn\", count = 1 }\n[[model.layers]]\ntype = \"relu\"";
     assert!(refusal(layers).contains("exclude each other"));

@@ -43,7 +43,8 @@ pub fn curve(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64
 
 /// The intervals of the medians: a band that ends at each jump, for nothing was measured in between; or bars.
 fn intervals(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64) {
-    let usable = |p: &&Point| of(p.x).is_finite() && !p.off;
+    // A band that is cut off at the end of the axis would show another interval there.
+    let usable = |p: &&Point| of(p.x).is_finite() && !p.off && panel.y.holds(p.center * of(p.x));
     let gaps = curve.gaps();
     let same_side = |a: &Point, b: &Point| !gaps.iter().any(|gap| a.x < gap.x && gap.x < b.x);
     for run in curve.points.chunk_by(same_side) {
