@@ -57,7 +57,7 @@ pub enum Chart {
 pub struct Paper {
     /// In place of the chart's own; empty: none.
     pub title: Option<String>,
-    /// Of the column, in points of 1/72 inch. The chart of the step times is laid out for it, with text of 7 points, and leaves out what
+    /// The width of the column, in points of 1/72 inch. The chart of the step times is laid out for it, with text of 7 points, and leaves out what
     /// belongs into a caption; the others are scaled.
     pub width: Option<f64>,
 }
