@@ -42,7 +42,7 @@ pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> 
 /// Sizes that the verdict names.
 const NAMED: usize = 4;
 
-/// What the cells say, which is what the exit code follows: `SLOWER at 1 of 4 sizes: 32 (+4.5 %, 3.8 to 5.1 %)`.
+/// What the cells say, which is what the exit code follows: `SLOWER at 1 of 4 sizes: 32 (+4.5 %, +3.8 % to +5.1 %)`.
 pub fn verdict(found: &Comparison) -> String {
     let of = found.cells.len();
     let cells = |decision: Decision| {

@@ -31,7 +31,7 @@ mod several;
 mod single;
 mod when;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::analysis::{Kind, Series};
 use crate::error::{Error, Result};
@@ -287,7 +287,7 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has only the cells of one of them. `run` is the place of `other`
+/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has so far only the cells without a counterpart. `run` is the place of `other`
 /// among the runs.
 fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, Comparison) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
@@ -296,8 +296,9 @@ fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<
     };
     let differences: Vec<Difference> = first.iter().filter_map(difference).collect();
     let unmatched = first.len() + other.len() - 2 * differences.len();
-    let has = |key: &Key| differences.iter().any(|one| one.key == *key);
-    let missing = first.keys().filter(|key| !has(key)).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
+    let both: BTreeSet<&Key> = differences.iter().map(|one| &one.key).collect();
+    let missing =
+        first.keys().filter(|key| !both.contains(key)).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
     (differences, Comparison { unmatched, missing, ..Comparison::default() })
 }
 
