@@ -19,8 +19,8 @@ pub(super) const X_NAME: &str = "x_name";
 pub(super) const PEAK: &str = "peak_memory_bytes";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
-/// How long a step's thread waited for a processor, and the times that it is a part of.
-pub(super) const WAIT: &str = "longest_wait_s";
+/// How much longer a step took because its threads waited for processors, and the times that it is a part of.
+pub(super) const DELAY: &str = "delay_s";
 pub(super) const WAITS_IN: &str = "step_time_s";
 /// The programs that ran beside a visit.
 pub(super) const OTHERS: &str = "others";
@@ -58,7 +58,7 @@ const OPTIONAL: &[&str] = &[
     PEAK,
     STARTED,
     "disturbed",
-    WAIT,
+    DELAY,
     OTHERS,
 ];
 

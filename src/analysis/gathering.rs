@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE, OTHERS, PEAK, STARTED, WAIT, WAITS_IN, X_NAME};
+use super::columns::{Columns, DELAY, NODE, OTHERS, PEAK, STARTED, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
@@ -411,7 +411,7 @@ impl Rows {
             "task_clock_s",
             PEAK,
             STARTED,
-            WAIT,
+            DELAY,
         ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
@@ -477,7 +477,7 @@ impl Rows {
         let clock = self.number("sm_clock_hz", row);
         let block = self.block(row);
         let order = self.number("order", row);
-        let wait = self.number(WAIT, row).filter(|_| self.waits);
+        let wait = self.number(DELAY, row).filter(|_| self.waits);
         let observation = Observation { order, block, clock_hz: clock, wait, ..Observation::new(x, y) };
         Some(Measurement {
             observation,

@@ -41,12 +41,20 @@ impl Counting {
     }
 }
 
-/// The steps that count: those after the warm-up that no other program disturbed. Where a size has hardly any, its disturbed ones as well.
+/// The steps that count: those after the warm-up that no other program disturbed. Where a size has hardly any, its disturbed ones as well, less their delays.
 pub(super) fn counted(measurements: &[Measurement]) -> impl Iterator<Item = Observation> {
     // Most series have none.
     let counting = measurements.iter().any(|m| m.disturbed).then(|| Counting::of(measurements));
     let counts = move |m: &&Measurement| !m.warmup && counting.as_ref().is_none_or(|counting| counting.counts(m));
-    measurements.iter().filter(counts).map(|m| m.observation)
+    measurements.iter().filter(counts).map(|m| if m.disturbed { less_delay(m.observation) } else { m.observation })
+}
+
+/// The step without its delay, where that is known and shorter.
+fn less_delay(step: Observation) -> Observation {
+    match step.wait.filter(|delay| (0.0..step.y).contains(delay)) {
+        Some(delay) => Observation { y: step.y - delay, wait: Some(0.0), ..step },
+        None => step,
+    }
 }
 
 /// How many steps were disturbed, where that is worth saying.

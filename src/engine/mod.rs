@@ -28,6 +28,7 @@ mod work;
 pub mod worker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::witness::Witnessed;
 use crate::error::{Error, Result};
@@ -307,10 +308,20 @@ pub trait Engine {
     }
 }
 
+/// How long threads sleep before a step where other programs hold the processors. Beside eight programs on two processors, of steps of 1.5 ms by one thread 60 % were undisturbed
+/// without it, 90 % after 1 ms and 98 % after 3 ms (Linux 6.18); longer sleeps gained nothing.
+pub const REST: Duration = Duration::from_millis(3);
+
 /// One prepared training step: batch to device, forward, loss, backward, optimizer update.
 pub trait Step {
     /// Announces that it will be run at least `_steps` times from now on.
     fn expect(&mut self, _steps: usize) {}
+
+    /// Lets its threads sleep before the next step, and begins that on all of them at once if the engine can see to it. Linux gives a processor sooner, and for longer, to a thread that
+    /// has slept, so that fewer steps are interrupted.
+    fn rest(&mut self) {
+        std::thread::sleep(REST);
+    }
 
     /// Runs one step, synchronised before its start and after its end, and times it.
     ///

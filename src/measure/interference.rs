@@ -65,6 +65,12 @@ impl Steps {
         }
     }
 
+    /// Whether other programs hold up more than a chance step, so that the threads should rest before each that follows. `before`: whether that was so in the visit before.
+    pub fn is_held_up(&self, before: bool) -> bool {
+        let disturbed = self.disturbed.iter().filter(|step| **step == Some(true)).count();
+        disturbed > usize::from(!before)
+    }
+
     pub fn len(&self) -> usize {
         self.times_s.len()
     }
@@ -114,6 +120,15 @@ mod tests {
         let mut unknown = Steps::default();
         unknown.push(1.0, None);
         assert_eq!(unknown.disturbed(), [None]);
+    }
+
+    #[test]
+    fn one_disturbed_step_may_be_chance() {
+        assert!(!steps(&[0.0, 0.5]).is_held_up(false));
+        assert!(steps(&[0.0, 0.5, 0.0, 0.5, 0.0]).is_held_up(false));
+        // It is none where the visit before had several.
+        assert!(steps(&[0.0, 0.5]).is_held_up(true));
+        assert!(!steps(&[0.0, 0.0]).is_held_up(true));
     }
 
     #[test]

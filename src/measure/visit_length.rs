@@ -33,7 +33,7 @@ pub struct FirstVisit {
     pub scatter: f64,
     /// Seconds that it took beyond the steps that count, where known.
     pub overhead_s: Option<f64>,
-    /// Seconds of one step.
+    /// Seconds that one more step takes, which is longer than the step where other programs interrupt most of them.
     pub step_s: f64,
 }
 

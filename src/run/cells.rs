@@ -43,6 +43,7 @@ pub(super) struct VisitSummary {
     pub median_s: f64,
     pub fastest_s: f64,
     pub sum_s: f64,
+    pub steps: usize,
 }
 
 impl CellState {
@@ -67,6 +68,7 @@ impl CellState {
             median_s: median(&mut times.clone()),
             fastest_s,
             sum_s: times.iter().sum(),
+            steps: times.len(),
         });
         self.visited.push(Visited { block: visit[0].block, times, disturbed });
         // In a visit that was cut short, the row of the failure follows the steps.

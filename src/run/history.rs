@@ -31,6 +31,8 @@ pub struct History {
     /// The networks that this process has already run, by engine.
     warm: BTreeSet<(EngineName, String)>,
     pub(super) tally: Tally,
+    /// Whether other programs held up the steps of the last visit of this process.
+    pub(super) held_up: bool,
 }
 
 /// What a visit measured.
@@ -43,6 +45,8 @@ struct VisitRecord {
     /// Unix time at its start, where known, and the seconds of its steps that count.
     started_s: Option<f64>,
     counted_s: f64,
+    /// The seconds that it took to prepare, and the number of steps that count, if some step was disturbed: the rest of its time went into looking for undisturbed ones.
+    sought: Option<(f64, usize)>,
 }
 
 /// Counts over all steps, for the warnings at the end.
@@ -77,6 +81,7 @@ impl History {
             left_in_block: plan.cells.len(),
             warm: BTreeSet::new(),
             tally: Tally::default(),
+            held_up: false,
         }
     }
 
@@ -106,7 +111,9 @@ impl History {
             let times = VisitTimes { cell, median: summary.median_s.ln(), fastest: summary.fastest_s.ln() };
             let (started_s, counted_s) = (visit[0].started_s, summary.sum_s);
             let (block, disturbed) = (visit[0].block, summary.disturbed);
-            self.visits.push(VisitRecord { block, times, disturbed, started_s, counted_s });
+            let sought = visit.iter().any(|row| row.disturbed == Some(true));
+            let sought = visit[0].prepare_time_s.filter(|_| sought).map(|prepare_s| (prepare_s, summary.steps));
+            self.visits.push(VisitRecord { block, times, disturbed, started_s, counted_s, sought });
         }
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
@@ -160,12 +167,12 @@ impl History {
         let summary = |(cell, place): (usize, usize)| {
             let visit = &self.visits[place];
             let next = self.visits.get(place + 1).and_then(|next| next.started_s);
-            Some(FirstVisit {
-                level: visit.times.median,
-                scatter: self.cells[cell].scatter(0)?,
-                overhead_s: next.zip(visit.started_s).map(|(next, own)| next - own - visit.counted_s),
-                step_s: visit.times.median.exp(),
-            })
+            let took_s = next.zip(visit.started_s).map(|(next, own)| next - own);
+            let (overhead_s, step_s) = match (visit.sought, took_s) {
+                (Some((prepare_s, steps)), Some(took_s)) => (Some(prepare_s), (took_s - prepare_s) / steps as f64),
+                _ => (took_s.map(|took_s| took_s - visit.counted_s), visit.times.median.exp()),
+            };
+            Some(FirstVisit { level: visit.times.median, scatter: self.cells[cell].scatter(0)?, overhead_s, step_s })
         };
         cells.filter_map(|cell| Some((cell, first(cell)?))).filter_map(summary).collect()
     }

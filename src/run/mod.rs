@@ -265,12 +265,12 @@ impl Bench<'_> {
         // The synthetic engine's steps take no time of a processor.
         let witness = &mut self.witness.as_mut().filter(|_| self.facts.engine_of(cell) != EngineName::Synthetic);
         let in_this_process = self.facts.is_in_this_process(cell);
-        let mut covariates = None;
+        let (mut covariates, held_up) = (None, history.held_up);
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
             let counters = counters.as_ref();
-            let beside = Beside { counters, witness: witness.as_deref_mut(), in_this_process };
+            let beside = Beside { counters, witness: witness.as_deref_mut(), in_this_process, held_up };
             let steps = measure(step.as_mut(), ready, length, &is_over, beside)?;
             step.at_work(&mut || covariates = Some(self.device.read()))?;
             if times_layers {
@@ -293,6 +293,7 @@ impl Bench<'_> {
                         self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
                     }
                 }
+                history.held_up = steps.seen.is_held_up(held_up);
                 history.tally.unsteady_visits += usize::from(!steps.steady);
                 history.is_now_warm(cell);
                 let mut rows = self.facts.step_rows(cell, place, &steps, &covariates);
@@ -350,6 +351,8 @@ struct Beside<'a> {
     witness: Option<&'a mut Witness>,
     /// Whether the step computes in this process; another reads the accounts of its own threads.
     in_this_process: bool,
+    /// Whether other programs held up the steps of the visit before.
+    held_up: bool,
 }
 
 /// A step and its counters from start to end.
@@ -406,6 +409,13 @@ fn measure(
     let watch = Stopwatch::start();
     beside.witness.iter_mut().for_each(|witness| witness.begin());
     let (end, cut_short) = loop {
+        if seen.is_held_up(beside.held_up) {
+            step.rest();
+            // Its threads waited for processors then too, which is no part of the step.
+            if let Some(witness) = &mut beside.witness {
+                witness.step();
+            }
+        }
         let before = beside.counters.map(Session::read);
         let mut times = step.run()?;
         let counted = beside.counters.zip(before).map(|(session, before)| session.between(&before, &session.read()));

@@ -255,10 +255,13 @@ fn set_witnessed(row: &mut StepRow, seen: &Witnessed) {
     row.processor_time_s = Some(seen.processor_s);
     row.runqueue_wait_s = seen.wait_s;
     row.longest_wait_s = seen.longest_wait_s;
-    row.voluntary_switches = Some(seen.events.voluntary_switches);
-    row.involuntary_switches = Some(seen.events.involuntary_switches);
+    row.delay_s = seen.delay_s;
+    row.voluntary_switches = seen.events.map(|events| events.voluntary_switches);
+    row.involuntary_switches = seen.events.map(|events| events.involuntary_switches);
     row.witness = Some(seen.source().to_owned());
-    row.counters = row.counters.or_page_faults(seen.events.page_faults);
+    if let Some(events) = seen.events {
+        row.counters = row.counters.or_page_faults(events.page_faults);
+    }
 }
 
 fn set_covariates(row: &mut StepRow, read: &Covariates) {

@@ -9,12 +9,14 @@
 //! that still waits shows as one that is ready to run and has not run since the reading before.
 
 mod others;
+mod outside;
 mod processors;
 mod threads;
 
 use super::counters::{Events, ProcessTimes};
 use super::root::FilesystemRoot;
 pub use others::Others;
+pub use outside::Outside;
 pub use processors::Processors;
 pub use threads::Account;
 use threads::Threads;
@@ -28,6 +30,8 @@ const SLICE_S: f64 = 0.7e-3;
 
 /// A helper that works for a part of the step is a part of a thread; more parts than this beside as many threads as processors are one too many.
 const CROWDED: f64 = 0.5;
+/// They wait for each other only if together they have this share of the processors' time; else another program has it.
+const OWN: f64 = 0.75;
 
 /// What happened to one thread between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,25 +53,35 @@ pub struct Witnessed {
     pub wait_s: Option<f64>,
     /// The same for the thread that waited longest.
     pub longest_wait_s: Option<f64>,
+    /// How much earlier the step would have ended if no thread had waited: by the longest time that a thread ran or waited, less the longest that one ran. A thread that works for those that wait
+    /// hides a part of it. `None`: the kernel counts no waits.
+    pub delay_s: Option<f64>,
     /// How long another program held a thread up: the longest wait beyond the time for waking, or, if waits are not counted, an estimate from the
     /// involuntary switches. `None`: more threads were ready than there are processors, so they waited for each other.
     pub interrupted_s: Option<f64>,
-    pub events: Events,
+    /// `None`: nobody counted them.
+    pub events: Option<Events>,
 }
 
 impl Witnessed {
     /// The sum over a step's threads, which may use `processors` processors.
-    pub fn of(threads: &[Span], events: Events, processors: usize) -> Self {
+    pub fn of(threads: &[Span], events: Option<Events>, processors: usize) -> Self {
         let waits = || threads.iter().map(|thread| thread.wait_s);
         let ready = || threads.iter().map(|thread| thread.run_s + thread.wait_s.unwrap_or(0.0));
-        let crowded = ready().sum::<f64>() > (processors as f64 + CROWDED) * ready().fold(0.0, f64::max);
+        let longest = ready().fold(0.0, f64::max);
+        let processor_s: f64 = threads.iter().map(|thread| thread.run_s).sum();
+        let most_s = processors as f64 * longest;
+        let crowded = ready().sum::<f64>() > most_s + CROWDED * longest && processor_s > OWN * most_s;
         let beyond = |thread: &Span| Some((thread.wait_s? - thread.times * WAKE_S).max(0.0));
+        let switches = events.map(|events| events.involuntary_switches);
+        let longest_run_s = threads.iter().map(|thread| thread.run_s).fold(0.0, f64::max);
         let interrupted: Option<f64> = threads.iter().map(beyond).try_fold(0.0, |most, one| Some(f64::max(most, one?)));
         Self {
-            processor_s: threads.iter().map(|thread| thread.run_s).sum(),
+            processor_s,
             wait_s: waits().sum(),
             longest_wait_s: waits().try_fold(0.0, |most, one| Some(f64::max(most, one?))),
-            interrupted_s: (!crowded).then(|| interrupted.unwrap_or(events.involuntary_switches * SLICE_S)),
+            delay_s: waits().sum::<Option<f64>>().map(|_| longest - longest_run_s),
+            interrupted_s: interrupted.or(switches.map(|number| number * SLICE_S)).filter(|_| !crowded),
             events,
         }
     }
@@ -94,7 +108,7 @@ impl Witness {
     pub fn open(root: &FilesystemRoot) -> Self {
         let processors = Processors::open(root);
         Self {
-            threads: Threads::open(root),
+            threads: Threads::open(root, None),
             usage: ProcessTimes::now(),
             stolen_s: processors.stolen_s(),
             processors,
@@ -118,9 +132,9 @@ impl Witness {
             // Without /proc there are only the sums of the process.
             [] => {
                 let run_s = since.user_s + since.system_s;
-                Witnessed::of(&[Span { run_s, ..Span::default() }], since.events(), processors)
+                Witnessed::of(&[Span { run_s, ..Span::default() }], Some(since.events()), processors)
             }
-            threads => Witnessed::of(threads, since.events(), processors),
+            threads => Witnessed::of(threads, Some(since.events()), processors),
         }
     }
 

@@ -119,7 +119,7 @@ fn threads_may_come_and_go() {
 #[test]
 fn waking_is_no_interruption() {
     let span = |wait_s: f64, times: f64| Span { run_s: 1e-3, wait_s: Some(wait_s), times };
-    let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Events::default(), 2);
+    let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Some(Events::default()), 2);
     assert_eq!((seen.longest_wait_s, seen.interrupted_s), (Some(0.4e-3), Some(0.0)));
 }
 
@@ -127,11 +127,25 @@ fn waking_is_no_interruption() {
 fn threads_that_wait_for_each_other_say_nothing_about_other_programs() {
     let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
     let threads = [span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5)];
-    assert_eq!(Witnessed::of(&threads, Events::default(), 2).interrupted_s, None);
-    assert!(Witnessed::of(&threads, Events::default(), 4).interrupted_s.is_some());
+    assert_eq!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s, None);
+    assert!(Witnessed::of(&threads, Some(Events::default()), 4).interrupted_s.is_some());
     // The thread that hands work out runs for a moment.
     let threads = [span(0.9, 0.1), span(1.0, 0.0), span(0.1, 0.0)];
-    assert!(Witnessed::of(&threads, Events::default(), 2).interrupted_s.is_some());
+    assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
+    // Another program has the second processor: three threads are ready, and one of them works.
+    let threads = [span(1.0, 0.0), span(0.0, 1.0), span(0.0, 1.0)];
+    assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
+}
+
+/// A thread that works for one that waits hides its wait.
+#[test]
+fn a_delay_is_what_the_step_would_have_taken_less() {
+    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
+    let delay = |threads: &[Span]| Witnessed::of(threads, None, 2).delay_s.expect("waits are counted");
+    assert_eq!(delay(&[span(0.5, 0.25)]), 0.25);
+    assert_eq!(delay(&[span(0.5, 0.0), span(0.5, 0.75)]), 0.75);
+    assert_eq!(delay(&[span(1.0, 0.0), span(0.0, 1.0)]), 0.0);
+    assert_eq!(Witnessed::of(&[Span::default()], None, 2).delay_s, None);
 }
 
 #[test]
@@ -145,7 +159,7 @@ fn without_counted_waits_involuntary_switches_replace_them() {
         drop(folder);
     }
     let events = Events { involuntary_switches: 2.0, ..Events::default() };
-    let seen = Witnessed::of(&[Span { run_s: 0.5, ..Span::default() }], events, 2);
+    let seen = Witnessed::of(&[Span { run_s: 0.5, ..Span::default() }], Some(events), 2);
     assert_eq!((seen.source(), seen.interrupted_s), ("switches", Some(2.0 * SLICE_S)));
 }
 

@@ -1,4 +1,4 @@
-//! The accounts of the threads of this process.
+//! The accounts of the threads of a process.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -102,7 +102,7 @@ impl Thread {
     }
 }
 
-/// Nanoseconds that a thread of this process has been on a processor; `None` where it is over.
+/// Nanoseconds that a thread of this process has been on a processor; `None` where it is over, or is of another process.
 fn run_ns(thread: i32) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // The clock of a thread by its number, as pthread_getcpuclockid(3) makes it: include/linux/posix-timers.h.
@@ -112,7 +112,7 @@ fn run_ns(thread: i32) -> Option<u64> {
     (answer == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// All threads of this process.
+/// All threads of a process.
 #[derive(Debug)]
 pub(super) struct Threads {
     folder: PathBuf,
@@ -125,8 +125,10 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub fn open(root: &FilesystemRoot) -> Self {
-        let folder = root.path("/proc/self/task");
+    /// Those of the process with that number, or of this one.
+    pub fn open(root: &FilesystemRoot, process: Option<u32>) -> Self {
+        let process = process.map_or_else(|| "self".to_owned(), |number| number.to_string());
+        let folder = root.path(format!("/proc/{process}/task"));
         let open = File::open(&folder).ok();
         let mut threads =
             Self { folder, open, links: 0, threads: Vec::new(), spans: Vec::new(), read_at: Instant::now() };

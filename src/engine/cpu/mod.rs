@@ -34,6 +34,7 @@ pub mod data;
 pub mod evaluator;
 mod execution;
 pub mod masks;
+mod meeting;
 pub mod op;
 pub mod optimizer;
 pub mod parameters;

@@ -26,6 +26,10 @@ pub struct CpuStep {
 }
 
 impl Step for CpuStep {
+    fn rest(&mut self) {
+        self.team.gather();
+    }
+
     fn run(&mut self) -> Result<StepTimes> {
         let training = &mut *self.training.borrow_mut();
         let batch = &self.batch;

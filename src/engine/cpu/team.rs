@@ -18,12 +18,15 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::meeting::Meeting;
 use crate::engine::processor;
 use crate::engine::threads::{allowed_processors, keep_on};
 use crate::error::{Error, Result};
 
 /// How often a waiting thread polls without a pause, for about 20 us; after that it yields its processor between polls.
 const LOOKS: usize = 1000;
+/// The same where each thread has its own processor, for about a millisecond: beside another program, a thread that yields is given its processor again after 4 ms at best.
+const OWN_LOOKS: usize = 50 * LOOKS;
 /// How long it polls in all: longer than the serial parts of a step, and longer than the gap between two steps.
 const PATIENCE: Duration = Duration::from_micros(200);
 
@@ -49,6 +52,8 @@ struct Shared {
     asleep: Box<[Line<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
     ends: AtomicBool,
+    /// How often a thread polls before it yields its processor.
+    looks: usize,
 }
 
 // SAFETY: `work` is written by the thread that hands it out while no helper may join, and read by those that have joined.
@@ -103,7 +108,7 @@ impl Shared {
         let joined = ((self.round.0.fetch_and(!PLACES, Ordering::AcqRel) / JOINED) & PLACES) as usize;
         let mut looks = 0;
         while self.done.0.load(Ordering::Acquire) < joined {
-            look_again(&mut looks);
+            self.look_again(&mut looks);
         }
         if let Err(panic) = own {
             resume_unwind(panic);
@@ -144,7 +149,7 @@ impl Shared {
             if Self::may_join(state, last) {
                 return Some(state);
             }
-            look_again(&mut looks);
+            self.look_again(&mut looks);
             if looks > LOOKS && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 self.sleep(number, last);
                 (looks, since) = (0, None);
@@ -161,11 +166,11 @@ impl Shared {
         }
         asleep.store(false, Ordering::SeqCst);
     }
-}
 
-fn look_again(looks: &mut usize) {
-    *looks += 1;
-    if *looks > LOOKS { thread::yield_now() } else { spin_loop() }
+    fn look_again(&self, looks: &mut usize) {
+        *looks += 1;
+        if *looks > self.looks { thread::yield_now() } else { spin_loop() }
+    }
 }
 
 thread_local! {
@@ -223,6 +228,7 @@ impl Team {
             asleep: (1..threads).map(|_| Line::default()).collect(),
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),
+            looks: if one_each { OWN_LOOKS } else { LOOKS },
         });
         let mut team = Self {
             shared,
@@ -254,6 +260,26 @@ impl Team {
         self.go_home();
         let _current = Current::set(self);
         work()
+    }
+
+    /// Lets all threads sleep, and gives this one back when all are on their processors at once: the work that follows begins on all of them. Gives up where other programs
+    /// keep the processors for too long.
+    pub fn gather(&self) {
+        let free = self.home.and_then(|home| {
+            let free = sched_getaffinity(None).ok()?;
+            keep_on(home);
+            Some(free)
+        });
+        let (meeting, caller) = (Meeting::of(self.helpers.len()), thread::current().id());
+        self.install(|| {
+            share(self.threads(), &|| match thread::current().id() == caller {
+                true => meeting.lead(),
+                false => meeting.follow(),
+            });
+        });
+        if let Some(free) = free {
+            let _ = sched_setaffinity(None, &free);
+        }
     }
 
     /// Moves this thread to the processor that no helper has. It may be moved again afterwards, so that the threads and
@@ -369,6 +395,18 @@ mod tests {
                 both.wait();
             };
             team.install(|| share(2, &wait));
+        }
+    }
+
+    /// With more threads than processors they may never meet, and the work goes on all the same.
+    #[test]
+    fn threads_that_met_work_as_before() {
+        for size in [1, 2, 5] {
+            let team = Team::new(size).expect("a team");
+            for _ in 0..3 {
+                team.gather();
+                assert_eq!(team.install(|| sum(100)), 4950);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Cell;
 use crate::engine::worker::{self, Accounts, Worker};
-use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
+use crate::engine::{KernelTime, LayerExecution, REST, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 
 /// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
@@ -36,6 +36,8 @@ pub(super) struct OwnStep {
     has_layers: bool,
     /// Whether its last step ran on a device other than the processor.
     on_device: bool,
+    /// Whether the process rests before the next step that it is asked for.
+    rests: bool,
 }
 
 /// As `worker.py` writes it.
@@ -112,20 +114,31 @@ impl OwnStep {
     pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known, has_layers: bool) -> Self {
         let (cell, last_s) = known;
         let (ready, layers) = (VecDeque::new(), Vec::new());
-        Self { id, worker, setup, ready, expected: 0, cell, last_s, layers, has_layers, on_device: false }
+        Self { id, worker, setup, ready, expected: 0, cell, last_s, layers, has_layers, on_device: false, rests: false }
     }
 
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
     fn run_some(&mut self) -> Result<()> {
         let short = self.last_s.borrow().get(&self.cell).map_or(1, |&last| (AT_ONCE_S / last.max(1e-9)) as usize);
-        let count = self.expected.min(short).max(1);
+        let mut count = self.expected.min(short).max(1);
+        if std::mem::take(&mut self.rests) {
+            // A process that waits for a request sleeps.
+            std::thread::sleep(REST);
+            count = 1;
+        }
         let mut worker = self.worker.borrow_mut();
         let patience = worker.patience.step;
+        let outside = worker.watched();
         let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
         let name = &worker.program.name;
         let Answer { steps } = serde_json::from_value(answer)
             .map_err(|error| Error::engine(format!("{name} answered without the times of its steps: {error}")))?;
-        self.ready.extend(steps.into_iter().map(Times::times));
+        let mut steps: Vec<StepTimes> = steps.into_iter().map(Times::times).collect();
+        let steps_s: Vec<f64> = steps.iter().map(|step| step.step_s).collect();
+        for (step, seen) in steps.iter_mut().zip(worker::seen(outside, &steps_s)) {
+            step.witnessed = step.witnessed.or(Some(seen));
+        }
+        self.ready.extend(steps);
         match self.ready.is_empty() {
             true => Err(Error::engine(format!("{name} answered without the times of its steps"))),
             false => Ok(()),
@@ -136,6 +149,10 @@ impl OwnStep {
 impl Step for OwnStep {
     fn expect(&mut self, steps: usize) {
         self.expected = steps;
+    }
+
+    fn rest(&mut self) {
+        self.rests = true;
     }
 
     fn run(&mut self) -> Result<StepTimes> {

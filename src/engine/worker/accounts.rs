@@ -9,7 +9,7 @@ use crate::device::witness::{Span, Witnessed};
 use crate::engine::processor;
 
 /// Asking takes longer than a short step.
-static CORES: LazyLock<usize> = LazyLock::new(processor::cores);
+pub(super) static CORES: LazyLock<usize> = LazyLock::new(processor::cores);
 
 /// As `python/witness.py` writes it, or a person's own program, which need not know all of it.
 #[derive(Debug, Default, Deserialize)]
@@ -38,7 +38,7 @@ impl Accounts {
             page_faults: self.page_faults.unwrap_or(0.0),
         };
         // It may use the processors that this process may.
-        Some(Witnessed::of(&threads, events, *CORES))
+        Some(Witnessed::of(&threads, Some(events), *CORES))
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     fn a_program_reports_what_it_knows_about_its_threads() {
         let seen = witnessed(r#"{"threads": [[0.5, 0.25, 1], [0.5, 0.0, 1]], "page_faults": 3}"#).expect("threads");
         assert_eq!((seen.processor_s, seen.wait_s, seen.longest_wait_s), (1.0, Some(0.25), Some(0.25)));
-        assert_eq!((seen.source(), seen.events.page_faults), ("schedstat", 3.0));
+        assert_eq!((seen.source(), seen.events.map(|events| events.page_faults)), ("schedstat", Some(3.0)));
         let seen = witnessed(r#"{"cpu_s": 0.5, "involuntary_switches": 2}"#).expect("a sum");
         assert_eq!((seen.processor_s, seen.wait_s, seen.source()), (0.5, None, "switches"));
         assert!(seen.interrupted_s > Some(0.0));

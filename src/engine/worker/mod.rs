@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{KernelTime, let_it_begin, steps_at_work};
+use crate::device::root::FilesystemRoot;
+use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
 pub use accounts::Accounts;
 pub use process::{Pipes, Place, Process, Program};
@@ -117,6 +119,13 @@ impl Worker {
         }
     }
 
+    /// Watches the process from outside, if it is a person's program: ours say themselves what happened to their steps.
+    pub fn watched(&self) -> Option<Outside> {
+        let is_a_persons = matches!(self.program.place, Place::Command(_));
+        let process = self.process.as_ref().filter(|_| is_a_persons)?.id()?;
+        Some(Outside::of(&FilesystemRoot::system(), process))
+    }
+
     /// Reads the answers that are still to be read.
     pub fn settle(&mut self) {
         let patience = self.patience.step;
@@ -168,4 +177,9 @@ impl Worker {
         let process = self.process.as_mut();
         error.is_out_of_memory() && process.is_some_and(|process| process.ask(&release, self.patience.step).is_ok())
     }
+}
+
+/// What a process that was watched did in steps that took so long; nothing where it was not.
+pub fn seen(outside: Option<Outside>, steps_s: &[f64]) -> Vec<Witnessed> {
+    outside.and_then(|outside| outside.steps(steps_s, *accounts::CORES)).unwrap_or_default()
 }

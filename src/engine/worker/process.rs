@@ -263,10 +263,9 @@ impl Process {
         self.group.as_ref().is_some_and(Group::is_over)
     }
 
-    /// Its number in the system.
-    #[cfg(test)]
-    pub fn id(&self) -> u32 {
-        self.group.as_ref().map_or(0, Group::id)
+    /// Its number in the system, where it was started here.
+    pub fn id(&self) -> Option<u32> {
+        self.group.as_ref().map(Group::id)
     }
 
     fn stated(&self, kind: &str, what: &str) -> Error {

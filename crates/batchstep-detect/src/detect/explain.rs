@@ -19,7 +19,7 @@ use super::search::{segment, staircase};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{Examination, straightened, without_alternation};
+use super::verify::examination::{BESIDE_IF_DELAYED, Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 use crate::stats::quantile::median;
@@ -247,6 +247,11 @@ impl Report<'_, '_, '_> {
         bends
     }
 
+    /// The fewest points between an end and an event that otherwise needs `usual`.
+    fn beside(&self, usual: usize) -> usize {
+        if self.series.disturbed.is_some() { usual.max(BESIDE_IF_DELAYED) } else { usual }
+    }
+
     /// The data by which every boundary is examined; `fit` is the curve.
     fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
         Examination {
@@ -257,6 +262,7 @@ impl Report<'_, '_, '_> {
             smallest: self.settings.smallest_jump,
             rounding: self.reduced.unit / self.scaled.unit,
             limit: self.limit,
+            beside: self.beside(EDGE),
             explained_below: autoregressive::explained_below(self.model),
         }
     }
@@ -284,20 +290,22 @@ impl Report<'_, '_, '_> {
         found.collect()
     }
 
-    /// Those of the model's bends, and those of `bends` that are none of them.
+    /// Those of the model's bends, and those of `bends` that are none of them. A bend that is nowhere as much as the smallest jump that counts is none.
     fn kinks(&self, bends: &[Kink]) -> Vec<Kink> {
         let candidates = self.model.problem.candidates;
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let slopes = Slopes::new(self.model, x);
+        let (fit, beside) = (self.curve(), self.beside(BESIDE_KINK));
         let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
             let Term::Hinge(k) = candidates.term(j) else { continue };
             let z = self.model.direction(place).1.abs() / spread;
             // With fewer points on one side, the slope there is that of one disturbed point.
-            let near_an_end = k < BESIDE_KINK || k + BESIDE_KINK >= x.len();
-            if z < limit || near_an_end || stepped(k) || stepped(k - 1) {
+            let near_an_end = k < beside || k + beside >= x.len();
+            let is_small = slopes.departure(k) < self.settings.smallest_jump * fit[k].abs();
+            if z < limit || near_an_end || is_small || stepped(k) || stepped(k - 1) {
                 continue;
             }
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);

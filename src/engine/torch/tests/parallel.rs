@@ -69,7 +69,7 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
     step.run().unwrap();
     let ids = {
         let connection = torch.connection.borrow();
-        [connection.worker.process.as_ref().unwrap().id(), connection.others[0].id()]
+        [connection.worker.process.as_ref().unwrap(), &connection.others[0]].map(|process| process.id().unwrap())
     };
     // The second process is stopped, so that the first one is waiting for it when it is killed.
     signal(ids[1], libc::SIGSTOP);

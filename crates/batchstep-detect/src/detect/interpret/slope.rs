@@ -54,6 +54,14 @@ impl<'a> Slopes<'a> {
         self.over(k, nearest.min(k + POINTS - 1))
     }
 
+    /// The most by which a straight line over both stretches beside the kink at `k`, up to their ends, misses the curve there.
+    pub fn departure(&self, k: usize) -> f64 {
+        let from = self.kinks.iter().rev().copied().find(|kink| *kink < k).unwrap_or(0);
+        let to = self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1);
+        let [left, right] = [self.x[k] - self.x[from], self.x[to] - self.x[k]];
+        (self.after(k) - self.before(k)).abs() * left * right / (left + right)
+    }
+
     /// The slope from the mean of the first half of some points to the mean of the other half.
     fn over(&self, first: usize, last: usize) -> f64 {
         let half = (last + 1 - first) / 2;
@@ -79,6 +87,16 @@ mod tests {
         let at = |x: &f64| 2.0 * x + 3.0 * (x - 20.0).max(0.0) + 3.0 * (x % 2.0);
         let slopes = Slopes { curve: x.iter().map(at).collect(), kinks: vec![19], x: &x };
         assert!((slopes.before(19) - 2.0).abs() < 1e-12 && (slopes.after(19) - 5.0).abs() < 1e-12);
+    }
+
+    /// Slopes 2 and 5, 19 and 20 apart from the ends: the chord from 2 * 1 to 2 * 20 + 5 * 20 misses 40 by 3 * 19 * 20 / 39.
+    #[test]
+    fn a_kink_departs_from_the_chord_of_its_two_stretches() {
+        let x: Vec<f64> = (1..=40).map(f64::from).collect();
+        let curve: Vec<f64> = x.iter().map(|x| 2.0 * x + 3.0 * (x - 20.0).max(0.0)).collect();
+        let chord = curve[0] + (curve[39] - curve[0]) * 19.0 / 39.0;
+        let departure = Slopes { curve: curve.clone(), kinks: vec![19], x: &x }.departure(19);
+        assert!((departure - (chord - curve[19])).abs() < 1e-9, "{departure}");
     }
 
     /// 10 / 2^x falls by 5, 2.5, 1.25, ...; the kinks are after the third and the sixth point. From the first to the third: the means of one
