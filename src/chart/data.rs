@@ -54,8 +54,10 @@ pub struct Provenance {
     pub forecast: bool,
     pub steps: u64,
     pub blocks: u64,
-    /// The share of jump-free series with a false alarm that the detector is set to; 0.01 is 1 %. `None` while nothing is reported.
-    pub false_positive_rate: Option<f64>,
+    /// False while too little is measured to report jumps.
+    pub reported: bool,
+    /// The share of simulated series like these that have a false alarm; 0.01 is 1 %. `None` if it is not known.
+    pub alarm_rate: Option<f64>,
     /// The share of false alarms that A/A runs had on this machine.
     pub aa_rate: Option<f64>,
     /// The machines, where several measured it, in a sentence.
@@ -79,13 +81,13 @@ impl Provenance {
             // A file that another program measured.
             0 => steps,
             // Some of its blocks are not whole, and the headline counts those that are.
-            _ if self.false_positive_rate.is_none() => steps,
+            _ if !self.reported => steps,
             blocks => format!("{steps} in {}", human::counted(blocks, "block")),
         });
-        if let Some(rate) = self.false_positive_rate {
-            parts.push(format!("at most {} false alarms per series", human::limit(rate)));
+        if let Some(rate) = self.alarm_rate.filter(|_| self.reported) {
+            parts.push(format!("{} false alarms (simulated)", human::limit(rate)));
         }
-        if let Some(rate) = self.aa_rate.filter(|_| self.false_positive_rate.is_some()) {
+        if let Some(rate) = self.aa_rate.filter(|_| self.reported) {
             parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));
         }
         parts.join(" \u{b7} ")
@@ -427,7 +429,8 @@ mod tests {
             forecast: false,
             steps: 10_500,
             blocks: 30,
-            false_positive_rate: Some(0.01),
+            reported: true,
+            alarm_rate: Some(0.01),
             aa_rate: Some(0.008),
             machines: None,
             command: String::new(),
@@ -435,12 +438,12 @@ mod tests {
         assert_eq!(
             provenance.caption(),
             "NVIDIA H200 \u{b7} cudnn engine \u{b7} tf32 \u{b7} PCIe 5.0 x16 \u{b7} 10,500 steps in 30 blocks \u{b7} \
-             at most 1 % false alarms per series \u{b7} A/A runs: 0.8 % false alarms"
+             1 % false alarms (simulated) \u{b7} A/A runs: 0.8 % false alarms"
         );
         (provenance.device, provenance.engine, provenance.precision) = (None, None, None);
         (provenance.link, provenance.blocks, provenance.aa_rate) = (Link::None, 1, None);
-        assert_eq!(provenance.caption(), "10,500 steps in 1 block \u{b7} at most 1 % false alarms per series");
-        provenance.false_positive_rate = None;
+        assert_eq!(provenance.caption(), "10,500 steps in 1 block \u{b7} 1 % false alarms (simulated)");
+        provenance.reported = false;
         assert_eq!(provenance.caption(), "10,500 steps");
     }
 }

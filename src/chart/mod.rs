@@ -15,6 +15,7 @@ mod font;
 mod frame;
 pub mod geometry;
 mod honesty;
+mod indexed;
 pub mod labels;
 mod paint;
 pub mod palette;

@@ -13,6 +13,7 @@ use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBAColor, Sh
 
 use super::font;
 use super::geometry::Position;
+use super::indexed::Indexed;
 use super::palette::Color;
 use super::scene::{Anchor, Primitive, Scene, Text};
 use crate::atomic;
@@ -62,10 +63,13 @@ pub fn png(scene: &Scene, path: &Path) -> Result<()> {
 fn encoded(image: &[u8], (width, height): (u32, u32), description: String) -> Result<Vec<u8>, ::png::EncodingError> {
     let mut file = Vec::new();
     let mut encoder = ::png::Encoder::new(&mut file, width, height);
-    encoder.set_color(::png::ColorType::Rgb);
+    let Indexed { palette, pixels } = Indexed::of(image);
+    encoder.set_color(::png::ColorType::Indexed);
+    encoder.set_palette(palette);
+    encoder.set_compression(::png::Compression::High);
     encoder.add_itxt_chunk("Description".to_owned(), description)?;
     let mut writer = encoder.write_header()?;
-    writer.write_image_data(image)?;
+    writer.write_image_data(&pixels)?;
     writer.finish()?;
     Ok(file)
 }

@@ -235,11 +235,18 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         forecast: found.first().is_some_and(|found| found.series.is_forecast()),
         steps: counted.len() as u64,
         blocks: blocks.len() as u64,
-        false_positive_rate: reported.then(|| found.first().map_or(0.0, |found| found.findings.false_positive_rate)),
+        reported,
+        alarm_rate: alarm_rate(found),
         aa_rate: aa_rate(source, found),
         machines: report::machines(found),
         command: again("plot", &[source], found),
     }
+}
+
+/// The largest rate of some series; `None` if that of one is not known.
+fn alarm_rate(found: &[Analysed]) -> Option<f64> {
+    let rates = found.iter().map(|found| found.findings.alarm_rate.map(|rate| rate.share()));
+    rates.reduce(|most, rate| Some(most?.max(rate?))).flatten()
 }
 
 /// The last line of a caption.

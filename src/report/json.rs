@@ -114,6 +114,10 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "period": period,
         "p_value": findings.p_value,
         "false_positive_rate": findings.false_positive_rate,
+        "alarm_rate": findings.alarm_rate.map(|rate| {
+            let [low, high] = rate.interval();
+            json!({ "share": rate.share(), "low": low, "high": high, "series": rate.series })
+        }),
         "detectable": findings.detectable,
         "too_early": findings.early.map(early),
         "aa_rate": aa_rate,

@@ -115,6 +115,21 @@ const CHANGES: usize = 5;
 const BESIDE: usize = 2;
 const SMALL: f64 = 0.1;
 
+/// How often a series without a jump shows one.
+fn explain_alarms(findings: &Findings) -> String {
+    match findings.alarm_rate {
+        Some(rate) => {
+            let [low, high] = rate.interval().map(|share| format!("{:.2}", 100.0 * share));
+            let simulated = human::count(u64::from(rate.series));
+            let share = 100.0 * rate.share();
+            format!(
+                "{share:.2} % of {simulated} simulated series of this kind show a false jump (95 % interval {low} to {high} %); other curves may show more"
+            )
+        }
+        None => "how often a series without a jump shows one is not known here".to_owned(),
+    }
+}
+
 /// The largest changes between neighbouring sizes: slopes on logarithmic scales, less the median slope of the neighbouring boundaries.
 fn changes(findings: &Findings) -> Option<String> {
     let slope = |pair: &[crate::detect::Point]| {
@@ -318,14 +333,8 @@ impl JumpTable<'_> {
         }
         lines.extend(findings.notes.iter().map(|note| ("Note", note.to_string())));
         lines.extend(findings.p_value.map(|p| ("Chance", explain_chance(p))));
-        let rate = findings.false_positive_rate;
-        let alarms = if rate.is_nan() {
-            "this method states no rate of false alarms".to_string()
-        } else {
-            format!("a series without a jump shows one in at most {} of cases", human::limit(rate))
-        };
         let control = self.aa_rate.map(|rate| format!("; A/A runs of this machine in {}", human::limit(rate)));
-        lines.push(("Alarms", alarms + &control.unwrap_or_default()));
+        lines.push(("Alarms", explain_alarms(findings) + &control.unwrap_or_default()));
         lines
     }
 

@@ -1,7 +1,7 @@
 //! The table and the sentences around it.
 
 use super::*;
-use crate::detect::{Early, Point, Rejection, Verdict};
+use crate::detect::{AlarmRate, Early, Point, Rejection, Verdict};
 
 const SECONDS: Axes = Axes { unit: "s", kind: Kind::Time, item: "example" };
 
@@ -27,6 +27,7 @@ fn findings(jumps: Vec<Jump>) -> Findings {
         points: (1..=70).map(point).collect(),
         jumps,
         false_positive_rate: 0.01,
+        alarm_rate: Some(AlarmRate { alarms: 4, series: 1000 }),
         p_value: Some(0.34),
         ..Findings::default()
     }
@@ -49,7 +50,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
   Chance   a change as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
-  Alarms   a series without a jump shows one in at most 1 % of cases
+  Alarms   0.40 % of 1,000 simulated series of this kind show a false jump (95 % interval 0.16 to 1.02 %); other curves may show more
 ";
     let squeezed = |text: &str| -> Vec<String> {
         text.lines().map(|l| l.replace('─', "").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
@@ -98,7 +99,8 @@ fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
         aa_rate: Some(0.005),
     }
     .render(&Style::PLAIN);
-    assert!(text.ends_with("in at most 1 % of cases; A/A runs of this machine in 0.5 %\n"), "{text}");
+    let squeezed = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed.ends_with("may show more; A/A runs of this machine in 0.5 %"), "{text}");
     assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
     assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
     assert!(!text.contains("after"), "an empty table is not shown: {text}");

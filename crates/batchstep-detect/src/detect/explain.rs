@@ -19,7 +19,7 @@ use super::search::{segment, staircase};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{BESIDE_IF_DELAYED, Examination, straightened, without_alternation};
+use super::verify::examination::{BESIDE_IF_DELAYED, BY_DELAYS, Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 use crate::stats::quantile::median;
@@ -247,9 +247,9 @@ impl Report<'_, '_, '_> {
         bends
     }
 
-    /// The fewest points between an end and an event that otherwise needs `usual`.
-    fn beside(&self, usual: usize) -> usize {
-        if self.series.disturbed.is_some() { usual.max(BESIDE_IF_DELAYED) } else { usual }
+    /// The largest change, as a share of the level, that delays of steps may have made.
+    fn delays(&self) -> f64 {
+        self.series.disturbed.map_or(0.0, |summary| BY_DELAYS * summary.of_medians)
     }
 
     /// The data by which every boundary is examined; `fit` is the curve.
@@ -262,7 +262,7 @@ impl Report<'_, '_, '_> {
             smallest: self.settings.smallest_jump,
             rounding: self.reduced.unit / self.scaled.unit,
             limit: self.limit,
-            beside: self.beside(EDGE),
+            delays: self.delays(),
             explained_below: autoregressive::explained_below(self.model),
         }
     }
@@ -296,15 +296,17 @@ impl Report<'_, '_, '_> {
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let slopes = Slopes::new(self.model, x);
-        let (fit, beside) = (self.curve(), self.beside(BESIDE_KINK));
+        let fit = self.curve();
         let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
             let Term::Hinge(k) = candidates.term(j) else { continue };
             let z = self.model.direction(place).1.abs() / spread;
             // With fewer points on one side, the slope there is that of one disturbed point.
+            let departure = slopes.departure(k) / fit[k].abs();
+            let is_small = departure < self.settings.smallest_jump;
+            let beside = if departure < self.delays() { BESIDE_IF_DELAYED } else { BESIDE_KINK };
             let near_an_end = k < beside || k + beside >= x.len();
-            let is_small = slopes.departure(k) < self.settings.smallest_jump * fit[k].abs();
             if z < limit || near_an_end || is_small || stepped(k) || stepped(k - 1) {
                 continue;
             }

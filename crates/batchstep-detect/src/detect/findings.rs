@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::input::FEWEST_POINTS;
 use super::machines::{Difference, NodeEffect};
+use super::rates::AlarmRate;
 use crate::stats::disturbance::Summary;
 use crate::stats::slow_times::SlowTimes;
 
@@ -30,6 +31,8 @@ pub struct Findings {
     pub notes: Vec<Note>,
     /// The false-positive rate per series for which the threshold was set; `NaN` if the method states none.
     pub false_positive_rate: f64,
+    /// How many of simulated series of its kind have a false jump; `None` where nothing was searched, or too few were simulated.
+    pub alarm_rate: Option<AlarmRate>,
     /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` if it was
     /// not requested.
     pub p_value: Option<f64>,

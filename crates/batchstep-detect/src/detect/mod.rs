@@ -46,6 +46,7 @@ mod interpret;
 mod machines;
 mod model;
 mod prepare;
+mod rates;
 pub mod score;
 mod search;
 mod size;
@@ -59,6 +60,7 @@ pub use findings::{
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
+pub use rates::{AlarmRate, Class, Repetitions};
 pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
 
 use prepare::prepared::Prepared;
@@ -106,12 +108,14 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         return findings;
     }
     let explained = windows::explained(&prepared, &undisturbed, settings);
+    let is_usual = settings.false_positive_rate == Settings::default().false_positive_rate;
     findings.notes.extend(explained.notes);
     let mut findings = Findings {
         notes: findings.notes,
         factor: findings.factor,
         nodes: findings.nodes,
         false_positive_rate: settings.false_positive_rate,
+        alarm_rate: Class::of_prepared(&prepared).alarm_rate().filter(|_| is_usual),
         ..explained
     };
     unexplained::reject_opposed(&mut findings);

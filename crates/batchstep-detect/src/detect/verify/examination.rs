@@ -21,9 +21,11 @@ pub(super) const LEAST_UNITS: f64 = 2.0;
 /// The share of the largest of some steps that may remain of all together, if the points between were disturbed.
 const LEFT_OVER: f64 = 1.0 / 3.0;
 
-/// The fewest points on each side of a jump if steps are delayed. A delay adds to some sizes what it does not add to others: between the ends the curve returns after them, at an end nothing
+/// The fewest points on each side of an event that delays may have made. They add to some sizes what they do not add to others: between the ends the curve returns after them, at an end nothing
 /// shows whether it does. In runs of a straight line beside other programs, the false jumps and kinks were three and four points from the end (2 of 40 runs, 10 s each).
 pub(crate) const BESIDE_IF_DELAYED: usize = 6;
+/// Delays may have made a change of up to this multiple of the scatter of delayed visits; that false jump was 1.9 times as large.
+pub(crate) const BY_DELAYS: f64 = 3.0;
 
 /// A fitted model, and the data by which its steps are examined.
 pub(crate) struct Examination<'a, 'b, 'c> {
@@ -40,8 +42,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub rounding: f64,
     /// The smallest size in standard errors that counts.
     pub limit: f64,
-    /// The fewest points on each side of a jump, whatever else is near it.
-    pub beside: usize,
+    /// The largest change, as a share of the level, that delays of steps may have made; 0 if they are not delayed.
+    pub delays: f64,
     /// The size in standard errors below which the autoregressive alternative explains a step as well.
     pub explained_below: f64,
 }
@@ -155,7 +157,8 @@ impl Examination<'_, '_, '_> {
     /// Why the neighbours do not show a jump of about its sign and size, if they do not.
     fn local_objection(&self, found: &Boundary) -> Option<Rejection> {
         let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
-        let at_an_end = (found.k + 1).min(self.level.len() - found.k - 1) < self.beside;
+        let to_an_end = (found.k + 1).min(self.level.len() - found.k - 1);
+        let at_an_end = to_an_end < BESIDE_IF_DELAYED && found.size.abs() < self.delays * self.level[found.k];
         if before.min(after) < EDGE || at_an_end {
             return Some(Rejection::NearTheEnd);
         }
