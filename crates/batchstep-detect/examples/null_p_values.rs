@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use batchstep_detect::detect::{Class, Observation, Settings, detect};
+use batchstep_detect::detect::{Class, Observation, Settings, class, detect};
 use batchstep_detect::random::Rng;
 use batchstep_detect::shapes::Family;
 
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn rates(count: u64) {
     let mut all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>> = BTreeMap::new();
-    let mut add = |seen: Vec<Observation>, seed: u64| all.entry(Class::of(&seen)).or_default().push((seen, seed));
+    let mut add = |seen: Vec<Observation>, seed: u64| all.entry(class(&seen)).or_default().push((seen, seed));
     for (_, noise, reps) in KINDS {
         for (place, (_, curve)) in (0..).zip(CURVES) {
             for i in 0..count {

@@ -5,6 +5,7 @@ use std::path::Path;
 /// Every file of `src/detect`, by its module; a room's `mod.rs` has the room's name.
 const ORDER: &[&str] = &[
     "input",
+    "rates",
     "machines",
     "findings",
     "unexplained",

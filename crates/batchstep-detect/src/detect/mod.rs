@@ -63,6 +63,7 @@ pub use machines::{Difference, NodeEffect, differences};
 pub use rates::{AlarmRate, Class, Repetitions};
 pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
 
+use crate::stats::quantile::median;
 use prepare::prepared::Prepared;
 pub use prepare::visits::{by_visit, every_visit};
 use prepare::{factor, nodes, unfitted};
@@ -115,11 +116,21 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         factor: findings.factor,
         nodes: findings.nodes,
         false_positive_rate: settings.false_positive_rate,
-        alarm_rate: Class::of_prepared(&prepared).alarm_rate().filter(|_| is_usual),
+        alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
         ..explained
     };
     unexplained::reject_opposed(&mut findings);
     findings
+}
+
+/// What a series is, as far as its rate of false alarms depends on it.
+pub fn class(observations: &[Observation]) -> Class {
+    class_of(&Prepared::new(observations))
+}
+
+fn class_of(series: &Prepared) -> Class {
+    let mut values: Vec<f64> = series.groups.iter().map(|group| group.len() as f64).collect();
+    Class::of(median(&mut values), series.order.is_some())
 }
 
 /// The points of a series with too little data for a search: nothing is searched in it.

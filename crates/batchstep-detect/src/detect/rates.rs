@@ -3,10 +3,6 @@
 //! The counts are of simulations: `examples/null_p_values.rs rates` makes the table. Their series have no jump and no pattern of steps, but kinks, bends, disturbed points, and noise of
 //! many kinds. Of measurements that are unlike all of them nothing is known.
 
-use super::input::Observation;
-use super::prepare::prepared::Prepared;
-use crate::stats::quantile::median;
-
 /// How many values there are at each x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repetitions {
@@ -25,18 +21,14 @@ pub struct Class {
 }
 
 impl Class {
-    pub fn of(observations: &[Observation]) -> Self {
-        Self::of_prepared(&Prepared::new(observations))
-    }
-
-    pub(super) fn of_prepared(series: &Prepared) -> Self {
-        let mut counts: Vec<f64> = series.groups.iter().map(|group| group.len() as f64).collect();
-        let repetitions = match median(&mut counts) {
+    /// Of a series with so many values at a typical x.
+    pub fn of(values: f64, ordered: bool) -> Self {
+        let repetitions = match values {
             ..2.0 => Repetitions::Single,
             ..5.0 => Repetitions::Few,
             _ => Repetitions::Many,
         };
-        Self { repetitions, ordered: series.order.is_some() }
+        Self { repetitions, ordered }
     }
 
     /// The rate of its series; `None` if too few were simulated.
@@ -84,23 +76,15 @@ const RATES: [(Class, AlarmRate); 5] = [
 mod tests {
     use super::*;
 
-    fn series(repetitions: u32, ordered: bool) -> Vec<Observation> {
-        let step = |(x, block): (u32, u32)| Observation {
-            block: ordered.then_some(block),
-            ..Observation::new(f64::from(x), f64::from(x) + 0.01 * f64::from(block))
-        };
-        (1..=10).flat_map(|x| (0..repetitions).map(move |block| (x, block))).map(step).collect()
-    }
-
     #[test]
     fn a_series_is_classed_by_its_repetitions_and_their_order() {
-        let class = |repetitions, ordered| Class::of(&series(repetitions, ordered));
-        assert_eq!(class(1, false), Class { repetitions: Repetitions::Single, ordered: false });
-        assert_eq!(class(3, true), Class { repetitions: Repetitions::Few, ordered: true });
-        assert_eq!(class(8, false), Class { repetitions: Repetitions::Many, ordered: false });
+        assert_eq!(Class::of(1.0, false), Class { repetitions: Repetitions::Single, ordered: false });
+        assert_eq!(Class::of(4.0, true), Class { repetitions: Repetitions::Few, ordered: true });
+        assert_eq!(Class::of(5.0, false).repetitions, Repetitions::Many);
+        assert_eq!(Class::of(1.0, true).alarm_rate(), None);
     }
 
-    /// Wilson's interval of 10 in 100 is 5.5 to 17.4 % (Newcombe 1998, table I: 81 of 263 is 25.5 to 36.6 %).
+    /// Newcombe 1998, table I: 81 of 263 is 25.5 to 36.6 %.
     #[test]
     fn intervals_are_those_of_wilson() {
         let [low, high] = AlarmRate { alarms: 81, series: 263 }.interval();
