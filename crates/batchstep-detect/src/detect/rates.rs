@@ -21,7 +21,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Of a series with so many values at a typical x.
+    /// The class of a series; `values`: the median number of values at one x.
     pub fn of(values: f64, ordered: bool) -> Self {
         let repetitions = match values {
             ..2.0 => Repetitions::Single,
