@@ -309,7 +309,7 @@ pub trait Engine {
 }
 
 /// How long threads sleep before a step where other programs hold the processors. Beside eight programs on two processors, of steps of 1.5 ms by one thread 60 % were undisturbed
-/// without it, 90 % after 1 ms and 98 % after 3 ms (Linux 6.18); longer sleeps gained nothing.
+/// without it, 90 % after 1 ms and 98 % after 3 ms (Linux 6.18, seen once with a program in C that is not kept); longer sleeps gained nothing.
 pub const REST: Duration = Duration::from_millis(3);
 
 /// One prepared training step: batch to device, forward, loss, backward, optimizer update.
