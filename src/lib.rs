@@ -20,8 +20,8 @@
 //!
 //! Data flow one way, and `tests/architecture.rs` checks that every room uses only the rooms in its list. [`detect`] and [`stats`]
 //! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting of a step that an experiment can vary is
-//! an entry of one table, [`settings::AXES`]; the settings of loaders are in the specs that have a loader, [`spec::training`] and
-//! [`spec::pipeline`].
+//! an entry of one table, [`settings::AXES`]; the settings of loaders are in the specs that have a loader, [`study::training`] and
+//! [`study::pipeline`].
 //!
 //! # Where to begin
 //! The method, in five files: `docs/method.md`; the rules that decide when a step counts and when a cell is
@@ -55,7 +55,6 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod figures;
-pub mod fitting;
 pub mod foreign;
 pub mod loader;
 pub mod look;
@@ -64,7 +63,6 @@ pub mod mechanism;
 pub mod merge;
 pub mod network;
 pub mod page;
-pub mod pipeline;
 pub mod plan;
 pub mod prediction;
 pub mod published;
@@ -77,9 +75,9 @@ pub mod simulation;
 pub mod spec;
 pub mod status;
 pub mod store;
+pub mod study;
 pub mod submission;
 pub mod table;
-pub mod training;
 pub mod units;
 
 pub use batchstep_detect::{detect, random, sequential, stats};

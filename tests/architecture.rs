@@ -26,8 +26,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["chart/", "data/", "table/"]),
-    ("png", &["chart/", "data/", "pipeline/"]),
-    ("jpeg_encoder", &["pipeline/"]),
+    ("png", &["chart/", "data/", "study/pipeline/"]),
+    ("jpeg_encoder", &["study/pipeline/"]),
     ("zune_jpeg", &["data/"]),
     ("perf_event_open_sys", &["device/counters/"]),
     ("csv", &["table/"]),
@@ -104,18 +104,6 @@ const ROOMS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    (
-        "training",
-        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store", "units"],
-    ),
-    (
-        "pipeline",
-        &[
-            "data", "device", "engine", "error", "loader", "measure", "network", "plan", "random", "run", "settings",
-            "spec", "store", "units",
-        ],
-    ),
-    ("fitting", &["engine", "error", "measure", "plan", "run", "settings", "store"]),
     ("database", &["atomic", "error", "look", "network", "plan", "settings", "spec", "stats", "store"]),
     ("prediction", &["stats"]),
     (
@@ -157,6 +145,13 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["analysis", "chart", "costing", "detect", "error", "foreign", "report", "settings", "stats", "units"],
     ),
     ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store", "units"]),
+    (
+        "study",
+        &[
+            "chart", "data", "device", "engine", "error", "figures", "loader", "measure", "network", "page", "plan",
+            "random", "report", "run", "settings", "spec", "stats", "store", "units",
+        ],
+    ),
 ];
 
 /// The folders of the rooms: the program's library, and the detector's crate, whose rooms the library re-exports under the same names.

@@ -20,7 +20,7 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::figures::{self, Drawing, Figures};
 use batchstep::look;
-use batchstep::page::{Charts, Files, Reason, Run};
+use batchstep::page::{Charts, Files, Picture, Reason, Run};
 use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
 use batchstep::store::files;
 use serde_json::json;
@@ -28,7 +28,6 @@ use serde_json::json;
 use super::explain::answers;
 use super::jumps::{explain, inside, jump_tables, switches};
 use super::output::notice;
-use super::pictured::pictures;
 
 /// Everything that is known about one run or file.
 pub struct Evidence {
@@ -206,7 +205,7 @@ impl Evidence {
     /// The run as its page shows it.
     ///
     /// # Errors
-    /// As [`pictures`].
+    /// As [`Picture::new`].
     pub fn page(&self, pairs: &[Pair]) -> Result<Run<'_>> {
         let Figures { step_time, honesty } = &self.figures;
         Ok(Run {
@@ -218,7 +217,7 @@ impl Evidence {
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).chain(self.inside()).chain(self.switches()).collect(),
             beside: self.beside(pairs),
-            pictures: pictures(&self.drawings)?,
+            pictures: self.drawings.iter().map(picture).collect::<Result<_>>()?,
             documents: self.documents(),
             files: Files::of(&self.path),
         })
@@ -242,6 +241,11 @@ impl Evidence {
             "mechanisms": report::explanation_json(&entries),
         })
     }
+}
+
+/// A drawing as a page shows it.
+fn picture(drawing: &Drawing) -> Result<Picture> {
+    Picture::new(drawing.title, drawing.summary.clone(), &drawing.chart)
 }
 
 /// The series of which something may be reported.

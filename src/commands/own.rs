@@ -12,7 +12,8 @@ use batchstep::error::{Error, Result};
 use batchstep::plan::Plan;
 use batchstep::settings::EngineName;
 use batchstep::settings::own::OwnSteps;
-use batchstep::spec::{Experiment, Spec};
+use batchstep::spec::Experiment;
+use batchstep::study::Spec;
 use batchstep::units::human;
 
 use super::{Exit, notice, print};

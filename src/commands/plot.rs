@@ -2,14 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::epochs::EpochStudy;
-use batchstep::analysis::feeding::FeedingStudy;
-use batchstep::analysis::fits::FitStudy;
 use batchstep::analysis::{Query, run_names};
 use batchstep::chart::Paper;
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Source};
-use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
+use batchstep::study::told;
 
 use super::evidence::Evidence;
 use super::jumps::{read_as, warn};
@@ -66,21 +63,16 @@ fn destination(folder: PathBuf, stem: Option<String>, args: &PlotArgs) -> Result
 
 /// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
-    let mut sweep = None;
-    let drawn = if holds::<EpochRow>(path)? {
-        figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
-    } else if holds::<PipelineRow>(path)? {
-        vec![figures::feeding(path, &FeedingStudy::read(path)?).draw(destination)?]
-    } else if holds::<FitRow>(path)? {
-        vec![figures::fits(path, &FitStudy::read(path)?).draw(destination)?]
-    } else {
-        let evidence = Evidence::read(path, query)?;
-        let mut drawn = evidence.figures.draw(destination)?;
-        for drawing in &evidence.drawings {
-            drawn.push(drawing.draw(destination)?);
+    let (sweep, drawn) = match told(path)? {
+        Some(told) => (None, vec![told.drawing.draw(destination)?]),
+        None => {
+            let evidence = Evidence::read(path, query)?;
+            let mut drawn = evidence.figures.draw(destination)?;
+            for drawing in &evidence.drawings {
+                drawn.push(drawing.draw(destination)?);
+            }
+            (Some(evidence), drawn)
         }
-        sweep = Some(evidence);
-        drawn
     };
     drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
     Ok(sweep)

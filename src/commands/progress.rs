@@ -10,6 +10,7 @@ use batchstep::plan::{Cell, Plan};
 use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
+use batchstep::study;
 use batchstep::units::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -38,8 +39,14 @@ impl StudyDisplay {
         Self { bar: bar(name, terminal), terminal, reported: 0 }
     }
 
-    /// `visits` of `of` have ended; `last` is the last one and its figure.
-    pub fn visited(&mut self, visits: usize, of: usize, left_s: f64, last: &str) {
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl study::Observer for StudyDisplay {
+    fn visited(&mut self, last: &str, progress: study::Progress) {
+        let study::Progress { visits, of, left_s } = progress;
         let left = human::duration(left_s);
         self.bar.set_length(of as u64);
         self.bar.set_position(visits as u64);
@@ -51,11 +58,7 @@ impl StudyDisplay {
         }
     }
 
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    pub fn warn(&self, message: &str) {
+    fn warn(&mut self, message: &str) {
         if self.terminal {
             self.bar.println(foreign::message(&format!("batchstep: {message}")));
         } else {

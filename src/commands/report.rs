@@ -3,18 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::Query;
-use batchstep::analysis::epochs::EpochStudy;
-use batchstep::chart::Training;
 use batchstep::error::Result;
-use batchstep::figures;
-use batchstep::page::{self, Charts, Files, Run};
-use batchstep::report::{self, Warning};
-use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
-use serde_json::json;
+use batchstep::page::{self, Run};
+use batchstep::study::{Told, told};
 
 use super::evidence::Evidence;
 use super::jumps::warn;
-use super::pictured::Pictured;
 use super::{Exit, print, query};
 use crate::cli::ReportArgs;
 
@@ -34,58 +28,21 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
 /// What a page is about.
 enum Subject {
     Sweep(Box<Evidence>),
-    Training(Box<Trained>),
-    Pictured(Box<Pictured>),
+    Study(Box<Told>),
 }
 
 impl Subject {
     fn read(path: &Path, query: &Query) -> Result<Self> {
-        if holds::<EpochRow>(path)? {
-            let study = EpochStudy::read(path)?;
-            let (chart, warnings) = (figures::training(path, &study), report::training_warnings(&study));
-            return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart, warnings })));
+        match told(path)? {
+            Some(told) => Ok(Self::Study(Box::new(told))),
+            None => Ok(Self::Sweep(Box::new(Evidence::read(path, query)?))),
         }
-        if holds::<PipelineRow>(path)? {
-            return Ok(Self::Pictured(Box::new(Pictured::pipeline(path)?)));
-        }
-        if holds::<FitRow>(path)? {
-            return Ok(Self::Pictured(Box::new(Pictured::fit(path)?)));
-        }
-        Ok(Self::Sweep(Box::new(Evidence::read(path, query)?)))
     }
 
     fn page(&self) -> Result<Run<'_>> {
         match self {
             Self::Sweep(evidence) => evidence.page(&evidence.pairs()),
-            Self::Training(trained) => Ok(trained.page()),
-            Self::Pictured(pictured) => pictured.page(),
-        }
-    }
-}
-
-/// A study of whole epochs with its chart.
-pub struct Trained {
-    pub path: PathBuf,
-    pub study: EpochStudy,
-    pub chart: Training,
-    pub warnings: Vec<Warning>,
-}
-
-impl Trained {
-    /// The study as its page shows it.
-    pub fn page(&self) -> Run<'_> {
-        Run {
-            source: &self.path,
-            charts: Charts::Training(&self.chart),
-            answers: report::training_answer(&self.study).into_iter().collect(),
-            advice: Vec::new(),
-            warnings: self.warnings.clone(),
-            tables: vec![report::training(&self.study)],
-            why: Vec::new(),
-            beside: Vec::new(),
-            pictures: Vec::new(),
-            documents: json!({"source": self.path.display().to_string()}),
-            files: Files::of(&self.path),
+            Self::Study(told) => told.page(),
         }
     }
 }

@@ -26,8 +26,9 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::settings::EngineName;
-use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
+use batchstep::spec::{Experiment, Shard, ShardBy, StudyKind};
 use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
+use batchstep::study::{Spec, Study};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -38,7 +39,7 @@ use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::{Exit, notice, print, print_aside};
-use super::{fit, own, pipeline, training};
+use super::{own, study};
 use crate::cli::{self, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -62,12 +63,17 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         };
         let (node, interrupted, asked) = (args.node.as_deref(), &*interrupted, qualify::asked(args.qualify));
         let details = args.details;
+        let export = args.export_json.as_deref();
+        macro_rules! study {
+            ($spec:expr) => {
+                study::Session { spec: &**$spec, device, path, begin, export, asked, interrupted }.run()?
+            };
+        }
         let ended = match spec {
             Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
-            Spec::Training(spec) if args.dry_run => {
-                training::dry_run(spec);
-                Exit::Done
-            }
+            Spec::Training(spec) if args.dry_run => study::dry_run(&**spec),
+            Spec::Pipeline(spec) if args.dry_run => study::dry_run(&**spec),
+            Spec::Fit(spec) if args.dry_run => study::dry_run(&**spec),
             Spec::Sweep(experiment) => {
                 let begun = None;
                 Session {
@@ -85,17 +91,9 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 }
                 .run()?
             }
-            Spec::Pipeline(spec) if args.dry_run => {
-                pipeline::dry_run(spec);
-                Exit::Done
-            }
-            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, asked, interrupted }.run()?,
-            Spec::Fit(spec) if args.dry_run => fit::dry_run(spec).map(|()| Exit::Done)?,
-            Spec::Fit(spec) => fit::Session { spec, device, path, begin, asked, interrupted }.run()?,
-            Spec::Training(spec) => {
-                let export = args.export_json.as_deref();
-                training::Session { spec, device, path, begin, export, asked, interrupted }.run()?
-            }
+            Spec::Training(spec) => study!(spec),
+            Spec::Pipeline(spec) => study!(spec),
+            Spec::Fit(spec) => study!(spec),
         };
         exit = if ended == Exit::Done { exit } else { ended };
         if interrupted.load(Ordering::Relaxed) {
@@ -155,13 +153,22 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
             }
             false => Spec::read(path)?,
         };
-        let misplaced = |option: &str, what: &str| {
-            Err(Error::spec(format!("{option} has no meaning in a {what}")).at(path.display().to_string()))
+        let kind = spec.kind();
+        let misplaced = |option: &str| {
+            Err(Error::spec(format!("{option} has no meaning in a {kind}")).at(path.display().to_string()))
         };
+        match kind {
+            StudyKind::Training => {}
+            _ if args.export_json.is_some() => return misplaced("--export-json"),
+            _ => {}
+        }
+        match kind {
+            StudyKind::Sweep => {}
+            _ if shard.is_some() => return misplaced("--shard"),
+            _ if smallest_jump.is_some() => return misplaced("--smallest-jump"),
+            _ => {}
+        }
         match &mut spec {
-            Spec::Training(_) if shard.is_some() => return misplaced("--shard", "training"),
-            Spec::Pipeline(_) if shard.is_some() => return misplaced("--shard", "pipeline"),
-            Spec::Sweep(_) if args.export_json.is_some() => return misplaced("--export-json", "sweep"),
             Spec::Sweep(experiment) => {
                 let measure = &mut experiment.measure;
                 measure.seed = args.seed.unwrap_or(measure.seed);
@@ -169,27 +176,9 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
                 measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
             }
-            Spec::Pipeline(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "pipeline"),
-            Spec::Pipeline(_) if args.export_json.is_some() => return misplaced("--export-json", "pipeline"),
-            Spec::Pipeline(pipeline) => {
-                let measure = &mut pipeline.measure;
-                measure.seed = args.seed.unwrap_or(measure.seed);
-                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
-            }
-            Spec::Fit(_) if shard.is_some() => return misplaced("--shard", "fit"),
-            Spec::Fit(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "fit"),
-            Spec::Fit(_) if args.export_json.is_some() => return misplaced("--export-json", "fit"),
-            Spec::Fit(fit) => {
-                let measure = &mut fit.experiment.measure;
-                measure.seed = args.seed.unwrap_or(measure.seed);
-                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
-            }
-            Spec::Training(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "training"),
-            Spec::Training(training) => {
-                let measure = &mut training.measure;
-                measure.seed = args.seed.unwrap_or(measure.seed);
-                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
-            }
+            Spec::Training(spec) => spec.set(args.seed, time),
+            Spec::Pipeline(spec) => spec.set(args.seed, time),
+            Spec::Fit(spec) => spec.set(args.seed, time),
         }
         Ok(spec)
     };

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::look;
 use crate::network::Sides;
 use crate::plan::{Cell, Plan};
-use crate::spec::{Experiment, Spec};
+use crate::spec::{Experiment, StudyKind, parse_as, text_of};
 use crate::store::{
     AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, files,
 };
@@ -281,20 +281,26 @@ fn why_not(path: &Path) -> Result<Error> {
 
 fn experiment(path: &Path) -> Result<Experiment> {
     let spec = path.join(files::SPEC);
-    let read = Spec::read(&spec).map_err(|error| match error.kind() {
+    let read = text_of(&spec).and_then(|(text, origin)| {
+        parse_as(&text, &origin, |kind, section| match kind {
+            StudyKind::Sweep => Experiment::of(section, &origin).map(Some),
+            _ => Ok(None),
+        })
+    });
+    let read = read.map_err(|error| match error.kind() {
         Kind::Spec => {
             error.hint("its spec was written for another version of batchstep: measure it again with this one")
         }
         _ => error,
     })?;
     match read {
-        Spec::Training(_) | Spec::Pipeline(_) | Spec::Fit(_) => Err(why_not(path)?.at(path.display().to_string())),
-        Spec::Sweep(experiment) if experiment.executes.is_some() => Err(Error::data(
+        None => Err(why_not(path)?.at(path.display().to_string())),
+        Some(experiment) if experiment.executes.is_some() => Err(Error::data(
             "this is an A/A run: its cells execute another batch size than the one they are named after",
         )
         .at(path.display().to_string())
         .hint("it serves as a control beside the run it belongs to; collect that one")),
-        Spec::Sweep(experiment) => Ok(*experiment),
+        Some(experiment) => Ok(experiment),
     }
 }
 

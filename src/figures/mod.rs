@@ -2,13 +2,10 @@
 
 mod copying;
 mod crossover;
-mod feeding;
-mod fits;
 mod parallel;
 mod prediction;
 mod runs;
 mod title;
-mod training;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,12 +23,9 @@ use crate::settings::EngineName;
 use crate::stats::quantile::median;
 pub use copying::copying;
 pub use crossover::crossover;
-pub use feeding::feeding;
-pub use fits::fits;
 pub use parallel::efficiency;
 pub use prediction::draw_predictions;
 pub use runs::{Source, Together, draw_together, together};
-pub use training::{draw_training, training};
 
 /// The files that the charts of one source are written to.
 pub struct Destination {
@@ -250,7 +244,7 @@ fn alarm_rate(found: &[Analysed]) -> Option<f64> {
 }
 
 /// The last line of a caption.
-fn made_by(source: &Path, found: &[Analysed]) -> String {
+pub(crate) fn made_by(source: &Path, found: &[Analysed]) -> String {
     format!("Made by: {}", again("plot", &[source], found))
 }
 

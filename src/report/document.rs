@@ -43,29 +43,29 @@ impl Document {
         self.blocks.is_empty()
     }
 
-    pub(super) fn heading(&mut self, text: impl Into<String>) {
+    pub(crate) fn heading(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Heading(text.into()));
     }
 
-    pub(super) fn table(&mut self, table: Table) {
+    pub(crate) fn table(&mut self, table: Table) {
         self.blocks.push(Block::Table(table));
     }
 
-    pub(super) fn remark(&mut self, subject: &'static str, text: String) {
+    pub(crate) fn remark(&mut self, subject: &'static str, text: String) {
         self.blocks.push(Block::Remark { subject, text });
     }
 
     /// A remark where there is one to make.
-    pub(super) fn remark_where(&mut self, subject: &'static str, text: Option<String>) {
+    pub(crate) fn remark_where(&mut self, subject: &'static str, text: Option<String>) {
         self.blocks.extend(text.map(|text| Block::Remark { subject, text }));
     }
 
-    pub(super) fn text(&mut self, text: impl Into<String>) {
+    pub(crate) fn text(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Text(text.into()));
     }
 
     /// Adds another document, after a blank line.
-    pub(super) fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         if !self.is_empty() && !other.is_empty() {
             self.blocks.push(Block::Break);
         }

@@ -135,9 +135,9 @@ impl RunEnvironment {
         }
     }
 
-    /// The same, with the fingerprint of its data set.
-    pub fn with_data(self, fingerprint: &str) -> Self {
-        Self { data: Some(fingerprint.to_owned()), ..self }
+    /// The same, with the fingerprint of its data set, where it has one.
+    pub fn with_data(self, fingerprint: Option<String>) -> Self {
+        Self { data: fingerprint, ..self }
     }
 
     /// Whether the files that the steps come from are those that the run began with.

@@ -62,7 +62,7 @@ impl Default for Data {
 
 const SOURCES: &[&str] = &["mnist", "digits", "idx", "images", "parquet"];
 
-pub(super) fn read(section: Option<Section>) -> Result<Data> {
+pub(crate) fn read(section: Option<Section>) -> Result<Data> {
     let Some(mut section) = section else { return Ok(Data::default()) };
     let source = section.get("source").map(|f| f.choice(SOURCES, |name| SOURCES.iter().find(|s| **s == name).copied()));
     let places = Places::read(&mut section)?;
@@ -134,7 +134,7 @@ fn numbers(field: &Field, low: f64) -> Result<Vec<f64>> {
     field.elements()?.iter().map(|field| field.number(low, 1e6)).collect()
 }
 
-pub(super) fn write(out: &mut String, data: &Data) {
+pub(crate) fn write(out: &mut String, data: &Data) {
     encode::section(out, "data");
     let mut line = |key: &str, value: String| encode::line(out, key, value);
     let text = |value: &str| format!("{value:?}");

@@ -7,8 +7,8 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, Spec, StepsPerVisit, fit,
-    layers, own, pipeline, training, truth,
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, StepsPerVisit, StudyKind,
+    layers, own, truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
@@ -21,37 +21,16 @@ pub(super) const MAX_EXTENT: usize = 1 << 20;
 /// it fits into memory.
 pub(super) const MAX_SIZE: usize = 1 << 26;
 
-/// The kinds of specs.
-#[derive(Clone, Copy)]
-enum SpecKind {
-    Sweep,
-    Training,
-    Pipeline,
-    Fit,
-}
-
-pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
+/// Reads the text of a spec; `read` takes its kind and its keys.
+pub(crate) fn parse_as<T>(text: &str, origin: &str, read: impl FnOnce(StudyKind, Section) -> Result<T>) -> Result<T> {
     let document = Document { origin, text };
     let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
     let mut spec = Section::root(document, &root);
-    let read = |name: &str| match name {
-        "sweep" => Some(SpecKind::Sweep),
-        "training" => Some(SpecKind::Training),
-        "pipeline" => Some(SpecKind::Pipeline),
-        "fit" => Some(SpecKind::Fit),
-        _ => None,
-    };
-    let kind =
-        spec.get("kind").map(|field| field.choice(&["sweep", "training", "pipeline", "fit"], read)).transpose()?;
-    match kind.unwrap_or(SpecKind::Sweep) {
-        SpecKind::Sweep => experiment(spec, origin).map(|sweep| Spec::Sweep(Box::new(sweep))),
-        SpecKind::Training => training::read(spec, origin).map(|training| Spec::Training(Box::new(training))),
-        SpecKind::Pipeline => pipeline::read(spec, origin).map(|pipeline| Spec::Pipeline(Box::new(pipeline))),
-        SpecKind::Fit => fit::read(spec, origin).map(|fit| Spec::Fit(Box::new(fit))),
-    }
+    let kind = spec.get("kind").map(|field| field.choice(StudyKind::NAMES, StudyKind::from_name)).transpose()?;
+    read(kind.unwrap_or(StudyKind::Sweep), spec)
 }
 
-fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
+pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
     let version = spec.get("version");
     let name = spec.get("name");
     let model = spec.section("model")?;
@@ -99,15 +78,17 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
         synthetic,
         own: None,
     };
-    few_cells(experiment).map_err(|error| error.at(origin))
+    few_cells(experiment.cell_count()).map_err(|error| error.at(origin))?;
+    Ok(experiment)
 }
 
-pub(super) fn few_cells(experiment: Experiment) -> Result<Experiment> {
-    if experiment.cell_count() > MAX_CELLS {
-        let what = format!("the axes make {} cells, more than {MAX_CELLS}", experiment.cell_count());
+/// Refuses an experiment of too many cells.
+pub(super) fn few_cells(cells: usize) -> Result<()> {
+    if cells > MAX_CELLS {
+        let what = format!("the axes make {cells} cells, more than {MAX_CELLS}");
         return Err(Error::spec(what).hint("shorten an axis, or make two specs of it"));
     }
-    Ok(experiment)
+    Ok(())
 }
 
 /// The name of a spec whose other keys are known, after its version.
@@ -148,7 +129,7 @@ fn run_name(field: &Field) -> Result<String> {
 
 /// Whether a network of the spec's own must state its input.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Needed,
     FromData,
 }
@@ -354,8 +335,12 @@ fn lacks_axis(field: &Field, axis: &Axis) -> Error {
 }
 
 /// The learning rate; the axes of the table go into `grid`.
-pub(super) fn read_train(section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<f64> {
-    let default = Settings::default().learning_rate;
+pub(super) fn read_train(
+    section: Option<Section>,
+    engines: &[EngineName],
+    grid: &mut Grid,
+    default: f64,
+) -> Result<f64> {
     let Some(mut section) = section else { return Ok(default) };
     read_axes(&mut section, "train", engines, grid)?;
     let rate = section.get("learning_rate").map(|field| field.number(0.0, 1e3)).transpose()?;
@@ -367,7 +352,7 @@ pub(super) fn read_train(section: Option<Section>, engines: &[EngineName], grid:
 fn read_train_on(mut section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<(f64, Examples)> {
     let field = section.as_mut().and_then(|section| section.get("examples"));
     let examples = field.map(|field| field.choice(Examples::NAMES, Examples::from_name)).transpose()?;
-    Ok((read_train(section, engines, grid)?, examples.unwrap_or(Examples::Uniform)))
+    Ok((read_train(section, engines, grid, Settings::default().learning_rate)?, examples.unwrap_or(Examples::Uniform)))
 }
 
 /// The engines; the axes of the table go into `grid`.

@@ -116,7 +116,7 @@ fn sizes(out: &mut String, name: &str, sizes: &[usize]) {
     line(out, name, range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
 }
 
-pub(super) fn section(out: &mut String, name: &str) {
+pub(crate) fn section(out: &mut String, name: &str) {
     let _ = write!(out, "\n[{name}]\n");
 }
 
@@ -127,7 +127,7 @@ pub(super) fn optional(out: &mut String, engines: &[EngineName]) {
     }
 }
 
-pub(super) fn line(out: &mut String, key: &str, value: impl Display) {
+pub(crate) fn line(out: &mut String, key: &str, value: impl Display) {
     let _ = writeln!(out, "{key} = {value}");
 }
 

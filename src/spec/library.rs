@@ -83,7 +83,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::spec::Spec;
+    use crate::study::Spec;
 
     #[test]
     fn every_spec_of_the_repository_is_included_is_valid_and_has_a_row_in_the_tables() {

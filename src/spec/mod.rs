@@ -15,18 +15,17 @@
 mod batch_sizes;
 pub mod data;
 mod decode;
-mod encode;
-pub mod fit;
+pub(crate) mod encode;
+pub(crate) mod keys;
 mod layers;
 pub mod library;
 mod own;
-pub mod pipeline;
 pub mod prices;
 mod section;
 mod shard;
+mod subject;
 #[cfg(test)]
 mod tests;
-pub mod training;
 mod truth;
 
 use std::io::ErrorKind;
@@ -37,69 +36,53 @@ use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::own::OwnSteps;
-use crate::settings::{EngineName, Examples, Grid};
+use crate::settings::{EngineName, Examples, Grid, named};
+pub(crate) use decode::{Input, parse_as};
+pub(crate) use section::Section;
 pub use shard::{MAX_SHARDS, Shard, ShardBy};
+pub use subject::Subject;
+pub(crate) use subject::{Usual, refuse_many};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
 
-/// A spec of any kind.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Spec {
-    /// `kind = "sweep"`, the default: the time of single steps against the batch size.
-    Sweep(Box<Experiment>),
-    /// `kind = "training"`: whole epochs with a loader.
-    Training(Box<training::Training>),
-    /// `kind = "pipeline"`: what feeds a training, stage by stage and together.
-    Pipeline(Box<pipeline::Pipeline>),
-    /// `kind = "fit"`: a small network fitted to a surface, from setup to the last epoch.
-    Fit(Box<fit::Fit>),
+named! {
+    /// The kinds of studies.
+    StudyKind {
+        /// The time of single steps against the batch size; the default.
+        Sweep = "sweep",
+        /// Whole epochs with a loader.
+        Training = "training",
+        /// What feeds a training, stage by stage and together.
+        Pipeline = "pipeline",
+        /// A small network fitted to a surface, from setup to the last epoch.
+        Fit = "fit",
+    }
 }
 
-impl Spec {
-    /// Reads and checks the spec in `path`; if there is no such file, the program's own spec of that name.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
-    /// what was expected and the nearest valid key where its contents are refused.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = match (std::fs::read(path), path.to_str().and_then(library::Included::named)) {
-            (Ok(bytes), _) => bytes,
-            (Err(error), Some(own)) if error.kind() == ErrorKind::NotFound => {
-                return Self::parse(own.text, &format!("the program's own {}", own.name));
-            }
-            (Err(error), _) if error.kind() == ErrorKind::NotFound => {
-                let own = || path.to_str().and_then(library::Included::nearest).map(str::to_owned);
-                let near = nearest_beside(path).map(|near| near.display().to_string()).or_else(own);
-                let near = near.map_or("check the path;".to_owned(), |near| format!("did you mean `{near}`?"));
-                return Err(Error::new(Kind::Io, "there is no such file, and no such spec in the program")
-                    .at(path.display().to_string())
-                    .hint(format!("{near} `batchstep specs` lists the specs that the program has")));
-            }
-            (Err(error), _) => return Err(Error::io("read the spec", path, &error)),
-        };
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
-        Self::parse(&text, &path.display().to_string())
-    }
-
-    /// Reads and checks a spec's text; `origin` names it in messages.
-    ///
-    /// # Errors
-    /// As [`Spec::read`].
-    pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        decode::spec(text, origin)
-    }
-
-    /// Names the run directory.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Sweep(experiment) => &experiment.name,
-            Self::Training(training) => &training.name,
-            Self::Pipeline(pipeline) => &pipeline.name,
-            Self::Fit(fit) => &fit.experiment.name,
+/// The text of the spec in `path`, and what to call it in messages; if there is no such file, the program's own spec of that name.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] where it is no text.
+pub fn text_of(path: &Path) -> Result<(String, String)> {
+    let bytes = match (std::fs::read(path), path.to_str().and_then(library::Included::named)) {
+        (Ok(bytes), _) => bytes,
+        (Err(error), Some(own)) if error.kind() == ErrorKind::NotFound => {
+            return Ok((own.text.to_owned(), format!("the program's own {}", own.name)));
         }
-    }
+        (Err(error), _) if error.kind() == ErrorKind::NotFound => {
+            let own = || path.to_str().and_then(library::Included::nearest).map(str::to_owned);
+            let near = nearest_beside(path).map(|near| near.display().to_string()).or_else(own);
+            let near = near.map_or("check the path;".to_owned(), |near| format!("did you mean `{near}`?"));
+            return Err(Error::new(Kind::Io, "there is no such file, and no such spec in the program")
+                .at(path.display().to_string())
+                .hint(format!("{near} `batchstep specs` lists the specs that the program has")));
+        }
+        (Err(error), _) => return Err(Error::io("read the spec", path, &error)),
+    };
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
+    Ok((text, path.display().to_string()))
 }
 
 /// An experiment: what is varied, what is held still, how it is measured.
@@ -246,7 +229,8 @@ impl Experiment {
     /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
     /// what was expected and the nearest valid key where its contents are refused.
     pub fn read(path: &Path) -> Result<Self> {
-        Self::only(Spec::read(path)?, &path.display().to_string())
+        let (text, origin) = text_of(path)?;
+        Self::parse(&text, &origin)
     }
 
     /// Reads and checks a spec's text; `origin` names it in messages.
@@ -254,16 +238,15 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::read`].
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        Self::only(Spec::parse(text, origin)?, origin)
+        parse_as(text, origin, |kind, section| match kind {
+            StudyKind::Sweep => Self::of(section, origin),
+            kind => Err(Error::spec(format!("this spec is a {kind}, and a sweep is needed here")).at(origin)),
+        })
     }
 
-    fn only(spec: Spec, origin: &str) -> Result<Self> {
-        match spec {
-            Spec::Sweep(experiment) => Ok(*experiment),
-            Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
-            Spec::Pipeline(_) => Err(Error::spec("this spec is a pipeline, and a sweep is needed here").at(origin)),
-            Spec::Fit(_) => Err(Error::spec("this spec is a fit, and a sweep is needed here").at(origin)),
-        }
+    /// Reads the keys of a spec.
+    pub(crate) fn of(section: Section, origin: &str) -> Result<Self> {
+        decode::experiment(section, origin)
     }
 
     /// The truth that the synthetic engine plays here: every shard is another machine.

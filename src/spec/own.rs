@@ -37,7 +37,7 @@ pub(super) fn experiment(
     // Layers cost a step in each of the first visits; a step without a model has none.
     let measure = Measure { layers: true, ..Measure::usual(sweep.executes.is_some()) }.read(measure)?;
     let defaults = Settings::default();
-    few_cells(Experiment {
+    let experiment = Experiment {
         name,
         model,
         notices: surprise(&sweep.text, &sweep.sizes).into_iter().collect(),
@@ -50,7 +50,9 @@ pub(super) fn experiment(
         synthetic: None,
         own: Some(steps(engine, sweep, &mut grid)),
         grid,
-    })
+    };
+    few_cells(experiment.cell_count())?;
+    Ok(experiment)
 }
 
 /// The field that makes a spec one of a person's own step.

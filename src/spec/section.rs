@@ -11,7 +11,7 @@ use crate::error::{Error, Result, nearest};
 
 /// The text of a spec and the name to call it by in messages.
 #[derive(Clone, Copy)]
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     pub origin: &'a str,
     pub text: &'a str,
 }
@@ -38,7 +38,7 @@ impl Document<'_> {
 }
 
 /// One table of the spec.
-pub(super) struct Section<'a, 'i> {
+pub(crate) struct Section<'a, 'i> {
     document: Document<'a>,
     path: String,
     table: &'a DeTable<'i>,
@@ -107,7 +107,7 @@ impl<'a, 'i> Section<'a, 'i> {
 
 /// One value of the spec.
 #[derive(Clone)]
-pub(super) struct Field<'a, 'i> {
+pub(crate) struct Field<'a, 'i> {
     document: Document<'a>,
     path: String,
     value: &'a Spanned<DeValue<'i>>,

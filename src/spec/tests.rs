@@ -280,7 +280,7 @@ fn many_specs() -> Vec<(String, String)> {
 #[test]
 fn the_page_of_keys_has_every_key_that_is_read_and_no_other() {
     for (text, origin) in many_specs() {
-        let _ = Spec::parse(&text, &origin);
+        let _ = crate::study::Spec::parse(&text, &origin);
     }
     let asked: BTreeSet<String> = section::asked::all()
         .into_iter()

@@ -11,7 +11,7 @@ use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata};
 use super::record::Record;
-use super::schema::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, StepRow, SurfaceRow};
+use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use super::stored::{Each, Shelf, Stored, read_all};
 use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
@@ -345,40 +345,22 @@ impl RunDirectory {
         })
     }
 
-    /// The same for a training; batches are kept only if their epochs are stored.
+    /// The same for a study whose visits have these rows; details are kept only if the rows of their visit are stored.
     ///
     /// # Errors
     /// As [`RunDirectory::seal`].
-    pub fn seal_epochs(&self, complete: bool) -> Result<Sealed> {
-        self.seal_with::<EpochRow, BatchRow>(complete)
-    }
-
-    /// The same for a study of fits, with its surfaces.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::seal`].
-    pub fn seal_fits(&self, complete: bool) -> Result<Sealed> {
-        self.seal_with::<FitRow, SurfaceRow>(complete)
-    }
-
-    fn seal_with<R: Stored, Beside: Stored>(&self, complete: bool) -> Result<Sealed> {
+    pub fn seal_visits<R: Stored, Detail: Stored>(&self, complete: bool) -> Result<Sealed> {
         self.sealing(complete, &|sealing| {
-            let mut there = BTreeSet::new();
-            sealing.read(&mut |rows: Vec<R>| {
-                there.extend(rows.first().map(Stored::number));
-                Ok(())
-            })?;
-            sealing.rows(&|number| there.contains(&number), &mut |_: &mut Beside| ())?;
+            if Detail::SHELF != R::SHELF {
+                let mut there = BTreeSet::new();
+                sealing.read(&mut |rows: Vec<R>| {
+                    there.extend(rows.first().map(Stored::number));
+                    Ok(())
+                })?;
+                sealing.rows(&|number| there.contains(&number), &mut |_: &mut Detail| ())?;
+            }
             sealing.rows(&|_| true, &mut |_: &mut R| ())
         })
-    }
-
-    /// The same for a study of the input pipeline.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::seal`].
-    pub fn seal_pipeline(&self, complete: bool) -> Result<Sealed> {
-        self.sealing(complete, &|sealing| sealing.rows(&|_| true, &mut |_: &mut PipelineRow| ()))
     }
 
     /// Lets `tables` write, and removes the parts that were there before. A run that loses a visit to a damaged part is not complete, so

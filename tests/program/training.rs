@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use batchstep::analysis::epochs::EpochStudy;
-use batchstep::report::{self, hyperfine_json};
+use batchstep::report::Style;
 use batchstep::store::{EpochRow, rows_of};
+use batchstep::study::training::results::Results;
+use batchstep::study::training::{hyperfine, report};
 use serde_json::Value;
 
 use crate::needs;
@@ -386,8 +387,8 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
             })
         })
         .collect();
-    let study = EpochStudy::of(&rows);
-    let exported: Value = serde_json::from_str(&hyperfine_json(&study)).expect("JSON");
+    let study = Results::of(&rows);
+    let exported: Value = hyperfine::json(&study);
     let ours = exported["results"].as_array().expect("two cells");
     // Every field that hyperfine writes and its scripts read is in our export, with its value.
     for (theirs, ours) in document["results"].as_array().expect("two results").iter().zip(ours) {
@@ -416,7 +417,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
             line.split(" times faster").next().map(|ratio| ratio.split_whitespace().collect::<Vec<_>>().join(" "))
         })
     };
-    let said = report::training(&study).render(&report::Style::PLAIN);
+    let said = report::document(&study).render(&Style::PLAIN);
     assert!(ratio(&printed).is_some_and(|ratio| ratio.contains(" ± ")), "{printed}");
     assert_eq!(ratio(&said), ratio(&printed), "{said}\n{printed}");
 }

@@ -1,0 +1,170 @@
+//! `batchstep run` on the spec of a study: from the spec to the tables, the chart and the page.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use batchstep::atomic;
+use batchstep::engine::automatic::First;
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::error::{Error, Kind, Result};
+use batchstep::figures::Destination;
+use batchstep::page;
+use batchstep::qualification::{Asked, Qualified};
+use batchstep::report::{Style, Warning};
+use batchstep::run::RunFacts;
+use batchstep::run::environment::RunEnvironment;
+use batchstep::store::{Begin, Opened, RunDirectory, count_visits, files};
+use batchstep::study::{Bench, Outcome, Plan, Study, carry_out, without_unfit};
+
+use super::left_out::narrow;
+use super::progress::StudyDisplay;
+use super::qualify::qualify;
+use super::report::PAGE;
+use super::run::said;
+use super::{Exit, notice, print, print_aside};
+
+/// One study that is being run.
+pub struct Session<'a, S> {
+    pub spec: &'a S,
+    pub device: DeviceChoice,
+    pub path: PathBuf,
+    pub begin: Begin,
+    /// Where its JSON document goes as well, if anywhere.
+    pub export: Option<&'a Path>,
+    /// Which engines are checked before.
+    pub asked: Asked,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// The resolved spec and how much is measured; nothing is opened.
+pub fn dry_run<S: Study>(spec: &S) -> Exit {
+    spec.subject().notices.iter().for_each(notice);
+    print(&spec.to_toml());
+    print(&format!("\n{}\n", spec.size()));
+    Exit::Done
+}
+
+impl<S: Study> Session<'_, S> {
+    /// Opens the engines and the data, and runs the study with what is available.
+    pub fn run(&self) -> Result<Exit> {
+        let asked = self.spec.subject();
+        asked.notices.iter().for_each(notice);
+        let (names, optional) = (&asked.engine.name, &asked.engine.optional);
+        let mut engines = Engines::open_available(names, optional, First::Cudnn, self.device, None)?;
+        engines.notices.drain(..).for_each(notice);
+        let data = self.spec.data()?;
+        S::notices(&data).iter().for_each(notice);
+        let mut spec = self.spec.clone();
+        let subject = spec.subject_mut();
+        subject.engine.name.retain(|engine| engines.has(*engine));
+        subject.engine.optional.retain(|engine| engines.has(*engine));
+        let settings = narrow(&mut subject.grid, &subject.engine.name, &mut engines)?;
+        let (spec, unfit) = without_unfit(&spec, &data, &mut engines);
+        let unfit = (!unfit.is_empty()).then_some(Warning::EnginesLeftOut { what: unfit });
+        let left_out = settings.into_iter().chain(unfit).collect();
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, left_out)
+    }
+
+    /// Runs with open engines and data; the warnings `left_out` are printed at the end.
+    fn run_with(&self, engines: &mut Engines, data: &S::Data, left_out: Vec<Warning>) -> Result<Exit> {
+        let plan = self.spec.plan(data, engines)?;
+        let qualified = qualify(&plan.steps, engines, self.asked)?;
+        let notices = batchstep::run::check(&plan.steps, engines)?;
+        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
+        notices.iter().chain(&opened.notices).for_each(notice);
+        if opened.complete {
+            notice("this run is finished; nothing is left to resume");
+            return self.conclude(left_out);
+        }
+        let outcome = self.measure(&plan, data, engines, (opened, qualified))?;
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).collect())
+    }
+
+    fn measure(
+        &self,
+        plan: &Plan<S::Beside>,
+        data: &S::Data,
+        engines: &mut Engines,
+        (opened, qualified): (Opened, Qualified),
+    ) -> Result<Outcome> {
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
+        let name = &self.spec.subject().name;
+        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(device.as_mut()),
+            None => RunEnvironment::begin(name, &plan.steps, engines, device.as_mut()).with_data(S::fingerprint(data)),
+        };
+        if environment.data.is_some() && environment.data != S::fingerprint(data) {
+            return Err(Error::new(Kind::Conflict, "the data are not those that the run was begun with")
+                .at(self.path.display().to_string())
+                .hint("resume with the same data, or choose another folder with `--out DIR`"));
+        }
+        directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut notices = Vec::new();
+        let stored = directory.all(&mut notices)?;
+        notices.iter().for_each(notice);
+        let supplies = self.spec.supplies(&directory)?;
+        let mut display = StudyDisplay::new(name);
+        let bench = Bench {
+            spec: self.spec,
+            plan,
+            data,
+            supplies: &supplies,
+            facts: RunFacts::new(environment.run_id.clone(), &plan.steps, engines)?.with_qualified(qualified.cells),
+            engines,
+            device: device.as_mut(),
+            observer: &mut display,
+            interrupted: self.interrupted,
+        };
+        let mut outcome = carry_out(bench, &directory, &stored)?;
+        display.finish();
+        drop(supplies);
+        outcome.complete = said(directory.seal_visits::<S::Row, S::Detail>(outcome.complete)?);
+        Ok(outcome)
+    }
+
+    fn warnings(&self, outcome: &Outcome, plan: &Plan<S::Beside>) -> Result<Vec<Warning>> {
+        let mut warnings = Vec::new();
+        match &outcome.stopped {
+            Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
+            None if !outcome.complete => warnings.push(Warning::Interrupted),
+            None => {}
+        }
+        if outcome.out_of_time {
+            let visits = count_visits::<S::Row>(&self.path)?;
+            warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.course().repetitions });
+        }
+        Ok(warnings)
+    }
+
+    /// Prints the tables, and draws the chart and the page, from the stored data.
+    fn conclude(&self, warnings: Vec<Warning>) -> Result<Exit> {
+        let style = Style::of_terminal();
+        let texts = |warnings: &[Warning]| {
+            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
+        };
+        let mut told = match S::told(&self.path) {
+            Ok(told) => told,
+            // If no visit ended, there is nothing to analyse, and the warnings say why.
+            Err(error) if warnings.is_empty() => return Err(error),
+            Err(_) => {
+                texts(&warnings);
+                return Ok(Exit::Warned);
+            }
+        };
+        told.warnings.splice(..0, warnings);
+        print(&told.document.render(&style));
+        let kept = told.file.map(|name| self.path.join(name));
+        for path in kept.iter().map(PathBuf::as_path).chain(self.export) {
+            atomic::write_text(path, &told.text())?;
+        }
+        let drawn = told.drawing.draw(&Destination::in_run(self.path.clone()))?;
+        let written = self.path.join(PAGE);
+        page::write(&[told.page()?], &written)?;
+        print(&format!("\nRun      {}\n", self.path.display()));
+        print(&format!("Chart    {}\n", drawn.display()));
+        print(&format!("Report   {}\n", written.display()));
+        texts(&told.warnings);
+        Ok(if told.warnings.is_empty() { Exit::Done } else { Exit::Warned })
+    }
+}

@@ -1,0 +1,225 @@
+//! The loop of a study: each block visits every cell once, in the order of the plan, and each visit is stored before the next begins, so
+//! that `--resume` continues with the very same plan.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Cell, Plan, Study, Visited};
+use crate::device::Device;
+use crate::engine::open::Engines;
+use crate::error::{Error, Result};
+use crate::measure::Stopwatch;
+use crate::run::RunFacts;
+use crate::spec::Subject;
+use crate::store::{RunDirectory, Status};
+
+/// How often and how long is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Course {
+    /// Blocks: each visits every cell once.
+    pub repetitions: usize,
+    /// No visit begins later than this many seconds after the start.
+    pub time_limit_s: f64,
+    pub seed: u64,
+}
+
+/// Everything that a study works with.
+pub struct Bench<'a, S: Study> {
+    pub spec: &'a S,
+    pub plan: &'a Plan<S::Beside>,
+    pub data: &'a S::Data,
+    pub supplies: &'a S::Supplies,
+    pub facts: RunFacts,
+    pub engines: &'a mut Engines,
+    pub device: &'a mut dyn Device,
+    pub observer: &'a mut dyn Observer,
+    /// Set from outside (Ctrl-C): the visit under way ends, then the study stops.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// Where a visit stands in the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub block: i64,
+    pub visit: i64,
+}
+
+/// What a visit left.
+#[derive(Clone, Debug)]
+pub struct Visit<S: Study> {
+    pub rows: Vec<S::Row>,
+    pub details: Vec<S::Detail>,
+}
+
+/// Where visits are written down.
+pub trait Ledger<S: Study> {
+    /// Stores one visit.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`]; what was stored before stays.
+    fn append(&self, visit: &Visit<S>) -> Result<()>;
+}
+
+impl<S: Study> Ledger<S> for RunDirectory {
+    fn append(&self, visit: &Visit<S>) -> Result<()> {
+        // The details first: a visit is there once its rows are.
+        RunDirectory::append(self, &visit.details)?;
+        RunDirectory::append(self, &visit.rows)
+    }
+}
+
+/// Someone who watches a study.
+pub trait Observer {
+    /// A visit has ended; `last` names its cell and its figure.
+    fn visited(&mut self, last: &str, progress: Progress);
+    /// Something the user should know.
+    fn warn(&mut self, message: &str);
+}
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub visits: usize,
+    pub of: usize,
+    /// At the pace of this process.
+    pub left_s: f64,
+}
+
+/// How a study ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// False where it was interrupted or ended by an error: `--resume` goes on.
+    pub complete: bool,
+    /// The time limit came before the last visit.
+    pub out_of_time: bool,
+    /// Why it ended early, where the spec asks for that.
+    pub stopped: Option<Error>,
+}
+
+/// The study without the optional engines that cannot run it, and the reason for each.
+///
+/// The GPU engine accepts only full batches, and PyTorch reads only data in memory. If such an engine is optional, the other engines still run.
+pub fn without_unfit<S: Study>(study: &S, data: &S::Data, engines: &mut Engines) -> (S, Vec<String>) {
+    let mut kept = study.clone();
+    let mut left_out = Vec::new();
+    for &engine in &study.subject().engine.optional {
+        let mut alone = study.clone();
+        alone.subject_mut().engine.name = vec![engine];
+        if let Err(error) = alone.plan(data, engines) {
+            let Subject { engine: asked, .. } = kept.subject_mut();
+            asked.name.retain(|kept| *kept != engine);
+            asked.optional.retain(|kept| *kept != engine);
+            let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            left_out.push(format!("{}{remedy}", error.clause()));
+        }
+    }
+    (kept, left_out)
+}
+
+/// Runs a study, beginning after the visits that are already stored.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where a visit can't be stored, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
+pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn Ledger<S>, stored: &[S::Row]) -> Result<Outcome> {
+    let watch = Stopwatch::start();
+    let mut done = Done::new(stored);
+    let (plan, course) = (bench.plan, bench.spec.course());
+    let mut here = 0;
+    for block in 0..course.repetitions {
+        for index in plan.steps.order(block) {
+            let cell = &plan.cells[index];
+            if done.is_done(index, block) {
+                continue;
+            }
+            if bench.interrupted.load(Ordering::Relaxed) {
+                return Ok(Outcome::default());
+            }
+            if watch.elapsed() > course.time_limit_s {
+                return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
+            }
+            let place = Place { block: block as i64, visit: done.next_visit };
+            let Some((visit, failed)) = bench.visit(cell, place)? else { return Ok(Outcome::default()) };
+            ledger.append(&visit)?;
+            done.add(&visit.rows);
+            here += 1;
+            let said = failed.as_ref().map(Error::to_string).into_iter().chain(S::remarks(&visit.rows));
+            said.chain(bench.device.warnings()).for_each(|said| bench.observer.warn(&said));
+            let (visits, of) = (done.visits.len(), plan.cells.len() * course.repetitions);
+            let left = of.saturating_sub(visits + done.left_out(course.repetitions, block));
+            let left_s = watch.elapsed() / f64::from(here) * left as f64;
+            let figure = S::figure(&visit.rows).unwrap_or_else(|| "failed".to_owned());
+            let last = format!("{}: {figure}", S::name_of(&bench.facts, cell));
+            bench.observer.visited(&last, Progress { visits, of, left_s });
+            if let Some(error) = failed.filter(|_| bench.spec.stops_at_an_error()) {
+                return Ok(Outcome { complete: false, out_of_time: false, stopped: Some(error) });
+            }
+        }
+    }
+    Ok(Outcome { complete: true, out_of_time: false, stopped: None })
+}
+
+impl<S: Study> Bench<'_, S> {
+    /// `None` where it was interrupted; with the error of a cell that failed.
+    fn visit(&mut self, cell: &Cell<S::Beside>, place: Place) -> Result<Option<(Visit<S>, Option<Error>)>> {
+        let mut visit = Visit { rows: Vec::new(), details: Vec::new() };
+        match S::visit(self, cell, place, &mut visit) {
+            Ok(true) => Ok(Some((visit, None))),
+            Ok(false) => Ok(None),
+            Err(error) if S::OF_A_CELL.contains(&error.kind()) => {
+                let error = error.at(S::name_of(&self.facts, cell));
+                visit.rows.push(S::failed(self, cell, place, &error));
+                Ok(Some((visit, Some(error))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says what a library has just refused, after an engine prepared this cell.
+    ///
+    /// # Errors
+    /// As [`RunFacts::heed_refusals`].
+    pub(super) fn heed_refusals(&mut self, cell: &Cell<S::Beside>) -> Result<()> {
+        if let Some(what) = self.facts.heed_refusals(self.engines, &cell.step, &self.plan.steps.cells)? {
+            self.observer.warn(&what);
+        }
+        Ok(())
+    }
+}
+
+/// Which visits were made.
+#[derive(Debug, Default)]
+struct Done {
+    visits: BTreeSet<(usize, usize)>,
+    /// Cells that failed; they are not visited again.
+    failed: BTreeSet<usize>,
+    next_visit: i64,
+}
+
+impl Done {
+    fn new(stored: &[impl Visited]) -> Self {
+        let mut done = Self::default();
+        done.add(stored);
+        done
+    }
+
+    fn add(&mut self, rows: &[impl Visited]) {
+        for row in rows {
+            let [cell, block, visit] = row.place();
+            self.visits.insert((cell as usize, block as usize));
+            self.next_visit = self.next_visit.max(visit + 1);
+            if matches!(row.status(), Status::Failed | Status::OutOfMemory) {
+                self.failed.insert(cell as usize);
+            }
+        }
+    }
+
+    fn is_done(&self, cell: usize, block: usize) -> bool {
+        self.failed.contains(&cell) || self.visits.contains(&(cell, block))
+    }
+
+    /// Visits that failed cells will not have.
+    fn left_out(&self, blocks: usize, block: usize) -> usize {
+        let had = |cell: usize| (0..=block).filter(|&block| self.visits.contains(&(cell, block))).count();
+        self.failed.iter().map(|&cell| blocks.saturating_sub(had(cell))).sum()
+    }
+}

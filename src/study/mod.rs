@@ -1,0 +1,147 @@
+//! Studies beside the sweep: whole epochs, what feeds a training, fits of a surface.
+//!
+//! Each kind is a folder and an implementation of [`Study`]: its spec, its plan, its visit, its rows, its analysis, its report and its
+//! figures. Whoever runs a study, stores it, draws it or makes a page of it knows only the trait, [`Told`], and the list of kinds in
+//! [`Spec`].
+
+mod course;
+pub mod fit;
+pub mod pipeline;
+mod plan;
+mod series;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod told;
+pub mod training;
+
+use std::fmt::Debug;
+use std::path::Path;
+
+pub use course::{Bench, Course, Ledger, Observer, Outcome, Place, Progress, Visit, carry_out, without_unfit};
+pub use plan::{Cell, Plan};
+pub use spec::Spec;
+pub use told::{Told, told};
+
+use crate::engine::open::Engines;
+use crate::error::{Error, Kind, Result};
+use crate::run::RunFacts;
+use crate::spec::{StudyKind, Subject};
+use crate::store::{RunDirectory, Status, Stored};
+
+/// One kind of study.
+pub trait Study: Clone {
+    const KIND: StudyKind;
+    /// The errors that are about one cell: it fails, and the study goes on with the others.
+    const OF_A_CELL: &'static [Kind];
+    /// What varies between cells beside the step.
+    type Beside: Clone + Debug + PartialEq;
+    /// A visit is there once these rows of it are stored.
+    type Row: Visited;
+    /// What else is stored of a visit; the same rows where there is nothing else.
+    type Detail: Stored;
+    /// What the plan needs, opened before anything else.
+    type Data;
+    /// What visits need, made once the run directory is open.
+    type Supplies;
+
+    fn subject(&self) -> &Subject;
+
+    fn subject_mut(&mut self) -> &mut Subject;
+
+    fn course(&self) -> Course;
+
+    /// Takes what the command line says in place of the spec.
+    fn set(&mut self, seed: Option<u64>, time_limit_s: Option<f64>);
+
+    /// The full resolved spec; parsing it again gives an equal study.
+    fn to_toml(&self) -> String;
+
+    /// How much is measured, in a sentence.
+    fn size(&self) -> String;
+
+    /// # Errors
+    /// What cannot be read.
+    fn data(&self) -> Result<Self::Data>;
+
+    /// Names the data, so that `--resume` goes on only with the same.
+    fn fingerprint(_: &Self::Data) -> Option<String> {
+        None
+    }
+
+    /// Notices about the data.
+    fn notices(_: &Self::Data) -> &[String] {
+        &[]
+    }
+
+    /// The cells; refuses what cannot run before anything does.
+    ///
+    /// # Errors
+    /// [`Kind::Spec`].
+    fn plan(&self, data: &Self::Data, engines: &mut Engines) -> Result<Plan<Self::Beside>>;
+
+    /// # Errors
+    /// [`Kind::Io`].
+    fn supplies(&self, directory: &RunDirectory) -> Result<Self::Supplies>;
+
+    /// For messages.
+    fn name_of(facts: &RunFacts, cell: &Cell<Self::Beside>) -> String;
+
+    /// One visit to a cell; what was measured before an error is kept in `visit`. False where it was interrupted and counts for nothing.
+    ///
+    /// # Errors
+    /// What goes wrong; one of [`Self::OF_A_CELL`] ends only the cell.
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<Self::Beside>, place: Place, visit: &mut Visit<Self>)
+    -> Result<bool>;
+
+    /// The row of a cell that failed.
+    fn failed(bench: &Bench<Self>, cell: &Cell<Self::Beside>, place: Place, error: &Error) -> Self::Row;
+
+    /// Whether a failed cell ends the study.
+    fn stops_at_an_error(&self) -> bool {
+        false
+    }
+
+    /// What a visit found that the user should know at once.
+    fn remarks(_: &[Self::Row]) -> Option<String> {
+        None
+    }
+
+    /// The figure of a visit, for the progress.
+    fn figure(rows: &[Self::Row]) -> Option<String>;
+
+    /// What the stored rows say.
+    ///
+    /// # Errors
+    /// As [`crate::store::rows_of`].
+    fn told(path: &Path) -> Result<Told>;
+}
+
+/// A row that belongs to a visit.
+pub trait Visited: Stored {
+    /// Its cell, its block and its visit.
+    fn place(&self) -> [i64; 3];
+
+    fn status(&self) -> Status;
+}
+
+/// Implements [`Visited`] for rows with those columns; a kind without blocks has one.
+macro_rules! visited {
+    ($row:ident, $($block:ident)?) => {
+        impl crate::study::Visited for $row {
+            fn place(&self) -> [i64; 3] {
+                [self.cell, 0 $(+ self.$block)?, self.visit]
+            }
+
+            fn status(&self) -> crate::store::Status {
+                self.status
+            }
+        }
+    };
+}
+use visited;
+
+/// The status of a cell that failed with this error.
+fn failure(error: &Error) -> Status {
+    if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed }
+}

@@ -1,0 +1,133 @@
+//! The chart of a study of the input pipeline, from its stored table.
+
+use std::path::Path;
+
+use super::results::model::Limit;
+use super::results::{FedCell, Knee, Results};
+use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
+use crate::figures::{Drawing, made_by};
+use crate::units::human;
+
+/// The chart of a study.
+pub fn drawing(source: &Path, study: &Results) -> Drawing {
+    let chart = chart(source, study);
+    let (summary, title) = (chart.summary.clone(), "Measured, predicted, and where the time goes");
+    Drawing { name: "pipeline", title, summary, chart: Chart::Feeding(chart) }
+}
+
+fn chart(source: &Path, study: &Results) -> Feeding {
+    let mut limits: Vec<String> = Vec::new();
+    let mut predicted = Vec::new();
+    for cell in &study.cells {
+        let (Some(prediction), Some(ratio)) = (&cell.prediction, cell.ratio) else { continue };
+        let name = family(&prediction.limit);
+        let limit = limits.iter().position(|known| known == name).unwrap_or_else(|| {
+            limits.push(name.to_owned());
+            limits.len() - 1
+        });
+        predicted.push(Predicted { predicted: cell.rate / ratio, measured: cell.rate, limit });
+    }
+    let within = study.within();
+    Feeding {
+        title: format!("What feeds a training on {}", study.device),
+        summary: format!(
+            "Measured within 10 % of the prediction in {} of {}; of the bounds of the stages alone in {}; of the slowest stage's ceiling in {}.",
+            within.model,
+            human::counted(within.of as u64, "cell"),
+            within.bounds,
+            within.slowest_stage
+        ),
+        panels: panels(study),
+        predicted,
+        limits,
+        stages: study.cells.first().map(stage_names).unwrap_or_default(),
+        stacks: stacks(study),
+        caption: vec![
+            format!(
+                "{} \u{b7} {} \u{b7} {}",
+                study.device,
+                study.storage,
+                human::counted(study.blocks as u64, "randomised block")
+            ),
+            made_by(source, &[]),
+        ],
+    }
+}
+
+/// Limits that share a colour.
+fn family(limit: &Limit) -> &'static str {
+    match limit {
+        Limit::Serial { .. } => "nothing overlaps",
+        Limit::Workers { .. } => "workers",
+        Limit::Stage { name } if name == "read" => "storage",
+        Limit::Stage { .. } => "a stage's ceiling",
+        Limit::Step => "step",
+        Limit::Cores => "cores",
+    }
+}
+
+/// A panel for each image size and batch size.
+fn panels(study: &Results) -> Vec<LinePanel> {
+    let knees = study.knees();
+    let mut panels: Vec<((usize, usize), LinePanel)> = Vec::new();
+    for knee in &knees {
+        let first = knee.cells[0];
+        let key = (first.size, first.batch_size);
+        let panel = match panels.iter_mut().find(|panel| panel.0 == key) {
+            Some(panel) => &mut panel.1,
+            None => {
+                let y = format!("Images/s, {size}x{size} pixels, batch size {batch}", size = key.0, batch = key.1);
+                let panel = LinePanel {
+                    x: Quantity::new("Workers", ""),
+                    y: Quantity::new(&y, ""),
+                    lines: Vec::new(),
+                    from_zero: true,
+                };
+                panels.push((key, panel));
+                let last = panels.len() - 1;
+                &mut panels[last].1
+            }
+        };
+        panel.lines.push(line(knee));
+    }
+    panels.into_iter().map(|panel| panel.1).collect()
+}
+
+fn line(knee: &Knee) -> Line {
+    let first = knee.cells[0];
+    let point = |cell: &&FedCell| LinePoint { x: cell.workers as f64, y: cell.rate, sd: deviation(&cell.rates) };
+    let series = if first.series.is_empty() { String::new() } else { format!("{}, ", first.series) };
+    Line {
+        name: format!("{series}{}, {}", first.format, first.cache),
+        points: knee.cells.iter().map(point).collect(),
+        marked: Some(knee.at),
+    }
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
+}
+
+fn stage_names(cell: &FedCell) -> Vec<String> {
+    cell.demands.stages.iter().map(|stage| stage.name.clone()).collect()
+}
+
+/// One bar for each kind of image: its demands do not depend on the number of workers, so those of the first cell are shown.
+fn stacks(study: &Results) -> Vec<Stack> {
+    let mut stacks: Vec<Stack> = Vec::new();
+    for cell in &study.cells {
+        let name = cell.place();
+        if stacks.iter().any(|stack| stack.name == name) {
+            continue;
+        }
+        let note = cell.file_bytes.map(|bytes| format!("{} a file", human::bytes(bytes.round() as u64)));
+        let parts = cell.demands.stages.iter().map(|stage| stage.seconds).collect();
+        stacks.push(Stack { name, parts, note: note.unwrap_or_default() });
+    }
+    stacks
+}

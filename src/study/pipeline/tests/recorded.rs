@@ -1,0 +1,82 @@
+//! A study on the GPU's engine, its calls recorded ([`crate::engine::cudnn::recorded`]): what is tested is the way of the batches, and that a
+//! GPU's times are not taken for those of the processor.
+
+use super::*;
+use crate::engine::cudnn::engine::CudnnEngine;
+use crate::engine::cudnn::recorded;
+use crate::settings::{AXES, EngineName, Value};
+use crate::study::pipeline::results::Results;
+
+const FOLDER: &str = "BATCHSTEP_TEST_RECORDED_PIPELINE";
+const NAME: &str = "study::pipeline::tests::recorded::batches_reach_a_gpu_from_pageable_and_from_page_locked_memory";
+
+const BODY: &str = "version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
+    [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = [4]\n\
+    [train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"\n\
+    [data]\nimages = 12\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n\
+    [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
+
+fn parsed(text: &str) -> Pipeline {
+    match Spec::parse(text, "p.toml").expect("valid") {
+        Spec::Pipeline(pipeline) => *pipeline,
+        _ => panic!("a pipeline"),
+    }
+}
+
+fn engines() -> Engines {
+    recorded::begin(None);
+    Engines::of(EngineName::Cudnn, Box::new(CudnnEngine::recorded().expect("an engine")))
+}
+
+fn data(row: &PipelineRow) -> Option<Value> {
+    row.axes.get(AXES.iter().position(|axis| axis.key == "data").expect("an axis"))
+}
+
+/// In a process of its own.
+fn look() {
+    let Ran { rows, outcome, said: warnings, .. } = run_with(&parsed(BODY), engines(), &[]);
+    assert!(outcome.complete && warnings.is_empty(), "{warnings:?}");
+    assert!(rows.iter().all(|row| row.status == Status::Ok && row.engine == "cudnn"), "{rows:?}");
+    for way in ["pageable", "pinned"] {
+        let own: Vec<&PipelineRow> = rows.iter().filter(|row| data(row) == Some(Value::Name(way))).collect();
+        let copies: Vec<&&PipelineRow> = own.iter().filter(|row| row.stage == "copy").collect();
+        // Without workers and with two.
+        assert!(copies.len() == 2 && copies.iter().all(|row| row.elapsed_s.is_some_and(|time| time > 0.0)), "{own:?}");
+        let together: Vec<&&PipelineRow> = own.iter().filter(|row| row.stage == "together").collect();
+        // A thread that waits for the GPU is not one that waits for a core.
+        assert!(together.len() == 2 && together.iter().all(|row| row.delay_time_s.is_none()), "{together:?}");
+    }
+    let study = Results::of(&rows);
+    let series: BTreeSet<&str> = study.cells.iter().map(|cell| cell.series.as_str()).collect();
+    assert_eq!((series, study.within().of), (BTreeSet::from(["pageable", "pinned"]), 4));
+    for cell in &study.cells {
+        // The recorded clock of the device says that a copy takes longer than the whole step does here, so that all of it is copy.
+        let copy = cell.demands.stages.iter().find(|stage| stage.name == "copy").expect("a stage");
+        let is_own = |row: &&PipelineRow| {
+            row.workers == cell.workers as i64 && data(row).is_some_and(|way| way.to_string() == cell.series)
+        };
+        let row = rows.iter().filter(is_own).find(|row| row.stage == "copy").expect("a row");
+        let each = row.elapsed_s.expect("timed") / row.images as f64;
+        assert!((copy.seconds / each - 1.0).abs() < 1e-9, "a GPU's demand is the time on the clock: {copy:?}");
+    }
+    // Page-locked where the spec leaves it open; a batch that is not whole is refused beforehand.
+    let open = BODY.replace("data = [\"pageable\", \"pinned\"]\n", "").replace("[0, 2]", "0");
+    let rows = run_with(&parsed(&open), engines(), &[]).rows;
+    assert!(rows.iter().all(|row| data(row) == Some(Value::Name("pinned"))), "{rows:?}");
+    let skips = parsed(&BODY.replace("[loader]", "[loader]\non_error = \"skip\""));
+    let mut engines = engines();
+    let error = skips.plan(&(), &mut engines).expect_err("refused").to_string();
+    assert!(error.contains("makes smaller batches") && error.contains("help: "), "{error}");
+}
+
+#[test]
+fn batches_reach_a_gpu_from_pageable_and_from_page_locked_memory() {
+    if std::env::var_os(FOLDER).is_some() {
+        return look();
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
+    child.args([NAME, "--exact", "--nocapture"]).env(FOLDER, folder.path());
+    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

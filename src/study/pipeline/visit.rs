@@ -1,0 +1,158 @@
+//! One visit to a cell: every stage by itself, then all together.
+
+use std::sync::Arc;
+
+use super::super::{Bench, Cell, Place};
+use super::files::{self, Files};
+use super::rounds::{Alone, Found, Stages};
+use super::stages::{Loaded, Ready};
+use super::together::Fed;
+use super::{Pipeline, Source};
+use crate::data::{Examples, Normal};
+use crate::error::{Error, Result};
+use crate::loader::{Loader, Options};
+use crate::store::{AxisValues, PipelineRow};
+use crate::study::training::spec::OnError;
+
+/// Examples of an epoch of all stages together, so that a window ends before its epoch.
+const EPOCH: usize = 100_000;
+/// The number of parts into which a visit cuts the time of each stage. A shared machine changes its speed within a visit; with several parts
+/// the change affects single stages and all together alike.
+const ROUNDS: usize = 4;
+
+impl Bench<'_, Pipeline> {
+    /// # Errors
+    /// The errors of files, loader and engine.
+    pub(super) fn measure(&mut self, cell: &Cell<Source>, place: Place) -> Result<Vec<PipelineRow>> {
+        let (measure, source) = (&self.spec.measure, cell.beside);
+        let Some(set) = self.supplies.made.set(source.format, source.size) else { return Ok(Vec::new()) };
+        let classes = cell.step.workload.network.output().count();
+        let all = Files::new(set, source.cache, classes);
+        let all = Files { passes: EPOCH.div_ceil(all.paths.len()), ..all };
+        let skip = self.spec.loader.on_error == OnError::Skip;
+        let files = Files { passes: 1, ..if skip { all.clone().that_open() } else { all.clone() } };
+        files::prepare(source.cache, &files.paths)?;
+        let resident = files::resident_share(&files.paths)?;
+        let loaded = Loaded::new(&files)?;
+        let options = Options {
+            batch_size: cell.step.batch_size,
+            workers: source.workers,
+            prefetch: self.spec.loader.prefetch,
+            shuffle: true,
+            drop_last: true,
+            seed: measure.seed,
+            skip,
+        };
+        let threads = source.workers.max(1);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // A GPU's step is one thread of the processor, whose times say nothing of how long it takes.
+        let on_processor = self.facts.device_of(&cell.step).is_none_or(|device| !device.id.starts_with("cuda"));
+        let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
+        let engine_threads = if on_processor { engine_threads } else { 1 };
+        let normal = Normal::symmetric(files.shape().channels());
+        let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
+        let engine = self.engines.get(cell.step.engine)?;
+        let batches = ready(&examples, options, engine.needs_whole_batches())?;
+        let trainer = engine.train(&cell.step.workload);
+        self.heed_refusals(cell)?;
+        let trainer = trainer?;
+        let empty = PipelineRow {
+            read_method: files.method.to_string(),
+            resident_share: Some(resident),
+            cores: Some(cores as f64),
+            ..self.row(cell, place)
+        };
+        let mut bench = Stages { files, loaded, examples, options, batches, trainer, threads, engine_threads };
+        let mut found = Found::default();
+        for _ in 0..ROUNDS {
+            bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
+        }
+        let mut rows: Vec<PipelineRow> = found.alone.iter().map(|stage| row_of(&empty, stage)).collect();
+        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, on_processor && engine_threads == 1)));
+        Ok(rows)
+    }
+
+    pub(super) fn row(&self, cell: &Cell<Source>, place: Place) -> PipelineRow {
+        let device = self.facts.device_of(&cell.step);
+        let Source { format, size, cache, workers } = cell.beside;
+        PipelineRow {
+            run_id: self.facts.run_id.clone(),
+            engine: self.facts.engine_of(&cell.step).to_string(),
+            device: device.map(|device| device.id.clone()).unwrap_or_default(),
+            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
+            model: cell.step.model.clone(),
+            axes: AxisValues::new(self.facts.engine_of(&cell.step), self.facts.settings_of(&cell.step)),
+            storage: self.supplies.storage.clone(),
+            format: format.to_string(),
+            image_size: size as i64,
+            cache: cache.to_string(),
+            batch_size: cell.step.batch_size as i64,
+            workers: workers as i64,
+            cell: cell.step.index as i64,
+            block: place.block,
+            visit: place.visit,
+            qualified: self.facts.qualified(&cell.step),
+            ..PipelineRow::default()
+        }
+    }
+}
+
+fn row_of(empty: &PipelineRow, stage: &Alone) -> PipelineRow {
+    let Alone { name, done } = *stage;
+    PipelineRow {
+        stage: name.to_owned(),
+        stage_threads: done.threads as i64,
+        images: done.images as i64,
+        elapsed_s: Some(done.elapsed_s),
+        cpu_time_s: Some(done.cpu_s),
+        delay_time_s: done.delay_s,
+        file_bytes: (name == "read").then_some(done.file_bytes as i64),
+        storage_bytes: done.storage_bytes.filter(|_| name == "read").map(|bytes| bytes as i64),
+        ..empty.clone()
+    }
+}
+
+fn together_row(empty: &PipelineRow, cell: &Cell<Source>, fed: &Fed, one_thread: bool) -> PipelineRow {
+    PipelineRow {
+        stage: "together".to_owned(),
+        stage_threads: cell.beside.workers as i64,
+        images: fed.images as i64,
+        elapsed_s: Some(fed.elapsed_s),
+        cpu_time_s: Some(fed.clocks.own_s),
+        delay_time_s: one_thread.then(|| training_delay(cell, fed)),
+        worker_delay_time_s: (cell.beside.workers > 0).then(|| fed.clocks.workers_delay_s / cell.beside.workers as f64),
+        others_cpu_time_s: fed.clocks.others_s(),
+        wait_time_s: Some(fed.wait_s),
+        storage_bytes: fed.storage_bytes.map(|bytes| bytes as i64),
+        skipped: fed.skipped.len() as i64,
+        error: (!fed.skipped.is_empty()).then(|| fed.skipped.iter().cloned().collect::<Vec<_>>().join("\n")),
+        ..empty.clone()
+    }
+}
+
+/// The time in which the training neither waited for a batch nor computed: it was kept from its core, or, without workers, read files. This holds
+/// for one thread; several threads also wait for each other.
+fn training_delay(cell: &Cell<Source>, fed: &Fed) -> f64 {
+    let waits_s = if cell.beside.workers == 0 { 0.0 } else { fed.wait_s };
+    (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0)
+}
+
+/// The first batches that contain an example, as many as a loader with these options holds: the training reads each from where the loader wrote
+/// it, which is not its own cache. `whole`: only batches in which no image is damaged.
+fn ready(examples: &Arc<Examples>, options: Options, whole: bool) -> Result<Vec<Ready>> {
+    let held = 1 + options.workers * options.prefetch;
+    let alone = Options { skip: true, workers: 0, shuffle: false, ..options };
+    let mut loader = Loader::new(Arc::clone(examples), alone)?;
+    loader.begin(0);
+    let mut batches = Vec::new();
+    let least = if whole { options.batch_size } else { 1 };
+    while let Some(batch) = loader.next_batch()? {
+        if batch.labels.len() >= least {
+            batches.push(Ready { inputs: batch.inputs.clone(), labels: batch.labels.clone() });
+        }
+        if batches.len() == held {
+            break;
+        }
+    }
+    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch is ready")) } else { Ok(batches) }
+}

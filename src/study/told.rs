@@ -1,0 +1,87 @@
+//! What the stored rows of a study say, ready for a terminal, a page and a chart.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::fit::Fit;
+use super::pipeline::Pipeline;
+use super::training::Training;
+use super::{Study, Visited};
+use crate::chart::Chart;
+use crate::error::Result;
+use crate::figures::Drawing;
+use crate::page::{Charts, Files, Picture, Run};
+use crate::report::{Answer, Document, Warning};
+use crate::store::holds;
+
+/// Everything that is said about a study.
+pub struct Told {
+    /// The run directory.
+    pub path: PathBuf,
+    /// The heading of its chart on a page.
+    pub kind: &'static str,
+    /// What was measured on which device, in a line.
+    pub facts: String,
+    pub answers: Vec<Answer>,
+    pub warnings: Vec<Warning>,
+    pub document: Document,
+    pub drawing: Drawing,
+    /// The study as JSON, and the file of the run directory that keeps it, if any.
+    pub json: Value,
+    pub file: Option<&'static str>,
+}
+
+impl Told {
+    /// The JSON document as text.
+    pub fn text(&self) -> String {
+        format!("{:#}\n", self.json)
+    }
+
+    /// The study as its page shows it.
+    ///
+    /// # Errors
+    /// As [`Picture::new`].
+    pub fn page(&self) -> Result<Run<'_>> {
+        let Drawing { title, summary, chart, .. } = &self.drawing;
+        let (charts, pictures) = match chart {
+            Chart::Training(chart) => (Charts::Training(chart), Vec::new()),
+            chart => (
+                Charts::Pictures { kind: self.kind, facts: self.facts.clone() },
+                vec![Picture::new(title, summary.clone(), chart)?],
+            ),
+        };
+        Ok(Run {
+            source: &self.path,
+            charts,
+            answers: self.answers.clone(),
+            advice: Vec::new(),
+            warnings: self.warnings.clone(),
+            tables: vec![self.document.clone()],
+            why: Vec::new(),
+            beside: Vec::new(),
+            pictures,
+            documents: json!({"source": self.path.display().to_string(), "study": self.json}),
+            files: Files::of(&self.path),
+        })
+    }
+}
+
+/// What the study in `path` says; `None` where there is no study but a sweep or a table.
+///
+/// # Errors
+/// As [`Study::told`].
+pub fn told(path: &Path) -> Result<Option<Told>> {
+    fn of<S: Study>(path: &Path) -> Result<Option<Told>>
+    where
+        S::Row: Visited,
+    {
+        if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
+    }
+    for read in [of::<Training>, of::<Pipeline>, of::<Fit>] {
+        if let Some(told) = read(path)? {
+            return Ok(Some(told));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,261 @@
+//! The epochs of a training study, cell by cell, from its stored table.
+
+mod comparison;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use comparison::{Against, EnginePair, Rival, engine_pairs, relative_to_fastest};
+pub use workers::{Advice, Step, WorkerCurve, WorkerPoint, worker_curves};
+
+use crate::error::Result;
+use crate::stats::repetitions::{Repetitions, outliers};
+use crate::store::{CounterValues, EpochRow, Status, rows_of};
+use crate::study::series::{Origin, Varied};
+
+/// A study as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// What the examples are.
+    pub dataset: String,
+    pub device: String,
+    pub blocks: usize,
+    /// By series, batch size, workers and prefetch depth; those with at least one epoch that counts.
+    pub cells: Vec<CellEpochs>,
+    /// Cells that failed, with the reason.
+    pub failed: Vec<String>,
+    /// Examples that `drop_last` leaves out of each epoch, at most.
+    pub dropped: i64,
+    /// Examples that could not be read, over all epochs.
+    pub skipped: i64,
+    /// Test examples that could not be read, over all epochs.
+    pub test_skipped: i64,
+    /// Epochs in which the loss was not a number.
+    pub nan_epochs: usize,
+}
+
+/// The epochs of one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellEpochs {
+    /// What differs between cells beside batch size and loader: the engine, and the network and settings that vary.
+    pub series: String,
+    pub engine: String,
+    pub model: String,
+    pub batch_size: usize,
+    pub workers: usize,
+    pub prefetch: Option<usize>,
+    /// Trained on in an epoch.
+    pub examples: usize,
+    /// In the order of the run.
+    pub epochs: Vec<Epoch>,
+    pub times: Repetitions,
+    /// For each epoch, whether its time is an outlier among them.
+    pub outliers: Vec<bool>,
+    /// Means over the epochs that have them.
+    pub means: Means,
+}
+
+/// One epoch that counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    pub block: i64,
+    /// The number of the epoch within its visit, from 0.
+    pub epoch: i64,
+    pub seconds: f64,
+    pub user_s: Option<f64>,
+    pub system_s: Option<f64>,
+    pub memory_bytes: Option<i64>,
+}
+
+/// Means over the epochs of a cell. `None`: not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Means {
+    pub user_s: Option<f64>,
+    pub system_s: Option<f64>,
+    pub compute_s: Option<f64>,
+    pub wait_s: Option<f64>,
+    pub loss: Option<f64>,
+    pub test_loss: Option<f64>,
+    pub test_accuracy: Option<f64>,
+    pub counters: CounterValues,
+}
+
+impl CellEpochs {
+    /// For sentences: `cpu, batch size 512, 2 workers`.
+    pub fn name(&self) -> String {
+        let workers = match self.workers {
+            0 => "no workers".to_owned(),
+            1 => "1 worker".to_owned(),
+            workers => format!("{workers} workers"),
+        };
+        let depth = self.prefetch.filter(|depth| *depth != 2).map(|depth| format!(", prefetch {depth}"));
+        format!("{}, batch size {}, {workers}{}", self.series, self.batch_size, depth.unwrap_or_default())
+    }
+
+    /// Examples in a second of an epoch.
+    pub fn throughput(&self) -> f64 {
+        self.examples as f64 / self.times.mean
+    }
+
+    /// The share of an epoch in which the training waited for its loader.
+    pub fn waiting(&self) -> Option<f64> {
+        self.means.wait_s.map(|wait| wait / self.times.mean)
+    }
+}
+
+impl Results {
+    /// Reads a run directory of a training, finished or under way.
+    ///
+    /// # Errors
+    /// As [`rows_of`].
+    pub fn read(path: &Path) -> Result<Self> {
+        Ok(Self::of(&rows_of(path)?))
+    }
+
+    /// The study that these rows make.
+    pub fn of(rows: &[EpochRow]) -> Self {
+        let varied = Varied::of(rows.iter().map(origin));
+        let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
+        let mut groups: BTreeMap<Key, Vec<&EpochRow>> = BTreeMap::new();
+        for row in rows.iter().filter(counted) {
+            let series = varied.name(origin(row), true);
+            let key = Key {
+                order: first_cell(rows, &series, &varied),
+                batch: row.batch_size,
+                workers: row.workers,
+                prefetch: row.prefetch,
+            };
+            groups.entry(key).or_default().push(row);
+        }
+        let failed = rows.iter().filter(|row| matches!(row.status, Status::Failed | Status::OutOfMemory));
+        let counted_rows = || rows.iter().filter(counted);
+        Self {
+            dataset: rows.first().map(|row| row.dataset.clone()).unwrap_or_default(),
+            device: rows.first().map(|row| row.device_name.clone()).unwrap_or_default(),
+            blocks: counted_rows().map(|row| row.block + 1).max().unwrap_or(0) as usize,
+            cells: groups.into_values().filter_map(|rows| cell(&rows, &varied)).collect(),
+            failed: failed.filter_map(|row| row.error.clone()).collect(),
+            dropped: counted_rows().map(|row| row.dropped).max().unwrap_or(0),
+            skipped: counted_rows().map(|row| row.skipped).sum(),
+            test_skipped: counted_rows().filter_map(|row| row.test_skipped).sum(),
+            nan_epochs: counted_rows().filter(|row| row.status == Status::NanLoss).count(),
+        }
+    }
+}
+
+/// In which order the cells are shown.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// The first cell of the series in the plan.
+    order: i64,
+    batch: i64,
+    workers: i64,
+    prefetch: Option<i64>,
+}
+
+fn origin(row: &EpochRow) -> Origin<'_> {
+    Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
+}
+
+fn first_cell(rows: &[EpochRow], series: &str, varied: &Varied) -> i64 {
+    let own = rows.iter().filter(|row| varied.name(origin(row), true) == series);
+    own.map(|row| row.cell).min().unwrap_or(0)
+}
+
+fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
+    let first = rows.first()?;
+    let epochs: Vec<Epoch> = rows
+        .iter()
+        .filter_map(|row| {
+            Some(Epoch {
+                block: row.block,
+                epoch: row.epoch,
+                seconds: row.epoch_time_s?,
+                user_s: row.user_time_s,
+                system_s: row.system_time_s,
+                memory_bytes: row.memory_used_bytes,
+            })
+        })
+        .collect();
+    let seconds: Vec<f64> = epochs.iter().map(|epoch| epoch.seconds).collect();
+    let mean = |value: &dyn Fn(&EpochRow) -> Option<f64>| {
+        let values: Vec<f64> = rows.iter().filter_map(|row| value(row)).filter(|value| value.is_finite()).collect();
+        Repetitions::of(&values).map(|values| values.mean)
+    };
+    let counters = CounterValues::names().map(|name| mean(&|row| row.counters.get(name)));
+    Some(CellEpochs {
+        series: varied.name(origin(first), true),
+        engine: first.engine.clone(),
+        model: first.model.clone(),
+        batch_size: usize::try_from(first.batch_size).ok()?,
+        workers: usize::try_from(first.workers).ok()?,
+        prefetch: first.prefetch.and_then(|depth| usize::try_from(depth).ok()),
+        examples: usize::try_from(first.examples).ok()?,
+        times: Repetitions::of(&seconds)?,
+        outliers: outliers(&seconds),
+        epochs,
+        means: Means {
+            user_s: mean(&|row| row.user_time_s),
+            system_s: mean(&|row| row.system_time_s),
+            compute_s: mean(&|row| row.compute_time_s),
+            wait_s: mean(&|row| row.wait_time_s),
+            loss: mean(&|row| row.loss),
+            test_loss: mean(&|row| row.test_loss),
+            test_accuracy: last_epoch_accuracy(rows),
+            counters: CounterValues(counters),
+        },
+    })
+}
+
+/// The accuracy after a visit's last epoch, the mean over visits.
+fn last_epoch_accuracy(rows: &[&EpochRow]) -> Option<f64> {
+    let last = rows.iter().filter(|row| row.test_accuracy.is_some()).map(|row| row.epoch).max()?;
+    let values: Vec<f64> = rows.iter().filter(|row| row.epoch == last).filter_map(|row| row.test_accuracy).collect();
+    Repetitions::of(&values).map(|values| values.mean)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An epoch of the engine `cpu`.
+    pub(crate) fn row(batch_size: i64, workers: i64, block: i64, seconds: f64) -> EpochRow {
+        EpochRow {
+            engine: "cpu".into(),
+            model: "mnist_cnn".into(),
+            dataset: "60,000 drawn digits".into(),
+            batch_size,
+            workers,
+            prefetch: (workers > 0).then_some(2),
+            block,
+            cell: workers + 10 * batch_size,
+            examples: 60_000,
+            epoch_time_s: Some(seconds),
+            compute_time_s: Some(0.75 * seconds),
+            wait_time_s: Some(0.125 * seconds),
+            test_accuracy: Some(0.9),
+            ..EpochRow::default()
+        }
+    }
+
+    #[test]
+    fn rows_become_cells_in_order_without_steps_that_do_not_count() {
+        let mut rows = vec![row(512, 2, 0, 8.0), row(64, 0, 0, 20.0), row(64, 0, 1, 18.0), row(64, 2, 0, 15.0)];
+        rows.push(EpochRow { warmup: true, ..row(64, 0, 0, 99.0) });
+        rows.push(EpochRow {
+            status: Status::Failed,
+            error: Some("gone".into()),
+            epoch_time_s: None,
+            ..row(64, 4, 0, 0.0)
+        });
+        let study = Results::of(&rows);
+        let cells: Vec<(usize, usize, usize)> =
+            study.cells.iter().map(|c| (c.batch_size, c.workers, c.times.runs)).collect();
+        assert_eq!(cells, [(64, 0, 2), (64, 2, 1), (512, 2, 1)]);
+        let first = &study.cells[0];
+        assert_eq!((first.times.mean, first.throughput(), first.waiting()), (19.0, 60_000.0 / 19.0, Some(0.125)));
+        assert_eq!((study.blocks, study.failed.as_slice()), (2, ["gone".to_owned()].as_slice()));
+        assert_eq!(study.cells[1].name(), "cpu, batch size 64, 2 workers");
+    }
+}

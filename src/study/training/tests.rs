@@ -1,0 +1,170 @@
+mod recorded;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::data::digits::{Part, SHAPE, draw};
+use crate::data::{self, Examples, Normal};
+use crate::engine::Workload;
+use crate::engine::cpu::CpuEngine;
+use crate::engine::open::DeviceChoice;
+use crate::engine::refusing::Refusing;
+use crate::engine::train::{Batch, Score};
+use crate::engine::{Engine, Settings};
+use crate::loader::{Loader, Options};
+use crate::network::{Builder, Conv2d, Dense, MaxPool2d, Network, Operation, Padding};
+use crate::settings::{EngineName, Optimizer, Precision};
+use crate::study::Spec;
+use crate::study::tests::{Ran, in_memory};
+
+fn spec(body: &str) -> Training {
+    let text = format!(
+        "version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n\
+         [[model.layers]]\ntype = \"batch_norm\"\n[[model.layers]]\ntype = \"relu\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
+         [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.1\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n{body}"
+    );
+    match Spec::parse(&text, "t.toml").expect("valid") {
+        Spec::Training(training) => *training,
+        _ => panic!("a training"),
+    }
+}
+
+/// Runs a study in memory, continuing after the rows in `stored`.
+fn run_study(spec: &Training, stored: &[EpochRow]) -> Ran<Training> {
+    let engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
+    run_with(spec, engines, stored)
+}
+
+/// The same on engines that are open, all cells checked before.
+fn run_with(spec: &Training, engines: Engines, stored: &[EpochRow]) -> Ran<Training> {
+    let scratch = tempfile::tempdir().expect("a folder");
+    in_memory(spec, engines, &RawFiles::new(scratch.path().into()), stored)
+}
+
+const BODY: &str = "[sweep]\nbatch_size = [32]\n[train]\noptimizer = \"adam\"\nlearning_rate = 0.01\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = 1\n\
+    [data]\nsource = \"digits\"\nexamples = 200\ntest_examples = 100\n[loader]\nworkers = [0, 1, 3]\n[measure]\nrepetitions = 2\nepochs = 2\nwarmup_steps = 2";
+
+#[test]
+fn the_loss_curve_is_the_same_whatever_the_workers_and_in_every_repetition() {
+    let Ran { rows: epochs, details: batches, outcome, .. } = run_study(&spec(BODY), &[]);
+    assert!(outcome.complete);
+    // 2 engines x 3 numbers of workers, twice, each with a warm-up and two epochs.
+    assert_eq!(epochs.len(), 6 * 2 * 3);
+    for engine in ["cpu", "candle"] {
+        let visits: Vec<i64> =
+            epochs.iter().filter(|row| row.engine == engine && row.warmup).map(|row| row.visit).collect();
+        let curve = |visit: i64| -> Vec<f64> {
+            batches.iter().filter(|row| row.visit == visit && !row.warmup).filter_map(|row| row.loss).collect()
+        };
+        let first = curve(visits[0]);
+        // 200 = 6 x 32 + 8: seven steps in each of two epochs.
+        assert_eq!((visits.len(), first.len()), (6, 14));
+        assert!(visits.iter().all(|&visit| curve(visit) == first), "{engine}");
+        assert!(first[13] < 0.8 * first[0], "{engine} learns: {first:?}");
+        let counted: Vec<&EpochRow> = epochs.iter().filter(|row| row.engine == engine && !row.warmup).collect();
+        assert!(counted.iter().all(|row| (row.examples, row.steps, row.dropped) == (200, 7, 0)));
+        let accuracy = counted[1].test_accuracy.expect("evaluated");
+        assert!(
+            accuracy > 0.2
+                && counted.iter().all(|row| row.epoch != counted[1].epoch || row.test_accuracy == Some(accuracy))
+        );
+        for row in counted {
+            let whole = row.epoch_time_s.expect("timed");
+            let parts = row.compute_time_s.expect("timed") + row.wait_time_s.expect("timed");
+            assert!(parts <= whole && row.counters.get("task_clock_s").is_some_and(|clock| clock > 0.0));
+        }
+        let warm: Vec<f64> =
+            batches.iter().filter(|row| row.visit == visits[0] && row.warmup).filter_map(|row| row.loss).collect();
+        assert_eq!(warm, first[..2], "the warm-up starts from the same parameters, and leaves none of its own");
+    }
+    // Both engines compute the same network from the same numbers.
+    let first = |engine: &str| {
+        batches
+            .iter()
+            .find(|row| epochs.iter().any(|e| e.visit == row.visit && e.engine == engine))
+            .and_then(|row| row.loss)
+    };
+    let (cpu, candle) = (first("cpu").expect("a loss"), first("candle").expect("a loss"));
+    assert!((cpu / candle - 1.0).abs() < 1e-4, "{cpu} {candle}");
+}
+
+#[test]
+fn a_study_continues_after_the_stored_rows() {
+    let spec = spec(&BODY.replace("[\"cpu\", \"candle\"]", "\"cpu\"").replace("epochs = 2", "epochs = 1"));
+    let whole = run_study(&spec, &[]).rows;
+    let stored: Vec<EpochRow> = whole.iter().filter(|row| row.visit < 4).cloned().collect();
+    let Ran { rows: rest, outcome, .. } = run_study(&spec, &stored);
+    let place = |row: &EpochRow| (row.visit, row.block, row.cell, row.warmup, row.loss);
+    assert!(outcome.complete);
+    assert_eq!(
+        rest.iter().map(place).collect::<Vec<_>>(),
+        whole.iter().filter(|row| row.visit >= 4).map(place).collect::<Vec<_>>()
+    );
+}
+
+/// Correct answers in percent of 1,000 test digits, after three epochs over 4,000 training digits.
+fn accuracy(network: Network) -> f64 {
+    let train = draw(1, Part::Train, 4000);
+    let normal = Normal::of(&train, 1);
+    let examples = |set| Arc::new(Examples::new(Box::new(set), normal.clone(), SHAPE));
+    let settings = Settings {
+        optimizer: Optimizer::Adam,
+        learning_rate: 2e-3,
+        precision: Precision::Fp32,
+        threads: Some(2),
+        ..Settings::default()
+    };
+    let options =
+        Options { batch_size: 50, workers: 0, prefetch: 1, shuffle: true, drop_last: false, seed: 1, skip: false };
+    let mut trainer = CpuEngine::cpu(None)
+        .train(&Workload { network: Arc::new(network), batch_size: 50, settings })
+        .expect("a trainer");
+    let mut loader = Loader::new(examples(train), options).expect("a loader");
+    for epoch in 0..3 {
+        loader.begin(epoch);
+        while let Some(batch) = loader.next_batch().expect("a batch") {
+            trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("a step");
+        }
+    }
+    let mut tests =
+        Loader::new(examples(draw(1, Part::Test, 1000)), Options { batch_size: 250, ..options }).expect("a loader");
+    tests.begin(0);
+    let mut score = Score::default();
+    while let Some(batch) = tests.next_batch().expect("a batch") {
+        score = score.and(trainer.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("evaluated"));
+    }
+    100.0 * score.accuracy().expect("examples")
+}
+
+#[test]
+fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
+    let mut linear = Builder::new("linear", SHAPE).expect("a network");
+    linear.then("flatten", Operation::Flatten).expect("a layer");
+    linear.then("fc", Dense { out_features: 10, bias: true }).expect("a layer");
+    let mut deep = Builder::new("deep", SHAPE).expect("a network");
+    for (block, channels) in [8, 16].into_iter().enumerate() {
+        deep.then(format!("conv{block}"), Conv2d { padding: Padding::all(1), ..Conv2d::square(channels, 3) })
+            .expect("a layer");
+        deep.then(format!("relu{block}"), Operation::Relu).expect("a layer");
+        deep.then(format!("pool{block}"), MaxPool2d::square(2)).expect("a layer");
+    }
+    deep.then("flatten", Operation::Flatten).expect("a layer");
+    deep.then("fc", Dense { out_features: 10, bias: true }).expect("a layer");
+    let (linear, deep) = (accuracy(linear.finish().expect("a network")), accuracy(deep.finish().expect("a network")));
+    // The standard error of a share of 1,000 is at most 1.6 points.
+    assert!(deep > linear + 5.0 && deep > 93.0, "linear {linear} %, convolutional {deep} %");
+}
+
+#[test]
+fn a_training_on_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
+    let body = BODY.replace("[32]", "[20, 32]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(32)));
+    let Ran { rows: epochs, outcome, said, .. } = run_with(&spec(&body), engines, &[]);
+    assert!(outcome.complete && epochs.iter().all(|row| row.error.is_none()));
+    // Whatever the workers: three cells of each batch size, twice, each with a warm-up and two epochs.
+    for size in [20, 32] {
+        let own: Vec<&EpochRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
+        assert!(own.len() == 18 && own.iter().all(|row| row.qualified == Some(size == 20)), "at {size}");
+    }
+    assert!(said.len() == 1 && said[0].contains(Refusing::SAID) && said[0].contains("`qualified` = false"), "{said:?}");
+}
