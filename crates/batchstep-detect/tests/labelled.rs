@@ -1,0 +1,36 @@
+//! Measured curves of others, labelled by eye: the sums over the odd half, which is for development, do not fall.
+
+use batchstep_detect::{Settings, detect};
+
+#[path = "../examples/labelled/mod.rs"]
+mod labelled;
+
+use labelled::{Curve, Sums, judge};
+
+fn curves() -> Vec<Curve> {
+    labelled::read(&labelled::folder()).expect("the curves and their labels")
+}
+
+#[test]
+fn every_label_is_one_of_the_measured_places() {
+    let curves = curves();
+    assert_eq!(curves.len(), 91);
+    assert!(curves.is_sorted_by(|a, b| a.number < b.number));
+    for curve in &curves {
+        let has = |x: f64| curve.observations.iter().any(|o| o.x == x);
+        assert!(curve.jumps.iter().all(|&(x, _)| has(x)) && curve.doubtful.iter().all(|&x| has(x)), "{}", curve.name);
+    }
+}
+
+/// The sums of the day on which the curves were labelled. They may get better; then these numbers follow.
+#[test]
+fn the_sums_over_the_odd_half_do_not_fall() {
+    let mut sums = Sums::default();
+    for curve in curves().iter().filter(|c| !c.is_held_out()) {
+        let findings = detect(&curve.observations, &Settings::default());
+        sums += Sums::of(curve, &findings, &judge(curve, &findings));
+    }
+    assert_eq!((sums.curves, sums.labelled, sums.smooth), (45, 39, 23));
+    assert!(sums.hits >= 22 && sums.wrong == 0, "{sums:?}");
+    assert!(sums.alarmed <= 2 && sums.alarms <= 2 && sums.extra <= 3 && sums.patterns_extra <= 6, "{sums:?}");
+}
