@@ -12,8 +12,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use batchstep::costing::{Devices, answer};
-use batchstep::database::{self, Database};
+use batchstep::predict::database::{self, Database};
+use batchstep::predict::{Devices, answer};
 use batchstep::spec::Experiment;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -9,10 +9,10 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use batchstep::mechanism::Family;
-use batchstep::published::model::Assumptions;
-use batchstep::published::validation::{Errors, LeftOut, Prediction, predictions};
-use batchstep::published::{PATH, Published};
+use batchstep::analysis::mechanisms::formulas::Family;
+use batchstep::predict::published_kernels::model::Assumptions;
+use batchstep::predict::published_kernels::validation::{Errors, LeftOut, Prediction, predictions};
+use batchstep::predict::published_kernels::{PATH, Published};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);

@@ -13,11 +13,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::merge::merge;
-use batchstep::plan::{Cell, Plan};
+use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self, Bench, History, Knowledge, Observer, Progress, RunFacts};
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{Begin, RunDirectory, files};
 
 struct Silent;

@@ -9,10 +9,10 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use batchstep::costing::{Devices, answer, published_kernels};
-use batchstep::database::{self, Database, Outcome};
-use batchstep::prediction::Estimate;
-use batchstep::prediction::rates::left_out;
+use batchstep::predict::database::{self, Database, Outcome};
+use batchstep::predict::model::Estimate;
+use batchstep::predict::model::rates::left_out;
+use batchstep::predict::{Devices, answer, published_kernels};
 use batchstep::spec::Experiment;
 
 type Failure = Box<dyn Error>;

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use batchstep::published::{PATH, Published, check};
+use batchstep::predict::published_kernels::{PATH, Published, check};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (family, gpu) = (share.family.name(), &share.gpu);
         println!("| {family} | {gpu} | {launches} | {exact} | {exact_padded_to_8} | {exact_unpadded} |");
     }
-    for family in batchstep::mechanism::Family::ALL {
+    for family in batchstep::analysis::mechanisms::formulas::Family::ALL {
         let of = |count: fn(&check::Share) -> usize| -> usize {
             shares.iter().filter(|share| share.family == family).map(count).sum()
         };

@@ -5,7 +5,7 @@
 //! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
-use batchstep::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
+use batchstep::run::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
 
 /// What one machine does to one curve, by both rules.
 struct Compared {

@@ -3,9 +3,9 @@
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
-use batchstep::simulation::alarms::{Event, Procedure, alarms};
-use batchstep::simulation::coverage::{NoiseModel, Stop, coverage};
-use batchstep::simulation::machines::{self, Fleet, Visits};
+use batchstep::run::simulation::alarms::{Event, Procedure, alarms};
+use batchstep::run::simulation::coverage::{NoiseModel, Stop, coverage};
+use batchstep::run::simulation::machines::{self, Fleet, Visits};
 
 fn main() -> Result<()> {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);

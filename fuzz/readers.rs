@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// An experiment's spec: parsed, planned, written out and parsed again.
 pub fn spec(bytes: &[u8]) {
-    use batchstep::{plan::Plan, spec::Experiment};
+    use batchstep::spec::{Experiment, plan::Plan};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(experiment) = Experiment::parse(text, "fuzz.toml") else { return };
     // An experiment can be large by intent; planning it costs memory in proportion, which is not what is looked for.

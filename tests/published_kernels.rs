@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::mechanism::{Family, Kernel, LayerSizes, Product, Tile};
-use batchstep::published::{Launch, Published, check};
+use batchstep::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Product, Tile};
+use batchstep::predict::published_kernels::{Launch, Published, check};
 
 mod needs;
 
@@ -14,7 +14,7 @@ fn sample() -> Published {
 }
 
 fn all() -> Option<Published> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join(batchstep::published::PATH);
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join(batchstep::predict::published_kernels::PATH);
     let path = std::env::var_os("BATCHSTEP_PUBLISHED").map_or(usual, PathBuf::from);
     if !path.is_file() {
         needs::missing("published", format!("{}: fetch it with scripts/fetch-published", path.display()));

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::plan::{Cell, Plan};
 use batchstep::run::{self, Bench, History, Knowledge, Ledger, Observer, Progress, RunFacts};
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{LayerRow, StepRow};
 
 const SPEC: &str = "version = 1\nname = \"scale\"\n[sweep]\nbatch_size = \"1..=10000\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nnoise = { sd = \"1%\" }\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 3\n";

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::detect::{Findings, Settings, detect};
-use batchstep::prediction::curve::{Breaks, Curve, Level};
-use batchstep::prediction::repeats::{Pooled, between_runs, pooled};
+use batchstep::predict::model::curve::{Breaks, Curve, Level};
+use batchstep::predict::model::repeats::{Pooled, between_runs, pooled};
 use batchstep::random::Rng;
 use batchstep::stats::quantile::{median, quantile};
 use batchstep::stats::regression::line;

@@ -19,8 +19,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
-use batchstep::database::{self, Database};
-use batchstep::prediction::Estimate;
+use batchstep::predict::database::{self, Database};
+use batchstep::predict::model::Estimate;
 
 use batch_sizes::{after_jumps, batch_sizes};
 use networks::{named_networks, other_networks, table_of, threads};

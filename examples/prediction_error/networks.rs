@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use batchstep::costing::learnable;
-use batchstep::database::Database;
-use batchstep::prediction::layers::{LayerWork, StepModel, StepWork};
-use batchstep::prediction::rates::{RateModel, Rates, Work};
+use batchstep::predict::database::Database;
+use batchstep::predict::learnable;
+use batchstep::predict::model::layers::{LayerWork, StepModel, StepWork};
+use batchstep::predict::model::rates::{RateModel, Rates, Work};
 use batchstep::settings::EngineName;
 use batchstep::store::AxisValues;
 

@@ -1,6 +1,6 @@
 //! Tables of predictions and what was measured.
 
-use batchstep::prediction::Estimate;
+use batchstep::predict::model::Estimate;
 use batchstep::stats::quantile::{median, quantile};
 
 /// One prediction and what was measured.

@@ -16,9 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysed, Series};
-use crate::atomic;
 use crate::detect::{Observation, Settings, detect};
 use crate::error::Result;
+use crate::os::atomic;
 use crate::random::Rng;
 use crate::store::files;
 

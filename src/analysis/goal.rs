@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::analysis::Series;
     use crate::detect::{Observation, Settings};
-    use crate::simulation::simulate;
+    use crate::run::simulation::simulate;
     use crate::store::{Status, StepRow};
 
     /// Blocks of three cells; `(block, cell, ok)`.

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::mechanisms::formulas::Family;
 use crate::engine::KernelTime;
 use crate::error::{Error, Result};
-use crate::look;
-use crate::mechanism::Family;
+use crate::os::look;
 use crate::store::files;
 
 /// Both sides of a jump of one series.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::look;
+use crate::os::look;
 use crate::settings::{AXES, EngineName, Role, Value};
 use crate::store::{RunDirectory, StepRow, files};
 

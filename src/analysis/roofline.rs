@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 use crate::store::{CellRow, LayerRow, MeasuredPeaks, RunDirectory, files};
 
 /// The cell of a network that comes nearest to the first peak.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::foreign;
-use crate::look;
+use crate::os::look;
 use crate::table;
 
 /// Refuses a path that does not exist, a spec, and a spreadsheet, each with its own message.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Analysed, Series};
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 use crate::settings::EngineName;
 use crate::settings::own::members;
 use crate::stats::quantile::median;

@@ -10,6 +10,7 @@ pub mod axis;
 mod crossover;
 pub mod data;
 mod feeding;
+pub mod figures;
 mod fit;
 mod font;
 mod frame;

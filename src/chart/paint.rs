@@ -16,8 +16,8 @@ use super::geometry::Position;
 use super::indexed::Indexed;
 use super::palette::Color;
 use super::scene::{Anchor, Primitive, Scene, Text};
-use crate::atomic;
 use crate::error::{Error, Kind, Result};
+use crate::os::atomic;
 
 /// Pixels of a PNG for each unit of the figure.
 const PIXELS: u32 = 2;

@@ -1,7 +1,7 @@
 //! `batchstep collect`: runs into a database.
 
-use batchstep::database::{self, Outcome, Taken};
 use batchstep::error::Result;
+use batchstep::predict::database::{self, Outcome, Taken};
 use batchstep::units::human;
 
 use super::{Exit, notice, print};

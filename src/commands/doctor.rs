@@ -4,15 +4,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use batchstep::atomic;
+use batchstep::check::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
+use batchstep::check::precheck::{last_comparison, last_failure};
+use batchstep::check::selftest::{self, Choice};
 use batchstep::device::account::account;
 use batchstep::device::root::FilesystemRoot;
-use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
 use batchstep::engine::contact;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::qualification::{last_comparison, last_failure};
-use batchstep::selftest::{self, Choice};
+use batchstep::os::atomic;
 use batchstep::settings::EngineName;
 
 use super::{Exit, notice, print};

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use batchstep::analysis::kernels::{Profiles, Sides, VERSION};
 use batchstep::analysis::{Analysed, Query, analyse};
-use batchstep::atomic;
 use batchstep::detect::Jump;
 use batchstep::engine::KernelTime;
 use batchstep::engine::open::Engines;
 use batchstep::error::{Error, Result};
-use batchstep::plan::{Cell, Plan};
+use batchstep::os::atomic;
 use batchstep::settings::EngineName;
+use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::files;
 
 /// Jumps of a series that are looked into, the largest first: each costs a dozen steps.

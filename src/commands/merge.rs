@@ -4,7 +4,7 @@ use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::detect::{Difference, differences};
 use batchstep::error::Result;
-use batchstep::merge::{self, Merged, Statement};
+use batchstep::fleet::merge::{self, Merged, Statement};
 use batchstep::report;
 use batchstep::units::human;
 

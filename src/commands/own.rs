@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use batchstep::atomic;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::{self, Run};
 use batchstep::engine::worker::Pipes;
 use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
-use batchstep::plan::Plan;
+use batchstep::os::atomic;
 use batchstep::settings::EngineName;
 use batchstep::settings::own::OwnSteps;
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::Plan;
 use batchstep::study::Spec;
 use batchstep::units::human;
 

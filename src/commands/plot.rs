@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{Query, run_names};
 use batchstep::chart::Paper;
+use batchstep::chart::figures::{self, Destination, Source};
 use batchstep::error::{Error, Result};
-use batchstep::figures::{self, Destination, Source};
 use batchstep::study::told;
 
 use super::evidence::Evidence;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use batchstep::costing::{self, Answer, Devices, priced};
-use batchstep::database::Database;
+use batchstep::chart::figures;
 use batchstep::error::{Error, Result};
-use batchstep::figures;
-use batchstep::prediction::cost::{Job, Limits};
+use batchstep::predict::database::Database;
+use batchstep::predict::model::cost::{Job, Limits};
+use batchstep::predict::{self, Answer, Devices, priced};
 use batchstep::report::{self, Predictions, Style};
 use batchstep::spec::Experiment;
 use batchstep::spec::prices::Prices;
@@ -36,7 +36,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
         None if is_limited => Devices::All,
         None => Devices::Measured,
     };
-    let Answer { rows, mut unknown } = costing::answer(&database, &experiment, &devices)?;
+    let Answer { rows, mut unknown } = predict::answer(&database, &experiment, &devices)?;
     let rows = priced::priced(rows, job, prices.as_ref());
     unknown.extend(without_price(&rows, args.prices.as_deref()));
     let choice = if is_limited { priced::choice(&rows, limits) } else { None };

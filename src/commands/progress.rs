@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use batchstep::detect::{self, Observation};
 use batchstep::foreign;
-use batchstep::plan::{Cell, Plan};
 use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::{Cell, Plan};
 use batchstep::study;
 use batchstep::units::human;
 use indicatif::{ProgressBar, ProgressStyle};

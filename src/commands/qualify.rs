@@ -1,10 +1,10 @@
-//! What the engines compute is checked before anything is timed; see [`batchstep::qualification`].
+//! What the engines compute is checked before anything is timed; see [`batchstep::check::precheck`].
 
-use batchstep::cache::Cache;
+use batchstep::check::precheck::{self, Asked, Qualified, Witness};
 use batchstep::engine::open::Engines;
 use batchstep::error::Result;
-use batchstep::plan::Plan;
-use batchstep::qualification::{self, Asked, Qualified, Witness};
+use batchstep::os::cache::Cache;
+use batchstep::spec::plan::Plan;
 
 use super::notice;
 use crate::cli::Qualify;
@@ -41,5 +41,5 @@ pub fn cache() -> Cache {
 /// # Errors
 /// As [`qualification::qualify`].
 pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Qualified> {
-    qualification::qualify(plan, engines, asked, &cache(), &mut Said)
+    precheck::qualify(plan, engines, asked, &cache(), &mut Said)
 }

@@ -1,8 +1,8 @@
 //! `batchstep selftest`: does this machine compute what it should?
 
+use batchstep::check::selftest::{self, Check, Choice};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::selftest::{self, Check, Choice};
 
 use super::{Exit, notice, print};
 use crate::cli::SelftestArgs;

@@ -1,8 +1,8 @@
 //! `batchstep status`: how far runs have come.
 
 use batchstep::error::Result;
+use batchstep::fleet::status::{State, Status};
 use batchstep::report::{self, Column, Table};
-use batchstep::status::{State, Status};
 use batchstep::units::human;
 
 use super::{Exit, print};

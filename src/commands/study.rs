@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use batchstep::atomic;
+use batchstep::chart::figures::Destination;
+use batchstep::check::precheck::{Asked, Qualified};
 use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Kind, Result};
-use batchstep::figures::Destination;
+use batchstep::os::atomic;
 use batchstep::page;
-use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{Style, Warning};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;

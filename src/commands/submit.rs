@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use batchstep::atomic::write_text;
-use batchstep::child::{self, Failure};
 use batchstep::error::{Error, Kind, Result};
-use batchstep::plan::Plan;
+use batchstep::fleet::submission::Submission;
+use batchstep::os::atomic::write_text;
+use batchstep::os::child::{self, Failure};
+use batchstep::spec::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy};
-use batchstep::submission::Submission;
 
 use super::{Exit, print};
 use crate::cli::{self, SubmitArgs};

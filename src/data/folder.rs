@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::image::Image;
 use super::{Source, fingerprint};
 use crate::error::{Error, Result};
-use crate::look;
 use crate::network::Shape;
+use crate::os::look;
 
 /// The images of a folder, by class and name.
 #[derive(Clone, Debug)]

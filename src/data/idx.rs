@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::Labelled;
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 
 /// No image set is larger; a damaged header can claim any size.
 const LARGEST: u64 = 1 << 34;

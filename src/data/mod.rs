@@ -8,6 +8,7 @@ pub mod digits;
 mod folder;
 pub mod idx;
 mod image;
+pub mod loader;
 mod normal;
 mod open;
 mod table;

@@ -111,7 +111,7 @@ mod tests {
         const PROGRAM: &str =
             "import json, inspect, os\nos.stat('ran') if os.path.exists('ran') else print(json.dumps(sys.path))";
         if env::var_os(INSIDE).is_some() {
-            let asked = crate::child::run(&mut command(&interpreter(), PROGRAM), None, 1 << 20);
+            let asked = crate::os::child::run(&mut command(&interpreter(), PROGRAM), None, 1 << 20);
             let path: Vec<PathBuf> = match asked {
                 Ok(ended) => serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")),
                 Err(failure) => return crate::needs::missing("python3", format!("{failure:?}")),

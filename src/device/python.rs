@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::child::{self, Failure};
 use crate::device::interpreter::{command, interpreter};
+use crate::os::child::{self, Failure};
 
 /// Longer than a first start from a cold disk or a network drive: if the answer came too late, an existing PyTorch and
 /// CUDA libraries would not be found. A Python that hangs is rare. (A warm start behind a shim took 0.4 s.)

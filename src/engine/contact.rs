@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::cudnn::engine::CudnnEngine;
 use super::{Engine, Workload};
-use crate::cache::{self, Cache, Key};
-use crate::child::{self, Ended, Failure};
 use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{Library, Search};
 use crate::device::nvml;
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::network::{Network, Shape};
+use crate::os::cache::{self, Cache, Key};
+use crate::os::child::{self, Ended, Failure};
 use crate::settings::Settings;
 
 /// What this program is called with to try a GPU; then comes its number.

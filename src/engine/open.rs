@@ -13,11 +13,11 @@ use super::own::OpenedEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
-use crate::cache::Cache;
 use crate::device::cuda::driver;
 use crate::device::selector::Selector;
 use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
+use crate::os::cache::Cache;
 use crate::settings::EngineName;
 
 /// Where the step should run, as the user requests.

@@ -1,6 +1,6 @@
 //! Measuring: the host stopwatch, the end of warm-up, the precision of a cell, and the cost of the clocks themselves.
 //!
-//! The method, with formulas, references and calibration figures, is in `docs/method.md`, "Measuring"; [`crate::simulation`] counts
+//! The method, with formulas, references and calibration figures, is in `docs/method.md`, "Measuring"; [`crate::run::simulation`] counts
 //! how often its promises hold. In the order of a visit:
 //!
 //! - [`stopwatch`]: the host's clock around one synchronised step.

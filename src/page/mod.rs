@@ -16,10 +16,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::atomic;
 use crate::chart::{self, Chart, Honesty, StepTime, Training, palette};
 use crate::error::Result;
 use crate::foreign;
+use crate::os::atomic;
 use crate::report::{Answer, Document, Warning};
 use html::Html;
 

@@ -29,7 +29,7 @@ mod tests {
     use crate::analysis::Series;
     use crate::detect::Observation;
     use crate::run::Decision;
-    use crate::simulation::simulate;
+    use crate::run::simulation::simulate;
     use crate::spec::Experiment;
 
     /// Twelve batch sizes with one jump of 40 %, after 6.

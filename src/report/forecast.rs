@@ -6,8 +6,8 @@ use super::copying::of_an_example;
 use super::style::Look;
 use super::{Column, Style, Table};
 use crate::analysis::mechanisms::copying::Link;
-use crate::published::forecast::{Forecast, LayerStep, Step};
-use crate::published::validation::Errors;
+use crate::predict::published_kernels::forecast::{Forecast, LayerStep, Step};
+use crate::predict::published_kernels::validation::Errors;
 use crate::units::human;
 
 /// The version of the JSON document.

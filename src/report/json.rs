@@ -10,9 +10,9 @@ use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Gap, slow};
-use crate::atomic;
 use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, unexplained};
 use crate::error;
+use crate::os::atomic;
 use crate::store::files;
 
 /// The version of the document.

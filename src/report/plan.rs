@@ -2,8 +2,8 @@
 
 use super::Style;
 use super::style::Look;
-use crate::plan::Plan;
 use crate::settings::{AXES, Axis};
+use crate::spec::plan::Plan;
 use crate::spec::{Decide, Experiment, StepsPerVisit};
 use crate::units::human;
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::style::Look;
 use super::{Column, Style, Table};
-use crate::costing::priced::{Priced, before_jump, cheapest, groups};
-use crate::prediction::Estimate;
-use crate::prediction::conformal::COVERAGE;
-use crate::prediction::cost::{Choice, Limits};
+use crate::predict::model::Estimate;
+use crate::predict::model::conformal::COVERAGE;
+use crate::predict::model::cost::{Choice, Limits};
+use crate::predict::priced::{Priced, before_jump, cheapest, groups};
 use crate::units::human;
 
 /// The version of the JSON document.

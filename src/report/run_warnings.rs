@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Warning;
 use crate::analysis::{Analysed, Gap, Series};
 use crate::error::Result;
-use crate::look;
+use crate::os::look;
 use crate::run::{Knowledge, Outcome};
 use crate::settings::EngineName;
 use crate::spec::Measure;
@@ -146,7 +146,7 @@ fn not_converged(outcome: &Outcome, measure: &Measure) -> usize {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::simulation::simulate;
+    use crate::run::simulation::simulate;
     use crate::spec::Experiment;
 
     /// Three cells and `blocks`; 2 or 3 of the blocks were executed.

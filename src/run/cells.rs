@@ -4,7 +4,7 @@ use super::{History, RunFacts};
 use crate::engine::LayerExecution;
 use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
-use crate::plan::Cell;
+use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
 use crate::store::{CellRow, Status, StepRow, StopReason};

@@ -11,7 +11,7 @@ use crate::engine::open::Engines;
 use crate::engine::own::SourceFile;
 use crate::error::{Error, Result};
 use crate::measure::Calibration;
-use crate::plan::Plan;
+use crate::spec::plan::Plan;
 use crate::store::MeasuredPeaks;
 
 /// The facts of a run, stored beside its steps and in their metadata.

@@ -9,9 +9,9 @@ use crate::device::throttle;
 use crate::measure::interference::Undisturbed;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::measure::visit_length::FirstVisit;
-use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
+use crate::spec::plan::{Cell, Plan};
 use crate::stats::disturbance::VisitTimes;
 use crate::store::{Status, StepRow};
 
@@ -204,7 +204,7 @@ impl History {
     ///
     /// A cell that stops at the first narrow interval often stops because the interval is narrow by chance. So the interval
     /// must be narrow after two blocks in a row, and the reported width is the mean of the computed width and the target width
-    /// of the stop rule. (In [`crate::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
+    /// of the stop rule. (In [`crate::run::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
     /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {

@@ -21,6 +21,7 @@ pub mod left_out;
 mod refused;
 mod rows;
 mod schedule;
+pub mod simulation;
 #[cfg(test)]
 mod tests;
 mod watchdog;
@@ -45,9 +46,9 @@ use crate::engine::{Settings, SetupTimes, Step, StepTimes};
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
 use crate::measure::interference::{End, Steps};
-use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
+use crate::spec::plan::{Cell, Plan};
 use crate::store::{CellRow, EndOfRun, LayerRow, RunDirectory, StepRow};
 use crate::units::Seconds;
 use schedule::{Schedule, VisitLength};

@@ -3,7 +3,7 @@
 use super::RunFacts;
 use crate::engine::open::Engines;
 use crate::error::Result;
-use crate::plan::Cell;
+use crate::spec::plan::Cell;
 
 impl RunFacts {
     /// Called whenever the engine of `cell` has prepared something. If a library has refused an algorithm since the last call, the rows of this cell,

@@ -8,9 +8,9 @@ use crate::device::witness::Witnessed;
 use crate::engine::open::Engines;
 use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
-use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::settings::own::OwnSteps;
+use crate::spec::plan::{Cell, Plan};
 use crate::store::{AxisValues, CounterValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.

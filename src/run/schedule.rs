@@ -9,9 +9,9 @@ use super::cells::CellState;
 use super::{Disagreement, History};
 use crate::detect::{self, detect};
 use crate::measure::visit_length;
-use crate::plan::{Cell, Plan};
 use crate::random::{Rng, mix};
 use crate::sequential::{Boundary, Decision, Sequence, SequenceCell};
+use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Decide, Measure, StepsPerVisit};
 use crate::stats::disturbance::VisitTimes;
 
@@ -219,7 +219,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::simulation::simulate;
+    use crate::run::simulation::simulate;
     use crate::spec::Experiment;
     use crate::store::StopReason;
 

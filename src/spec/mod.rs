@@ -20,6 +20,7 @@ pub(crate) mod keys;
 mod layers;
 pub mod library;
 mod own;
+pub mod plan;
 pub mod prices;
 mod section;
 mod shard;

@@ -232,7 +232,7 @@ fn generated_networks_are_names_that_build_and_read_back() {
     let experiment = parse(text).expect("valid");
     assert_eq!(experiment.model.names, ["mnist_cnn", "cnn_3_1", "cnn_3_2", "mlp_1_1"]);
     assert_eq!(experiment.cell_count(), 4 * 3 * 70);
-    assert_eq!(crate::plan::networks(&experiment.model).expect("built")[2].1.name, "cnn_3_2");
+    assert_eq!(crate::spec::plan::networks(&experiment.model).expect("built")[2].1.name, "cnn_3_2");
     assert_eq!(Experiment::parse(&experiment.to_toml(), "t.toml").expect("valid"), experiment);
 }
 

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::names::files;
 use super::stored::{Number, Shelf};
-use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::atomic::{TEMPORARY, write_text};
+use crate::os::look;
 
 /// Parts in one folder, of visits and of cells each.
 const MOST_FILES: i64 = 1000;

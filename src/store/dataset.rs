@@ -9,7 +9,7 @@ use super::names::keys;
 use super::parquet::{self, Metadata};
 use super::record::Record;
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::look;
 
 /// One writer at a time in a database's folder; released when it is dropped, or when the process ends.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use super::parquet::{self, Metadata};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use super::stored::{Each, Shelf, Stored, read_all};
-use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::atomic::{TEMPORARY, write_text};
+use crate::os::look;
 
 /// A run directory that this process may write to.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::names::files;
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::look;
 
 /// How long a process may take to end its visit once it is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(30);

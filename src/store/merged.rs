@@ -8,9 +8,9 @@ use super::names::{files, keys};
 use super::parquet::{self, Metadata};
 use super::record::Record;
 use super::schema::SCHEMA_VERSION;
-use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::atomic::{TEMPORARY, write_text};
+use crate::os::look;
 
 /// What the metadata of every table says.
 #[derive(Clone, Copy, Debug)]

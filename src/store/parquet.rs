@@ -16,9 +16,9 @@ use super::names::keys;
 use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};
-use crate::atomic;
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
+use crate::os::atomic;
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
 pub(super) const BATCH: usize = 1 << 15;

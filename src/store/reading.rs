@@ -8,7 +8,7 @@ use super::names::files;
 use super::schema::StepRow;
 use super::stored::Stored;
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 
 /// How far a sweep has come, from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::parquet;
 use super::record::{Field, Record};
 use super::schema::{BatchRow, EpochRow, FitRow, LayerRow, PipelineRow, StepRow, SurfaceRow};
 use crate::error::{Error, Kind, Result};
-use crate::look;
+use crate::os::look;
 
 /// Where rows of one kind lie in a run directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

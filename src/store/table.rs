@@ -14,7 +14,7 @@ use super::parquet;
 use super::schema::StepRow;
 use super::stored::Stored;
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 use crate::table::{self, Cells, Sheet};
 
 /// Some columns of a table, or of a batch of its rows, as numbers or as texts.

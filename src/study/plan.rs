@@ -1,12 +1,12 @@
-//! The cells of a study. As [`crate::plan`], a pure function of the spec and of the data's shape.
+//! The cells of a study. As [`crate::spec::plan`], a pure function of the spec and of the data's shape.
 
 use std::sync::Arc;
 
 use crate::engine::{Settings, Workload};
 use crate::error::Result;
 use crate::network::Network;
-use crate::plan::{self, Cell as Step};
 use crate::settings::EngineName;
+use crate::spec::plan::{self, Cell as Step};
 use crate::spec::{Order, Subject};
 
 /// One point of a study.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use batchstep::plan::Plan;
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::Plan;
 use batchstep::store::Table;
 
 const SPEC: &str = r#"

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use batchstep::plan::Plan;
 use batchstep::spec::Experiment;
+use batchstep::spec::plan::Plan;
 use batchstep::store::Table;
 
 use crate::needs;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::advice::{self, Options};
 use batchstep::analysis::{Query, analyse};
 use batchstep::chart::Chart;
-use batchstep::figures::Figures;
+use batchstep::chart::figures::Figures;
 use batchstep::units::human;
 
 fn root() -> &'static Path {

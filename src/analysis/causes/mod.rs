@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::analysis::{Analysed, Series};
 use crate::detect::Jump;
 use crate::error::Result;
-use crate::look;
+use crate::os::look;
 use crate::stats::distribution::t_upper;
 use crate::store::{LayerRow, RunDirectory, files};
 

@@ -2,8 +2,8 @@
 
 use super::predict::Predictions;
 use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
+use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
-use crate::mechanism::Mechanism;
 use crate::settings::AXES;
 
 /// A setting removes a mechanism's step where less than this part of the step is left.

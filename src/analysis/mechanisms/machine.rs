@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::analysis::mechanisms::formulas::limit::Cache;
 use crate::error::Result;
-use crate::look;
-use crate::mechanism::limit::Cache;
+use crate::os::look;
 use crate::settings::EngineName;
 use crate::store::{MeasuredPeaks, files};
 

@@ -8,6 +8,7 @@
 //! the jump is still there, or where other layers cause it.
 
 pub mod copying;
+pub mod formulas;
 mod judge;
 mod machine;
 mod predict;
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 
 use super::Series;
 use super::causes::Explanation;
+use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Early, Findings};
-use crate::mechanism::Mechanism;
 use crate::network::Network;
 use crate::settings::{EngineName, Settings};
 use crate::store::LayerRow;

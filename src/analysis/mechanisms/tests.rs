@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::*;
 use crate::analysis::causes::{Cause, LayerStep, Side};
+use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Tile};
 use crate::analysis::{Measurement, Series};
 use crate::detect::{Jump, Period, Point};
-use crate::mechanism::{Kernel, LayerSizes, Tile};
 use crate::network::{Builder, Dense, Shape};
 
 const LAST: i64 = 40;
@@ -347,7 +347,7 @@ fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
     let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
     let candidates = |rate: f64| {
-        let caches = vec![crate::mechanism::limit::Cache { level: 2, bytes: 20_500_000 }];
+        let caches = vec![crate::analysis::mechanisms::formulas::limit::Cache { level: 2, bytes: 20_500_000 }];
         let machine = Machine { caches, bytes_per_s: Some(rate), ..Machine::default() };
         let setup =
             Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::look;
+use crate::os::look;
 use crate::spec::data::Splits;
 
 /// The files of each part, in the order of their names.

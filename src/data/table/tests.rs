@@ -3,8 +3,8 @@ use std::sync::Arc;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, ParquetWriter, Series, StructChunked};
 
 use super::*;
+use crate::data::loader::{Loader, Options};
 use crate::data::{DataSet, Examples, Normal};
-use crate::loader::{Loader, Options};
 use crate::spec::data::{Data, DataSource};
 
 /// A grey PNG of 3 x 2 pixels, each of them `value`.

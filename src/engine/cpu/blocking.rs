@@ -1,4 +1,4 @@
-//! How the operators cut their matrix products and round their factors, in one place: [`crate::mechanism::cpu`]
+//! How the operators cut their matrix products and round their factors, in one place: [`crate::analysis::mechanisms::formulas::cpu`]
 //! predicts from the same rules.
 
 use crate::settings::{Precision, Settings};

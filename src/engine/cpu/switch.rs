@@ -11,8 +11,8 @@ use super::op::activation::Rectifier;
 use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
 use super::team::Team;
-use crate::cache::{Cache, Key};
 use crate::network::{Conv2d, Padding};
+use crate::os::cache::{Cache, Key};
 use crate::settings::Winograd;
 
 /// The least saving of multiplications that pays for the transforms, summed over the tiles of all images, in units of

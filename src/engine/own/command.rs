@@ -9,10 +9,10 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::SourceFile;
-use crate::child::{self, Ended, Failure};
 use crate::engine::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
+use crate::os::child::{self, Ended, Failure};
 use crate::settings::command::{Command, Timed, UNITS};
 use crate::settings::own::members;
 use crate::settings::{EngineName, Settings};

@@ -24,7 +24,7 @@ use crate::device::account::account;
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
-use crate::look;
+use crate::os::look;
 use crate::settings::command::{Command, Timed};
 use crate::settings::own::{Fresh, OwnSteps, StepFile, members, product};
 use crate::settings::{EngineName, Settings, Text};
@@ -240,7 +240,7 @@ pub fn check_signatures(steps: &OwnSteps) -> Result<Option<()>> {
     for file in &steps.files {
         let mut command = interpreter::command(&interpreter::interpreter(), SIGNATURE);
         command.arg(resolved(file));
-        let Ok(ended) = crate::child::run(&mut command, Some(Duration::from_secs(20)), 1 << 20) else {
+        let Ok(ended) = crate::os::child::run(&mut command, Some(Duration::from_secs(20)), 1 << 20) else {
             return Ok(None);
         };
         match serde_json::from_str(&ended.stdout) {

@@ -380,9 +380,9 @@ fn memory_that_runs_out_leaves_the_process_in_use() {
 #[test]
 fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
     use crate::data::digits::{Part, SHAPE, draw};
+    use crate::data::loader::{Loader, Options};
     use crate::data::{Examples, Normal};
     use crate::engine::train::{Batch, Feed, RawExamples, Score};
-    use crate::loader::{Loader, Options};
 
     let Some(mut torch) = pytorch() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::child::{self, Group};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
+use crate::os::child::{self, Group};
 
 /// Lines of stderr that are kept.
 const LAST_WORDS: usize = 6;

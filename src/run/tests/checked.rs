@@ -1,20 +1,20 @@
-//! The check before the first timed step ([`crate::qualification`]), whose calls fail like the calls of the run. The recorder computes nothing, so the parts
+//! The check before the first timed step ([`crate::check::precheck`]), whose calls fail like the calls of the run. The recorder computes nothing, so the parts
 //! are accepted without comparison, and the numbers of whole steps come from the CPU engine.
 
 use std::collections::BTreeMap;
 
 use super::table::Row;
-use crate::cache::Cache;
+use crate::check::precheck::{Asked, Qualified, Witness, qualify};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded::{self, Called, Fault};
 use crate::engine::open::Engines;
 use crate::engine::part::{self, Part, See};
 use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
 use crate::error::Result;
-use crate::plan::Plan;
-use crate::qualification::{Asked, Qualified, Witness, qualify};
+use crate::os::cache::Cache;
 use crate::settings::EngineName;
 use crate::spec::Experiment;
+use crate::spec::plan::Plan;
 
 const CHECKING: &str = "checking the step";
 const OPENING: &str = "opening the GPU, to check";

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use super::{Ended, Sweep};
 use crate::analysis::{Query, analyse};
+use crate::chart::figures::{Destination, Figures};
 use crate::device::selector::Selector;
 use crate::device::{self, Covariates, Device, Facts};
 use crate::engine::cudnn::recorded;
-use crate::figures::{Destination, Figures};
 use crate::needs::shared_library;
 use crate::store::{Begin, Table};
 

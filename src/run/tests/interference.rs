@@ -7,10 +7,10 @@ use crate::device::root::tests::planted;
 use crate::device::witness::Witness;
 use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes};
 use crate::error::Result;
-use crate::plan::Plan;
 use crate::run::schedule::VisitLength;
 use crate::run::{Beside, History, Measured, Ready, measure};
 use crate::spec::Experiment;
+use crate::spec::plan::Plan;
 use crate::store::StepRow;
 
 /// A number above the largest that Linux gives to a thread.

@@ -21,9 +21,9 @@ use crate::engine::{
     Computed, DeviceName, Engine, LayerExecution, MemoryLimits, Peaks, Settings, Step, StepTimes, Workload,
 };
 use crate::error::Result;
-use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
+use crate::spec::plan::{Cell, Plan};
 use crate::store::{Begin, RunDirectory, files};
 
 /// What the run is doing, for [`recorded::during`].

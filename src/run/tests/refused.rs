@@ -6,10 +6,10 @@ use super::Said;
 use crate::device::fake::Fake;
 use crate::engine::open::Engines;
 use crate::engine::refusing::Refusing;
-use crate::plan::Plan;
 use crate::run::{Bench, History, RunFacts, run};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
+use crate::spec::plan::Plan;
 use crate::store::{Begin, RunDirectory, Table, files};
 
 const SPEC: &str = "version = 1\nname = \"refused\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [2, 3]\n[train]\noptimizer = [\"sgd\", \"adam\"]\n\

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::results::{FitCurve, FittedSurface, Results, SurfacePoint};
+use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
-use crate::figures::{Drawing, made_by};
 use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.

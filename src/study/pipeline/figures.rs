@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::results::model::Limit;
 use super::results::{FedCell, Knee, Results};
+use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
-use crate::figures::{Drawing, made_by};
 use crate::units::human;
 
 /// The chart of a study.

@@ -9,7 +9,7 @@ use crate::engine::open::Engines;
 use crate::engine::{Settings, train};
 use crate::error::Result;
 use crate::network::Shape;
-use crate::plan::networks;
+use crate::spec::plan::networks;
 use crate::spec::{Model, Order};
 
 /// Classes of the images, where the network does not say how many it distinguishes.

@@ -7,9 +7,9 @@ use super::sides;
 use super::stages::{self, Done, Loaded, Ready, While};
 use super::together::{Fed, together};
 use crate::data::Examples;
+use crate::data::loader::{Loader, Options};
 use crate::engine::train::Trainer;
 use crate::error::Result;
-use crate::loader::{Loader, Options};
 
 /// How long the loader runs by itself, and how long the two sides run at once, as a share of the time of all together.
 const SIDES: f64 = 0.5;

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use super::scheduling::Clocks;
 use super::stages::{self, Done, Ready, While};
+use crate::data::loader::{Loader, Options};
 use crate::device::counters::thread_time;
 use crate::engine::train::Trainer;
 use crate::error::{Error, Result};
-use crate::loader::{Loader, Options};
 
 /// The work of the two sides while both ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

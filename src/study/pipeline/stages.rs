@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use super::files::{Buffer, Files};
 use super::scheduling::{Clocks, thread_delay};
 use super::storage_bytes;
+use crate::data::loader::{Loader, Options};
 use crate::data::{Examples, Image, Labelled, Normal};
 use crate::device::counters::thread_time;
 use crate::engine::train::{Batch, Trainer};
 use crate::error::{Error, Result};
-use crate::loader::{Loader, Options};
 use crate::network::Shape;
 
 /// Images that the transform works on in turn: few, so that they stay in a core's cache, where decoding leaves them.

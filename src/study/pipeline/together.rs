@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::scheduling::Clocks;
 use super::storage_bytes;
+use crate::data::loader::{Loader, Options};
 use crate::engine::train::{Batch, Trainer};
 use crate::error::{Error, Result};
-use crate::loader::{Loader, Options};
 
 /// A window has at least this many batches of each worker.
 const ROUNDS: usize = 4;

@@ -8,9 +8,9 @@ use super::rounds::{Alone, Found, Stages};
 use super::stages::{Loaded, Ready};
 use super::together::Fed;
 use super::{Pipeline, Source};
+use crate::data::loader::{Loader, Options};
 use crate::data::{Examples, Normal};
 use crate::error::{Error, Result};
-use crate::loader::{Loader, Options};
 use crate::store::{AxisValues, PipelineRow};
 use crate::study::training::spec::OnError;
 

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use crate::data::loader::{Loader, Options};
 use crate::device::counters::{Counts, ProcessTimes, Session};
 use crate::engine::train::{Batch, EpochTrainer, OwnEpoch, Score, Trainer};
 use crate::engine::{Engine, Workload};
 use crate::error::Result;
-use crate::loader::{Loader, Options};
 
 /// The examples of a batch of the evaluation.
 pub(super) const EVALUATED: usize = 500;

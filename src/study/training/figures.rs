@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::report;
 use super::results::{CellEpochs, Results, WorkerCurve, worker_curves};
+use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
-use crate::figures::{Drawing, made_by};
 use crate::units::human;
 
 /// The chart of a study.

@@ -8,7 +8,7 @@ use crate::engine::open::Engines;
 use crate::engine::{Settings, train};
 use crate::error::{Error, Result};
 use crate::network::Network;
-use crate::plan::networks;
+use crate::spec::plan::networks;
 use crate::spec::{Model, Order};
 
 /// What makes the batches of a cell.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::data::digits::{Part, SHAPE, draw};
+use crate::data::loader::{Loader, Options};
 use crate::data::{self, Examples, Normal};
 use crate::engine::Workload;
 use crate::engine::cpu::CpuEngine;
@@ -11,7 +12,6 @@ use crate::engine::open::DeviceChoice;
 use crate::engine::refusing::Refusing;
 use crate::engine::train::{Batch, Score};
 use crate::engine::{Engine, Settings};
-use crate::loader::{Loader, Options};
 use crate::network::{Builder, Conv2d, Dense, MaxPool2d, Network, Operation, Padding};
 use crate::settings::{EngineName, Optimizer, Precision};
 use crate::study::Spec;

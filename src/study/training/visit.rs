@@ -5,9 +5,9 @@ use super::epoch::{Runner, Sources};
 use super::rows::Rows;
 use super::spec::OnError;
 use super::{Loader, Training};
+use crate::data::loader::Options;
 use crate::device::counters::Session;
 use crate::error::Result;
-use crate::loader::Options;
 use crate::measure::Stopwatch;
 use crate::store::EpochRow;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::mechanism::{Mechanism, excess};
+use crate::analysis::mechanisms::formulas::{Mechanism, excess};
 
 pub(super) struct Work {
     pub mechanism: Mechanism,

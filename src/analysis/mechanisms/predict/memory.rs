@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::amounts::{Amounts, Step};
 use super::{Setup, batch, is_non_fused};
-use crate::mechanism::cpu::Blocking;
-use crate::mechanism::limit::{Workspace, overflowed, slower_at_most, workspace};
-use crate::mechanism::{LayerSizes, Product};
+use crate::analysis::mechanisms::formulas::cpu::Blocking;
+use crate::analysis::mechanisms::formulas::limit::{Workspace, overflowed, slower_at_most, workspace};
+use crate::analysis::mechanisms::formulas::{LayerSizes, Product};
 use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;

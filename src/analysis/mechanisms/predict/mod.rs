@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::amounts::{Amounts, Step, Work};
 use super::{Case, LEAST, Place, Setup};
-use crate::mechanism::catalogue::{cpu_work, kernel_work};
-use crate::mechanism::cpu::Blocking;
-use crate::mechanism::{Family, Kernel, LayerSizes, Mechanism, own};
+use crate::analysis::mechanisms::formulas::catalogue::{cpu_work, kernel_work};
+use crate::analysis::mechanisms::formulas::cpu::Blocking;
+use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Mechanism, own};
 use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
 use crate::store::LayerRow;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::amounts::Amounts;
 use super::{Setup, batch};
-use crate::mechanism::cpu::examples_of_the_busiest;
-use crate::mechanism::own;
+use crate::analysis::mechanisms::formulas::cpu::examples_of_the_busiest;
+use crate::analysis::mechanisms::formulas::own;
 use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;

@@ -1,9 +1,9 @@
 //! Steps against the reference: the CPU engine in double precision, the plain definitions of the operators.
 
 use super::*;
+use crate::check::selftest;
 use crate::engine::open::Engines;
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding};
-use crate::selftest;
 
 fn check(workload: &Workload) {
     let check = selftest::check(&mut CandleEngine::cpu(), Engines::reference().as_mut(), workload).unwrap();

@@ -8,9 +8,9 @@ use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
 use crate::error::Kind;
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Network};
-use crate::plan::Plan;
 use crate::settings::Precision;
 use crate::spec::Experiment;
+use crate::spec::plan::Plan;
 
 /// A workload with every operator that a library can compute, at batch size 3.
 fn workload(train: &str, engine: &str) -> Workload {

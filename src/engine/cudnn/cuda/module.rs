@@ -11,10 +11,10 @@ use super::argument::Arguments;
 use super::compiler::{self, CompileTarget};
 use super::properties::Properties;
 use super::status;
-use crate::cache::{Cache, Key};
 use crate::engine::cudnn::call::{Kernel, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::error::{Error, Result};
+use crate::os::cache::{Cache, Key};
 
 /// The whole source of an operator's kernels for an element type; `None` where there is no such operator.
 pub type SourceOf = fn(operator: &str, element: Element) -> Option<String>;

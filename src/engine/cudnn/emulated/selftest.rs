@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{EmulatedEngine, emulator};
+use crate::check::selftest::{self, Check, Choice, Depth, Errors};
 use crate::engine::open::Engines;
 use crate::engine::{Engine, Settings};
-use crate::selftest::{self, Check, Choice, Depth, Errors};
 use crate::settings::{Optimizer, Precision};
 
 const WRITE: &str = "BATCHSTEP_WRITE_SELFTEST";

@@ -215,10 +215,10 @@ fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
 
 mod emulated {
     use super::*;
+    use crate::check::selftest;
     use crate::engine::Engine;
     use crate::engine::cudnn::emulated::{EmulatedEngine, emulator};
     use crate::engine::open::Engines;
-    use crate::selftest;
 
     #[test]
     fn two_streams_compute_the_very_same_step_however_late_one_is() {

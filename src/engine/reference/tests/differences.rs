@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::check::selftest;
 use crate::engine::reference::array::Array;
 use crate::engine::reference::pass::Pass;
 use crate::engine::reference::{initial, loss};
 use crate::engine::{Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Network, Operation, Padding, Shape};
-use crate::selftest;
 use crate::settings::Loss;
 
 const STEP: f64 = 1e-6;

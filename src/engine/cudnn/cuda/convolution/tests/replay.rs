@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use super::document::DocumentPart;
 use super::gpus::{Described, GPUS};
 use super::{convolutions, described, described_gpu, networks};
+use crate::check::selftest;
 use crate::engine::Settings;
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::convolution::{Problem, Search};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::network::Network;
-use crate::selftest;
 use crate::settings::{Layout, Optimizer, Precision};
 
 /// A precision and a layout.

@@ -1,0 +1,73 @@
+//! Findings as text for a person: one line each, and below it what to do.
+
+use super::{Finding, Status};
+use crate::foreign;
+
+/// The findings as text, ending with one line that counts what needs attention.
+///
+/// ```
+/// use batchstep::check::doctor::{Finding, Status, render};
+/// let finding = Finding {
+///     subject: "cuDNN".into(),
+///     status: Status::Missing,
+///     detail: "it was not found".into(),
+///     remedy: Some("pip install nvidia-cudnn-cu13".into()),
+///     commands: Vec::new(),
+/// };
+/// let text = "missing  cuDNN  it was not found\n                -> pip install nvidia-cudnn-cu13\n\n1 missing\n";
+/// assert_eq!(render(&[finding]), text);
+/// ```
+pub fn render(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for finding in findings {
+        let status = word(finding.status);
+        text += &format!("{status:<7}  {:<width$}  {}\n", finding.subject, on_one_line(&finding.detail));
+        if let Some(remedy) = &finding.remedy {
+            text += &format!("{:<7}  {:<width$}  -> {}\n", "", "", on_one_line(remedy));
+        }
+    }
+    let count = |status: Status| findings.iter().filter(|finding| finding.status == status).count();
+    let parts = [(count(Status::Missing), "missing"), (count(Status::Warning), "to look at")];
+    let parts: Vec<String> =
+        parts.iter().filter(|part| part.0 > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let summary = if parts.is_empty() { "everything is in place".to_string() } else { parts.join(", ") };
+    text + &format!("\n{summary}\n")
+}
+
+/// The text of a library or a program as a single harmless line.
+pub(super) fn on_one_line(text: &str) -> String {
+    foreign::line(&text.replace('\n', " ")).into_owned()
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Missing => "missing",
+        Status::Warning => "warning",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_the_end_counts() {
+        let finding = |subject: &str, status, remedy: Option<&str>| Finding {
+            subject: subject.into(),
+            status,
+            detail: "detail".into(),
+            remedy: remedy.map(str::to_string),
+            commands: Vec::new(),
+        };
+        let text = render(&[finding("CPU", Status::Ok, None), finding("GPU driver", Status::Warning, Some("do this"))]);
+        let expected = "ok       CPU         detail\n\
+                        warning  GPU driver  detail\n                     -> do this\n\n1 to look at\n";
+        assert_eq!(text, expected);
+        assert_eq!(render(&[]), "\neverything is in place\n");
+        let hostile =
+            Finding { detail: "a\nb\u{1b}[2J".into(), ..finding("cuDNN", Status::Missing, Some("c\n\u{7}d")) };
+        assert_eq!(render(&[hostile]), "missing  cuDNN  a b\\u001b[2J\n                -> c \\u0007d\n\n1 missing\n");
+    }
+}

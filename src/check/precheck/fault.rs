@@ -1,0 +1,60 @@
+//! What is wrong with a step, as the user reads it.
+
+use super::Subject;
+use crate::check::selftest::{self, Check};
+use crate::engine::{Workload, part};
+use crate::error::{Error, Kind};
+use crate::settings::EngineName;
+
+/// What is wrong with a step.
+pub struct Fault {
+    /// For the user, where it ends the run.
+    pub error: Error,
+    /// As a clause, for the rows of a run that goes on.
+    pub why: String,
+}
+
+pub const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \
+                      `--qualify never` measures all the same, with `qualified` = false in every row";
+
+pub fn wrong(engine: EngineName, check: &Check) -> Fault {
+    let Check { errors, limits, .. } = check;
+    let pairs = [
+        ("the output is", errors.output, limits.output),
+        ("gradients are", errors.gradients, limits.gradients),
+        ("an update is", errors.updates, limits.updates),
+        ("the first loss is", errors.first_loss, limits.first_loss),
+        ("losses are", errors.losses, limits.losses),
+    ];
+    let beyond = pairs.iter().filter(|(_, found, most)| found > most);
+    let said: Vec<String> =
+        beyond.map(|(what, found, most)| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
+    fault(engine, check, &said.join(", "))
+}
+
+pub fn unsteady(engine: EngineName, check: &Check) -> Fault {
+    fault(engine, check, "it gives other bits when it is repeated")
+}
+
+fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
+    let Check { name, way, batch_size, .. } = check;
+    let what =
+        format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
+    let why = format!("{name} ({way}) at batch size {batch_size}: {said}");
+    Fault { error: Error::device(what).hint(REMEDY), why }
+}
+
+/// A part that is computed wrongly, or not at all.
+pub fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fault {
+    let part::Fault { error, .. } = fault;
+    let why = error.clause();
+    let error = match error.kind() {
+        Kind::Device if !error.is_no_kernels_fault() => {
+            let (engine, network, way) = (subject.engine, &subject.network.name, selftest::way(workload));
+            let what = format!("{engine} computes {network} ({way}) wrongly, and nothing was timed: {why}");
+            Error::device(what).hint(error.remedy().unwrap_or(REMEDY))
+        }
+        _ => error,
+    };
+    Fault { error, why }
+}

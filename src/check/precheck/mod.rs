@@ -1,0 +1,329 @@
+//! Does an engine compute, on this machine, what a plan is about to time? Checked before the first timed step, and remembered.
+//!
+//! First the step of each network and setting of the plan is taken apart into parts: each layer with everything that is computed together with it, forward
+//! and backward, at the plan's own shapes, precision, layout and algorithms. Its values and gradients are compared with those that the CPU engine computes in
+//! float32 from the same operands ([`parts`]), and the memory around all written buffers is compared before and after. Then the whole step runs three times
+//! as it will be measured, with the launch and the streams of the plan. Its output, gradients, update and losses are compared, within the limits of
+//! `selftest`, with a step of the CPU engine, which `selftest` compares with double precision. This is done at two batch sizes, one of them odd: the largest
+//! of the plan whose steps the CPU engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add
+//! in no fixed order are never chosen, so a difference means a race or unwritten memory. At the other batch sizes, the parts of a layer are checked if another
+//! algorithm computes it there ([`later`]).
+//!
+//! If anything fails, the engine is refused, and nothing of it is timed.
+//!
+//! A pass is remembered together with everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
+//! the batch sizes and the algorithms of the layers. Failed checks are repeated.
+
+mod fault;
+mod later;
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use crate::check::selftest::{self, FirstSteps, first_steps};
+use crate::device::nvml;
+use crate::engine::open::Engines;
+use crate::engine::{Engine, Settings, Workload, part};
+use crate::error::{Error, Kind, Result};
+use crate::network::{Direction, Network};
+use crate::os::cache::{Cache, Key, program};
+use crate::settings::EngineName;
+use crate::spec::plan::{Cell, Plan};
+use fault::{Fault, REMEDY, of_part, unsteady, wrong};
+use later::Seen;
+
+/// Which engines are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// batchstep's own and candle's on a GPU.
+    Gpu,
+    /// The CPU's as well, against the reference in double precision, and candle's.
+    Every,
+    None,
+}
+
+/// The arithmetic that a reference may be asked for, in FLOP: some ten seconds of two cores on the CPU engine, and of one core in the reference of
+/// plain loops in double precision.
+const AFFORDABLE: f64 = 1e12;
+const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
+/// Steps of a comparison: three whole ones, and the parts of one, whose gradients take their layers' outputs again.
+const STEPS: f64 = 3.0 + 4.0 / 3.0;
+
+/// The result of the check of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Qualified {
+    /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
+    pub cells: Vec<Option<bool>>,
+}
+
+/// What the user should see while it happens.
+pub trait Witness {
+    /// A comparison begins that is not remembered.
+    fn begins(&mut self, what: &str);
+    /// Something that is allowed, and worth knowing.
+    fn notes(&mut self, what: &str);
+}
+
+/// Checks every network and setting of the plan on its engines.
+///
+/// # Errors
+/// [`Kind::Device`] if an engine computes wrong values, or if `auto` took an engine that refuses
+/// every step of the plan: what, by how much, and what to do.
+pub fn qualify(
+    plan: &Plan,
+    engines: &mut Engines,
+    asked: Asked,
+    cache: &Cache,
+    witness: &mut dyn Witness,
+) -> Result<Qualified> {
+    let cells = Checking { plan, engines, cache, witness }.cells(asked)?;
+    Ok(Qualified { cells })
+}
+
+/// A plan that is being checked.
+struct Checking<'a> {
+    plan: &'a Plan,
+    engines: &'a mut Engines,
+    cache: &'a Cache,
+    witness: &'a mut dyn Witness,
+}
+
+impl Checking<'_> {
+    /// For each cell whether it was checked; see [`Qualified::cells`].
+    fn cells(&mut self, asked: Asked) -> Result<Vec<Option<bool>>> {
+        let mut known: Vec<(Subject, Option<Seen>)> = Vec::new();
+        let mut cells = Vec::with_capacity(self.plan.cells.len());
+        let mut refusal = None;
+        let plan = self.plan;
+        for cell in &plan.cells {
+            let name = self.engines.resolve(cell.engine);
+            let is_on_gpu = self.engines.get(name)?.device().id.starts_with("cuda");
+            if !asked.includes(name, is_on_gpu) {
+                cells.push(is_computed_here(name).then_some(false));
+                continue;
+            }
+            let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
+            let mut subject = Subject { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
+            let place = match known.iter().position(|(before, _)| before.is_the_same(&subject)) {
+                Some(place) => place,
+                None => {
+                    let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
+                    subject.sizes = sizes(plan, cell, affordable);
+                    let answer = self.answer(&subject)?;
+                    let passed = self.judge(cell, &subject, answer, &mut refusal)?;
+                    let seen = if passed { Some(self.seen(&subject)?) } else { None };
+                    known.push((subject, seen));
+                    known.len() - 1
+                }
+            };
+            let (subject, seen) = &mut known[place];
+            let found = match seen {
+                None => false,
+                Some(seen) => {
+                    let answer = self.later(subject, seen, cell.workload.batch_size)?;
+                    self.judge(cell, subject, answer, &mut None)?
+                }
+            };
+            cells.push(Some(found));
+        }
+        for (subject, seen) in &known {
+            if let Some(seen) = seen {
+                self.say_unchecked(subject, seen);
+            }
+        }
+        match refusal {
+            Some(error) if known.iter().all(|(_, seen)| seen.is_none()) => {
+                let what = format!("no step of this plan can be computed here: {}", error.clause());
+                Err(Error::device(what).hint(error.remedy().unwrap_or(REMEDY)))
+            }
+            _ => Ok(cells),
+        }
+    }
+
+    /// Whether that is good enough for a row that says `qualified`.
+    fn judge(&mut self, cell: &Cell, subject: &Subject, answer: Answer, refusal: &mut Option<Error>) -> Result<bool> {
+        if let Answer::Fails(fault) = &answer {
+            self.cache.put(&last_failure_key(), format!("{}: {}", program(), fault.why).as_bytes());
+        }
+        Ok(match answer {
+            Answer::Passed => true,
+            Answer::Unchecked => false,
+            Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
+            // The run itself says so, in the cells that it concerns, and goes on with the others.
+            Answer::Fails(Fault { error, why, .. }) => {
+                let name = subject.name();
+                self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                *refusal = (cell.engine == EngineName::Auto).then_some(error);
+                false
+            }
+        })
+    }
+
+    /// Whether a step passes, now or in a remembered check.
+    fn answer(&mut self, subject: &Subject) -> Result<Answer> {
+        let engine = self.engines.get(subject.engine)?;
+        if remembers(self.cache, subject.facts_of_step(engine)) {
+            return Ok(Answer::Passed);
+        }
+        let reference = || match subject.engine {
+            EngineName::Cpu => Engines::reference(),
+            _ => Engines::cpu_reference(),
+        };
+        let against = &reference().device().name.clone();
+        let list = subject.sizes.map(|size| size.to_string()).join(" and ");
+        let name = subject.name();
+        self.witness.begins(&format!(
+            "checking {name} at batch sizes {list} against {against}, once for this machine and program"
+        ));
+        for batch_size in subject.sizes {
+            let workload = subject.workload(batch_size);
+            let room = selftest::room_for_first_steps(engine, subject.engine == EngineName::Cpu, &workload);
+            let apart = room.map_err(part::Fault::from).and_then(|()| engine.take_apart(&workload, &mut parts::check));
+            match apart.and_then(|()| Ok(first_steps(engine, reference(), &workload)?)) {
+                Ok(FirstSteps { check, .. }) if !check.passed() => {
+                    return Ok(Answer::Fails(wrong(subject.engine, &check)));
+                }
+                Ok(FirstSteps { repeats: false, check }) => return Ok(Answer::Fails(unsteady(subject.engine, &check))),
+                Ok(_) => {}
+                Err(part::Fault { error, .. }) if error.kind() == Kind::OutOfMemory => {
+                    let why = error.clause();
+                    self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                    return Ok(Answer::Unchecked);
+                }
+                Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
+                    return Ok(Answer::Fails(of_part(subject, &workload, fault)));
+                }
+                Err(fault) => return Err(fault.error),
+            }
+        }
+        // An algorithm may have been refused when it ran, and another one was checked in its place.
+        remember(self.cache, subject.facts_of_step(engine));
+        Ok(Answer::Passed)
+    }
+}
+
+/// The last failure that was found with this cache, for a report: the program, the layer or the step, the operator and the number. A run says it once, and
+/// stores nothing where it is refused.
+pub fn last_failure(cache: &Cache) -> Option<String> {
+    cache.get(&last_failure_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What the last run of several engines said of them, one sentence a line: how their times, their first losses and their jumps compare.
+pub fn last_comparison(cache: &Cache) -> Option<String> {
+    cache.get(&last_comparison_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Keeps what a run of several engines said of them, for a report.
+pub fn keep_comparison(cache: &Cache, sentences: &[String]) {
+    cache.put(&last_comparison_key(), format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
+}
+
+fn last_comparison_key() -> Key<'static> {
+    Key(vec!["the last comparison"])
+}
+
+fn last_failure_key() -> Key<'static> {
+    Key(vec!["the last failure"])
+}
+
+/// What a check came to.
+enum Answer {
+    Passed,
+    /// There is too little memory for it.
+    Unchecked,
+    Fails(Fault),
+}
+
+impl Asked {
+    fn includes(self, engine: EngineName, is_on_gpu: bool) -> bool {
+        match self {
+            Self::Gpu => engine == EngineName::Cudnn || engine == EngineName::Candle && is_on_gpu,
+            Self::Every => [EngineName::Cudnn, EngineName::Cpu, EngineName::Candle].contains(&engine),
+            Self::None => false,
+        }
+    }
+}
+
+/// An engine whose steps must not be recorded without a word on whether they were checked.
+fn is_computed_here(engine: EngineName) -> bool {
+    engine == EngineName::Cudnn
+}
+
+/// What is compared.
+struct Subject {
+    engine: EngineName,
+    network: std::sync::Arc<Network>,
+    /// In force.
+    settings: Settings,
+    sizes: [usize; 2],
+}
+
+impl Subject {
+    fn is_the_same(&self, other: &Self) -> bool {
+        self.engine == other.engine && self.network == other.network && self.settings == other.settings
+    }
+
+    fn name(&self) -> String {
+        format!("{}'s step of {}", self.engine, self.network.name)
+    }
+
+    fn workload(&self, batch_size: usize) -> Workload {
+        Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() }
+    }
+
+    /// Everything on which the result of the step at its two batch sizes depends, with the algorithms in force now; `None` if there is no step.
+    fn facts_of_step(&self, engine: &mut dyn Engine) -> Option<Vec<String>> {
+        let mut algorithms = Vec::new();
+        for size in self.sizes {
+            algorithms.extend(engine.algorithms(&self.workload(size)).ok()?);
+        }
+        Some(self.facts(engine, &self.sizes, &algorithms))
+    }
+
+    /// Everything that the result at these batch sizes, by these algorithms of its layers, depends on.
+    fn facts<'a>(
+        &self,
+        engine: &dyn Engine,
+        sizes: &[usize],
+        algorithms: impl IntoIterator<Item = &'a (usize, String)>,
+    ) -> Vec<String> {
+        let device = engine.device();
+        let mut facts = vec![
+            program(),
+            format!("{} {}", device.id, device.name),
+            engine.version().unwrap_or_default(),
+            nvml::driver().version.unwrap_or_default(),
+            format!("{} {sizes:?}", self.engine),
+            format!("{:?}", self.network),
+            format!("{:?}", self.settings),
+        ];
+        facts.extend(algorithms.into_iter().map(|(layer, algorithm)| format!("{layer} {algorithm}")));
+        facts
+    }
+}
+
+/// Whether a step with these facts has passed before; false without facts.
+fn remembers(cache: &Cache, facts: Option<Vec<String>>) -> bool {
+    facts.is_some_and(|facts| cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some())
+}
+
+fn remember(cache: &Cache, facts: Option<Vec<String>>) {
+    if let Some(facts) = facts {
+        cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
+    }
+}
+
+/// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.
+fn sizes(plan: &Plan, cell: &Cell, affordable: f64) -> [usize; 2] {
+    let network = &cell.workload.network;
+    let most = (affordable / (STEPS * flops(network))) as usize;
+    let own = plan.cells.iter().filter(|other| other.workload.network == *network).map(|cell| cell.workload.batch_size);
+    let largest = own.filter(|size| *size <= most).max().unwrap_or(0).max(3);
+    [largest - 1, largest]
+}
+
+/// The FLOP of a training step with one example.
+fn flops(network: &Network) -> f64 {
+    let layers = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
+    layers.filter_map(|(index, direction)| Some(network.cost(index, 1, direction, 4)?.flops)).sum()
+}

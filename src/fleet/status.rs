@@ -1,0 +1,92 @@
+//! The progress of runs, read only from their files: no process is asked, so it works wherever the folders can be read.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::os::look;
+use crate::spec::Experiment;
+use crate::spec::plan::Plan;
+use crate::store::{Beginning, Extent, RunDirectory, files};
+
+/// A run that has stored nothing for this long may have died. It is longer than most visits take, and longer than a
+/// network file system hides a new file.
+const SILENT_S: f64 = 120.0;
+
+/// The progress of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub path: PathBuf,
+    pub state: State,
+    /// `3/8`.
+    pub shard: Option<String>,
+    pub cells: usize,
+    pub visits: i64,
+    /// The most visits; a run that decides on jumps may need fewer.
+    pub most_visits: usize,
+    /// Seconds since the last visit was stored; `None` if none was.
+    pub last_s: Option<f64>,
+}
+
+/// What a run is doing, judged by its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// There is no run yet.
+    Waiting,
+    /// A visit was stored within the last minutes.
+    Running,
+    /// The visits are not sealed, and none was added for minutes: the run was killed, or a visit takes long.
+    Silent,
+    /// Sealed before its end, as by a signal: `--resume` goes on.
+    Stopped,
+    Finished,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Silent => "silent",
+            Self::Stopped => "stopped",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+impl Status {
+    /// The status of the run in `path`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where the folder holds something else, or a damaged table; [`crate::error::Kind::Io`].
+    pub fn of(path: &Path) -> Result<Self> {
+        if RunDirectory::is_yet_to_begin(path)? {
+            let (state, path) = (State::Waiting, path.to_path_buf());
+            return Ok(Self { path, state, shard: None, cells: 0, visits: 0, most_visits: 0, last_s: None });
+        }
+        let experiment = Experiment::parse(&Beginning::of(path)?.spec, files::SPEC)?;
+        let own = experiment.own_part()?;
+        let cells = Plan::new(&own)?.cells.len();
+        let extent = Extent::of(path)?;
+        let last_s = last_change(path).and_then(|at| Some(SystemTime::now().duration_since(at).ok()?.as_secs_f64()));
+        let state = match extent {
+            Extent { complete: true, .. } => State::Finished,
+            Extent { has_parts: false, visits: 1.., .. } if !look::is_there(&path.join(files::PARTS))? => {
+                State::Stopped
+            }
+            _ if last_s.is_some_and(|s| s > SILENT_S) => State::Silent,
+            _ => State::Running,
+        };
+        let shard = experiment.measure.shard.map(|shard| shard.to_string());
+        let most_visits = own.measure.max_blocks * cells;
+        Ok(Self { path: path.to_path_buf(), state, shard, cells, visits: extent.visits, most_visits, last_s })
+    }
+}
+
+/// When the parts, or the sealed table, changed last.
+fn last_change(path: &Path) -> Option<SystemTime> {
+    [files::PARTS, files::STEPS].iter().filter_map(|name| path.join(name).metadata().ok()?.modified().ok()).max()
+}

@@ -1,0 +1,265 @@
+//! Collects runs into the database: they are gathered one by one and merged table by table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::gather::{Candidate, Gathered, OfDevice, Part};
+use super::layout::{MARK, of_device, of_network, tables, values};
+use super::{kernels, steps};
+use crate::error::{Error, Kind, Result};
+use crate::os::atomic::write_text;
+use crate::os::look;
+use crate::store::dataset::{self, Writer};
+use crate::store::{CollectedCell, CollectedLayer, CollectedRun, DATABASE_VERSION, files};
+
+/// The most rows in memory before they are merged: some hundred bytes each.
+const MOST_ROWS: usize = 200_000;
+
+/// The outcome for one path.
+#[derive(Debug)]
+pub struct Taken {
+    pub path: PathBuf,
+    pub outcome: Outcome,
+}
+
+/// What happened to it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is new.
+    Added { cells: usize },
+    /// It has changed since it was collected.
+    Replaced { cells: usize },
+    /// It is already in the database, unchanged.
+    Unchanged,
+    /// The number of `kernels` or `steps` that others measured.
+    Published { count: usize, what: &'static str },
+    /// It does not belong here.
+    Refused(Error),
+}
+
+/// Gathers runs, folders of runs and tables of published kernels or steps into the database in `into`, which is made where it is missing;
+/// `each` is called with the outcome for each path. A refused path does not affect the others.
+///
+/// # Errors
+/// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`].
+pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> Result<()> {
+    begin(into)?;
+    let _writer = Writer::take(into)?;
+    let mut pending = Pending::new(into)?;
+    for path in expanded(paths)? {
+        let outcome = match pending.take(&path) {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == Kind::Io => return Err(error),
+            Err(error) => Outcome::Refused(error),
+        };
+        each(Taken { path, outcome });
+        if pending.rows > MOST_ROWS {
+            pending.merge()?;
+        }
+    }
+    pending.merge()
+}
+
+/// Makes the folder a database, or checks that it is one.
+fn begin(into: &Path) -> Result<()> {
+    let mark = into.join(MARK);
+    if look::is_file(&mark)? {
+        return check(into);
+    }
+    let holds_something = look::entries(into)?.iter().any(|entry| entry.file_name() != files::LOCK);
+    if holds_something || look::is_file(into)? {
+        return Err(Error::new(Kind::Conflict, "this is neither empty nor a database of runs")
+            .at(into.display().to_string())
+            .hint("choose another folder with `--into DIR`"));
+    }
+    std::fs::create_dir_all(into).map_err(|e| Error::io("make the database", into, &e))?;
+    let text = serde_json::json!({"what": "a database of runs, by batchstep", "version": DATABASE_VERSION});
+    write_text(&mark, &format!("{text:#}\n"))
+}
+
+/// Refuses a folder that is not a database, or a database of another version.
+pub(super) fn check(root: &Path) -> Result<()> {
+    let mark = root.join(MARK);
+    let version = look::text(&mark)?;
+    let version = version.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok()?["version"].as_u64());
+    let error = match version {
+        Some(version) if version == u64::from(DATABASE_VERSION) => return Ok(()),
+        Some(version) => {
+            Error::data(format!("this database is of version {version}, and version {DATABASE_VERSION} is read here"))
+                .hint("collect its runs again into a new folder, or use the batchstep that wrote it")
+        }
+        None => Error::data("there is no database of runs here")
+            .hint("make one: `batchstep collect RUN... --into DIR`; the stored runs of the repository are in experiments/runs"),
+    };
+    Err(error.at(root.display().to_string()))
+}
+
+/// The paths, where each folder of runs is replaced by its runs.
+fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let is_run = |path: &Path| -> Result<bool> {
+        Ok(look::is_file(&path.join(files::SPEC))? || look::is_file(&path.join(files::CELLS))?)
+    };
+    let mut all = Vec::new();
+    for path in paths {
+        let mut inner = Vec::new();
+        if !is_run(path)? {
+            for entry in look::entries(path)? {
+                if is_run(&entry.path())? {
+                    inner.push(entry.path());
+                }
+            }
+            inner.sort();
+        }
+        if inner.is_empty() { all.push(path.clone()) } else { all.extend(inner) }
+    }
+    Ok(all)
+}
+
+/// A device and a network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    device: String,
+    network: String,
+}
+
+/// Rows that are not yet in the files.
+struct Pending<'a> {
+    root: &'a Path,
+    /// The digest of each run that is in the database or pending.
+    known: BTreeMap<String, String>,
+    runs: BTreeMap<String, Vec<CollectedRun>>,
+    cells: BTreeMap<Place, Vec<CollectedCell>>,
+    layers: BTreeMap<Place, Vec<CollectedLayer>>,
+    rows: usize,
+}
+
+impl<'a> Pending<'a> {
+    fn new(root: &'a Path) -> Result<Self> {
+        let mut known = BTreeMap::new();
+        for device in values(&root.join(tables::RUNS), "device")? {
+            dataset::rows(&of_device(root, tables::RUNS, &device), &mut |run: CollectedRun| {
+                known.insert(run.run_id, run.digest);
+                Ok(())
+            })?;
+        }
+        let (runs, cells, layers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { root, known, runs, cells, layers, rows: 0 })
+    }
+
+    fn take(&mut self, path: &Path) -> Result<Outcome> {
+        if look::is_file(path)? {
+            let published = |what: &'static str| move |count: usize| Outcome::Published { count, what };
+            return match steps::is_table(path)? {
+                true => steps::collect(path, self.root).map(published("steps")),
+                false => kernels::collect(path, self.root).map(published("kernels")),
+            };
+        }
+        let candidate = Candidate::open(path)?;
+        let (run_id, digest) = (candidate.run_id().to_owned(), candidate.digest.clone());
+        let before = self.known.get(&run_id);
+        if before == Some(&digest) {
+            return Ok(Outcome::Unchanged);
+        }
+        let replaced = before.is_some();
+        if replaced && self.runs.values().flatten().any(|run| run.run_id == run_id) {
+            return Err(Error::data(format!(
+                "another of these runs has the same ID, {run_id}, but different contents"
+            ))
+            .at(path.display().to_string())
+            .hint("they are copies of one run at two times: collect the later one"));
+        }
+        let gathered = candidate.gather()?;
+        let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
+        self.put(gathered);
+        self.known.insert(run_id, digest);
+        Ok(if replaced { Outcome::Replaced { cells } } else { Outcome::Added { cells } })
+    }
+
+    fn put(&mut self, gathered: Gathered) {
+        for Part { device, network, cells, layers } in gathered.parts {
+            let place = Place { device, network };
+            self.rows += cells.len() + layers.len();
+            self.cells.entry(place.clone()).or_default().extend(cells);
+            self.layers.entry(place).or_default().extend(layers);
+        }
+        for OfDevice { device, run } in gathered.runs {
+            self.rows += 1;
+            self.runs.entry(device).or_default().push(run);
+        }
+    }
+
+    /// Writes all pending rows. The runs are written last: a run without its row there counts as not collected.
+    fn merge(&mut self) -> Result<()> {
+        for (place, cells) in std::mem::take(&mut self.cells) {
+            merge_cells(&of_network(self.root, tables::CELLS, &place.device, &place.network), cells)?;
+        }
+        for (place, layers) in std::mem::take(&mut self.layers) {
+            merge_layers(&of_network(self.root, tables::LAYERS, &place.device, &place.network), layers)?;
+        }
+        for (device, runs) in std::mem::take(&mut self.runs) {
+            let path = of_device(self.root, tables::RUNS, &device);
+            let replaced: BTreeSet<String> = runs.iter().map(|run| run.run_id.clone()).collect();
+            dataset::replace(&path, |put| {
+                dataset::rows(&path, &mut |row: CollectedRun| {
+                    if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
+                })?;
+                runs.into_iter().try_for_each(put)
+            })?;
+        }
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+fn merge_cells(path: &Path, cells: Vec<CollectedCell>) -> Result<()> {
+    let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
+    dataset::replace(path, |put| {
+        dataset::rows(path, &mut |row: CollectedCell| {
+            if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
+        })?;
+        cells.into_iter().try_for_each(put)
+    })
+}
+
+/// The key that distinguishes one cell's layers from another's.
+fn key(row: &CollectedLayer) -> String {
+    format!("{} {} {} {:?}", row.engine, row.network_id, row.batch_size, row.axes)
+}
+
+/// The run whose rows of a cell's layers are kept.
+struct Kept {
+    run_id: String,
+    timed: bool,
+}
+
+/// Keeps the layers of one run for each cell: the first run that has times, else the first run.
+fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let incoming: BTreeSet<String> = layers.iter().map(|row| row.run_id.clone()).collect();
+    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    let mut see = |row: &CollectedLayer| {
+        let timed = row.device_time_s.is_some();
+        match kept.get_mut(&key(row)) {
+            None => drop(kept.insert(key(row), Kept { run_id: row.run_id.clone(), timed })),
+            Some(before) if before.run_id == row.run_id => before.timed |= timed,
+            Some(before) if timed && !before.timed => *before = Kept { run_id: row.run_id.clone(), timed },
+            Some(_) => {}
+        }
+    };
+    dataset::rows(path, &mut |row: CollectedLayer| {
+        if !incoming.contains(&row.run_id) {
+            see(&row);
+        }
+        Ok(())
+    })?;
+    layers.iter().for_each(&mut see);
+    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
+    dataset::replace(path, |put| {
+        dataset::rows(path, &mut |row: CollectedLayer| {
+            if !incoming.contains(&row.run_id) && is_kept(&row) { put(row) } else { Ok(()) }
+        })?;
+        layers.into_iter().filter(is_kept).try_for_each(put)
+    })
+}

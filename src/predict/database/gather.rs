@@ -1,0 +1,377 @@
+//! One run directory as rows of the database.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::beside::Beside;
+use super::findings::Findings;
+use super::identity::{describe, hash, network_id};
+use super::lacking::leave_out;
+use crate::error::{Error, Kind, Result};
+use crate::network::Sides;
+use crate::os::look;
+use crate::spec::plan::{Cell, Plan};
+use crate::spec::{Experiment, StudyKind, parse_as, text_of};
+use crate::store::{
+    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, files,
+};
+
+/// The part of one run for one network on one device.
+pub(super) struct Part {
+    pub device: String,
+    pub network: String,
+    pub cells: Vec<CollectedCell>,
+    pub layers: Vec<CollectedLayer>,
+}
+
+/// The part of a run for one of its devices.
+pub(super) struct OfDevice {
+    pub device: String,
+    pub run: CollectedRun,
+}
+
+/// Everything that is kept of a run.
+pub(super) struct Gathered {
+    pub runs: Vec<OfDevice>,
+    pub parts: Vec<Part>,
+}
+
+/// The part of `environment.json` that the database keeps in columns.
+#[derive(Deserialize)]
+struct Environment {
+    run_id: String,
+    #[serde(default)]
+    engines: Vec<EngineFacts>,
+    #[serde(default)]
+    peaks: Vec<MeasuredPeaks>,
+    #[serde(default)]
+    machine: Machine,
+}
+
+#[derive(Deserialize)]
+struct EngineFacts {
+    name: String,
+    device: String,
+    device_name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Machine {
+    batchstep: Option<String>,
+    started: Option<String>,
+    os: Option<String>,
+    #[serde(default)]
+    allowance: Allowance,
+    #[serde(default)]
+    driver: Driver,
+}
+
+#[derive(Default, Deserialize)]
+struct Allowance {
+    #[serde(default)]
+    cpus: Vec<u64>,
+    quota_cores: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+struct Driver {
+    version: Option<String>,
+}
+
+/// A run directory whose small files were read.
+pub(super) struct Candidate<'a> {
+    path: &'a Path,
+    environment: Environment,
+    environment_text: String,
+    pub digest: String,
+    schema_version: u32,
+}
+
+impl<'a> Candidate<'a> {
+    /// Looks at the run directory `path`.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] with the reason, if it is not a run that can be collected.
+    pub fn open(path: &'a Path) -> Result<Self> {
+        let here = |error: Error| error.at(path.display().to_string());
+        let cells = path.join(files::CELLS);
+        if !look::is_file(&cells)? {
+            return Err(here(why_not(path)?));
+        }
+        let environment_text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
+        let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| {
+            here(
+                Error::data(format!("its {} cannot be read: {error}", files::ENVIRONMENT))
+                    .hint("a run without its environment belongs to no device: measure it again"),
+            )
+        })?;
+        let mut tables = Vec::new();
+        for name in [files::CELLS, files::LAYERS, files::JUMPS] {
+            tables.push(look::bytes(&path.join(name))?.unwrap_or_default());
+        }
+        let digest = hash(tables.iter().map(Vec::as_slice));
+        let version = dataset::metadata(&cells)?.get("batchstep.schema_version").and_then(|text| text.parse().ok());
+        let schema_version = version.ok_or_else(|| here(Error::data("its tables were not written by batchstep")))?;
+        Ok(Self { path, environment, environment_text, digest, schema_version })
+    }
+
+    pub fn run_id(&self) -> &str {
+        &self.environment.run_id
+    }
+
+    /// Reads everything that is kept of it.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where its tables are of a newer schema or disagree with its spec, or where it is an A/A run.
+    pub fn gather(self) -> Result<Gathered> {
+        let path = self.path;
+        let mut experiment = experiment(path)?;
+        let mut plan = Plan::new(&experiment)?;
+        let rows = RunDirectory::cells_of(path)?;
+        if rows.len() < plan.cells.len() {
+            leave_out(&mut experiment, path)?;
+            plan = Plan::new(&experiment)?;
+        }
+        let findings = Findings::read(path)?;
+        let beside = Beside::read(path)?;
+        let mut networks = Networks::default();
+        let mut parts: BTreeMap<(String, String), Part> = BTreeMap::new();
+        let mut place_of = BTreeMap::new();
+        for row in rows {
+            let planned = planned(&plan, row.cell, &row.model, row.batch_size)
+                .ok_or_else(|| disagrees(path, "cell", row.cell))?;
+            let identity = networks.identity(planned);
+            let device = self.device_of(&row.engine)?;
+            let facts = beside.of(row.cell);
+            let mut cell = CollectedCell {
+                run_id: self.environment.run_id.clone(),
+                source: "batchstep".into(),
+                engine: row.engine.clone(),
+                device_name: device.name.clone(),
+                model: row.model,
+                network_id: identity.id.clone(),
+                input: planned.workload.network.input().to_string(),
+                outputs: planned.workload.network.output().count() as i64,
+                parameters: planned.workload.network.trainable_count() as i64,
+                axes: axes(planned, &row.engine),
+                batch_size: row.batch_size,
+                median_s: row.median_s,
+                low_s: row.low_s,
+                high_s: row.high_s,
+                fastest_s: facts.fastest_s,
+                blocks: row.blocks,
+                steps: row.steps,
+                stop_reason: row.stop_reason,
+                power_w: facts.power_w,
+                pcie_link_width: facts.link_width,
+                pcie_link_generation: facts.link_generation,
+                ..CollectedCell::default()
+            };
+            findings.mark(&mut cell);
+            let key = (device.key.clone(), identity.name.clone());
+            place_of.insert(row.cell, key.clone());
+            let part = parts.entry(key).or_insert_with(|| Part {
+                device: device.key,
+                network: identity.name.clone(),
+                cells: Vec::new(),
+                layers: Vec::new(),
+            });
+            part.cells.push(cell);
+        }
+        for row in layers(path)? {
+            let planned = planned(&plan, row.cell, &row.model, row.batch_size)
+                .ok_or_else(|| disagrees(path, "layer of cell", row.cell))?;
+            let Some(part) = place_of.get(&row.cell).and_then(|key| parts.get_mut(key)) else { continue };
+            let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
+            part.layers.push(layer(row, planned, id, sides));
+        }
+        let parts: Vec<Part> = parts.into_values().collect();
+        let runs = self.runs(&experiment, &parts)?;
+        Ok(Gathered { runs, parts })
+    }
+
+    fn device_of(&self, engine: &str) -> Result<Device> {
+        // Version 1 of the tables called the engine `cpu` `candle`.
+        let earlier = if engine == "cpu" && self.schema_version == 1 { "candle" } else { engine };
+        let facts = self.environment.engines.iter().find(|facts| facts.name == engine || facts.name == earlier);
+        let facts = facts.ok_or_else(|| {
+            Error::data(format!("its environment does not say on which device the engine `{engine}` ran"))
+                .at(self.path.display().to_string())
+        })?;
+        let name = facts.device_name.clone();
+        let key = match self.cores().filter(|_| facts.device == "cpu") {
+            Some(1) => format!("{name} (1 core)"),
+            Some(cores) => format!("{name} ({cores} cores)"),
+            None => name.clone(),
+        };
+        Ok(Device { key, name })
+    }
+
+    /// The cores that the run may use: a processor with another number of cores is another device.
+    fn cores(&self) -> Option<i64> {
+        let allowance = &self.environment.machine.allowance;
+        let allowed = Some(allowance.cpus.len() as i64).filter(|count| *count > 0);
+        let quota = allowance.quota_cores.map(|cores| (cores.ceil() as i64).max(1));
+        allowed.into_iter().chain(quota).min()
+    }
+
+    fn runs(&self, experiment: &Experiment, parts: &[Part]) -> Result<Vec<OfDevice>> {
+        let Environment { run_id, peaks, machine, .. } = &self.environment;
+        let highest = |of: fn(&MeasuredPeaks) -> f64| peaks.iter().map(of).reduce(f64::max);
+        let mut cells: BTreeMap<&str, i64> = BTreeMap::new();
+        for part in parts {
+            *cells.entry(&part.device).or_default() += part.cells.len() as i64;
+        }
+        let spec = look::text(&self.path.join(files::SPEC))?.unwrap_or_default();
+        let of_device = |(device, cells): (&str, i64)| OfDevice {
+            device: device.to_owned(),
+            run: CollectedRun {
+                run_id: run_id.clone(),
+                name: experiment.name.clone(),
+                source: "batchstep".into(),
+                licence: None,
+                digest: self.digest.clone(),
+                schema_version: i64::from(self.schema_version),
+                cells,
+                batchstep: machine.batchstep.clone(),
+                started: machine.started.clone(),
+                device_name: parts.iter().find(|part| part.device == device).map_or_else(String::new, |part| {
+                    part.cells.first().map_or_else(String::new, |cell| cell.device_name.clone())
+                }),
+                cores: self.cores(),
+                os: machine.os.clone(),
+                driver: machine.driver.version.clone(),
+                peak_flops_per_s: highest(|peak| peak.flops_per_s),
+                peak_bytes_per_s: highest(|peak| peak.bytes_per_s),
+                spec: spec.clone(),
+                environment: self.environment_text.clone(),
+            },
+        };
+        Ok(cells.into_iter().map(of_device).collect())
+    }
+}
+
+/// A device: the name of its folder, and its own name.
+struct Device {
+    key: String,
+    name: String,
+}
+
+/// Why a folder without `cells.parquet` cannot be collected.
+fn why_not(path: &Path) -> Result<Error> {
+    if look::is_file(&path.join(files::EPOCHS))? {
+        return Ok(Error::data("this run is a training: its times are those of epochs, and the database holds steps")
+            .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs"));
+    }
+    for (file, kind) in [(files::PIPELINE, "pipeline"), (files::FIT, "fit")] {
+        if look::is_file(&path.join(file))? {
+            return Ok(Error::data(format!("this run is a {kind}: the database holds the steps of sweeps"))
+                .hint("collect a sweep of the same network"));
+        }
+    }
+    if look::is_file(&path.join(files::SPEC))? {
+        return Ok(Error::data("this run has not ended: it has no cells.parquet yet")
+            .hint("finish it: `batchstep run SPEC --resume`"));
+    }
+    Ok(Error::data("this is neither a run directory nor a table of published kernels")
+        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/predict/published_steps.csv"))
+}
+
+fn experiment(path: &Path) -> Result<Experiment> {
+    let spec = path.join(files::SPEC);
+    let read = text_of(&spec).and_then(|(text, origin)| {
+        parse_as(&text, &origin, |kind, section| match kind {
+            StudyKind::Sweep => Experiment::of(section, &origin).map(Some),
+            _ => Ok(None),
+        })
+    });
+    let read = read.map_err(|error| match error.kind() {
+        Kind::Spec => {
+            error.hint("its spec was written for another version of batchstep: measure it again with this one")
+        }
+        _ => error,
+    })?;
+    match read {
+        None => Err(why_not(path)?.at(path.display().to_string())),
+        Some(experiment) if experiment.executes.is_some() => Err(Error::data(
+            "this is an A/A run: its cells execute another batch size than the one they are named after",
+        )
+        .at(path.display().to_string())
+        .hint("it serves as a control beside the run it belongs to; collect that one")),
+        Some(experiment) => Ok(experiment),
+    }
+}
+
+fn disagrees(path: &Path, what: &str, cell: i64) -> Error {
+    Error::data(format!("the {what} {cell} is not in the plan of the run's own spec"))
+        .at(path.display().to_string())
+        .hint("its tables and its spec.toml are of different runs, or of another version of batchstep")
+}
+
+fn planned<'p>(plan: &'p Plan, cell: i64, model: &str, batch_size: i64) -> Option<&'p Cell> {
+    let planned = plan.cells.get(usize::try_from(cell).ok()?)?;
+    (planned.model == model && planned.batch_size as i64 == batch_size).then_some(planned)
+}
+
+fn axes(planned: &Cell, engine: &str) -> AxisValues {
+    let engine = crate::settings::EngineName::from_name(engine).unwrap_or(planned.engine);
+    AxisValues::new(engine, &planned.workload.settings)
+}
+
+/// The layers of a run; none if it has none, like a run of the synthetic engine.
+fn layers(path: &Path) -> Result<Vec<LayerRow>> {
+    if look::is_file(&path.join(files::LAYERS))? { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
+}
+
+/// The sides are 1 for layers of the synthetic engine, which are in no network.
+fn sides(planned: &Cell, layer: &str) -> Sides {
+    let network = &planned.workload.network;
+    let place = network.layers.iter().position(|each| each.name == layer);
+    place.map_or(Sides { terms: 1.0, channels: 1.0, places: 1.0 }, |index| network.sides(index))
+}
+
+fn layer(row: LayerRow, planned: &Cell, network_id: String, sides: Sides) -> CollectedLayer {
+    CollectedLayer {
+        axes: axes(planned, &row.engine),
+        run_id: row.run_id,
+        engine: row.engine,
+        model: row.model,
+        network_id,
+        batch_size: row.batch_size,
+        layer: row.layer,
+        operation: row.operation,
+        direction: row.direction,
+        algorithm: row.algorithm,
+        math_mode: row.math_mode,
+        workspace_bytes: row.workspace_bytes,
+        flops: row.flops,
+        bytes: row.bytes,
+        terms: sides.terms,
+        channels: sides.channels,
+        places: sides.places,
+        device_time_s: row.device_time_s,
+        kernel: row.kernel,
+        waves: row.waves,
+    }
+}
+
+/// The networks of a run, each hashed once.
+#[derive(Default)]
+struct Networks(BTreeMap<String, Identity>);
+
+struct Identity {
+    id: String,
+    name: String,
+}
+
+impl Networks {
+    fn identity(&mut self, planned: &Cell) -> &Identity {
+        let network = &planned.workload.network;
+        self.0.entry(planned.model.clone()).or_insert_with(|| {
+            let name = if network.layers.len() > 1 { describe(network) } else { planned.model.clone() };
+            Identity { id: network_id(network), name }
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Where the tables of a database are.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::os::look;
+
+/// The names of the tables; each is a folder of the database.
+pub(super) mod tables {
+    pub const RUNS: &str = "runs";
+    pub const CELLS: &str = "cells";
+    pub const LAYERS: &str = "layers";
+    pub const KERNELS: &str = "kernels";
+    pub const STEPS: &str = "steps";
+}
+
+/// The file that marks the folder as a database.
+pub(super) const MARK: &str = "database.json";
+
+/// `DIR/<table>/device=<device>/<table>.parquet`.
+pub(super) fn of_device(root: &Path, table: &str, device: &str) -> PathBuf {
+    device_folder(root, table, device).join(format!("{table}.parquet"))
+}
+
+/// `DIR/<table>/device=<device>`.
+pub(super) fn device_folder(root: &Path, table: &str, device: &str) -> PathBuf {
+    root.join(table).join(folder("device", device))
+}
+
+/// `DIR/<table>/device=<device>/network=<network>/<table>.parquet`.
+pub(super) fn of_network(root: &Path, table: &str, device: &str, network: &str) -> PathBuf {
+    device_folder(root, table, device).join(folder("network", network)).join(format!("{table}.parquet"))
+}
+
+/// The values of the key `key` among the folders in `path`, ascending.
+pub(super) fn values(path: &Path, key: &str) -> Result<Vec<String>> {
+    let entries = look::entries(path)?;
+    let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut values: Vec<String> =
+        names.filter_map(|name| Some(decoded(name.strip_prefix(key)?.strip_prefix('=')?))).collect();
+    values.sort();
+    Ok(values)
+}
+
+/// `key=value`, with everything but letters, digits, `-`, `_` and `.` in percent signs, as Hive, polars and DuckDB read it.
+fn folder(key: &str, value: &str) -> String {
+    let mut text = format!("{key}=");
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_from_its_folder() {
+        for value in ["Tesla T4", "AMD EPYC (2 cores)", "100% / a=b", "mlp_1_2", "vgg16 at 3x32x32 to 10"] {
+            let name = folder("device", value);
+            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.=%".contains(&b)), "{name}");
+            assert_eq!(decoded(name.strip_prefix("device=").unwrap()), value);
+        }
+        assert_eq!(folder("device", "Tesla T4"), "device=Tesla%20T4");
+    }
+}

@@ -1,0 +1,253 @@
+//! Predicts the step times of a spec's cells from the data in the database, with `prediction`. Each cell uses the best of three ways:
+//! from the same network on the device, from other networks there, from the rates of devices.
+
+pub mod database;
+mod known;
+pub mod model;
+pub mod priced;
+mod published;
+pub mod published_kernels;
+mod unseen;
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::predict::database::Database;
+use crate::predict::model::Estimate;
+use crate::predict::model::repeats::between_runs;
+use crate::settings::{AXES, EngineName};
+use crate::spec::Experiment;
+use crate::spec::plan::{Cell, Plan};
+use crate::store::AxisValues;
+use known::Measured;
+use published::Published;
+pub use published::{PublishedKernels, published_kernels};
+use unseen::Others;
+pub use unseen::{Learnable, learnable};
+
+/// One cell on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub device: String,
+    pub engine: String,
+    pub model: String,
+    /// The settings that differ between the rows of the same spec: `threads 2`.
+    pub settings: String,
+    pub batch_size: usize,
+    /// The time of the fastest step of a visit.
+    pub step: Estimate,
+    /// By how much a typical step of that device took longer than the fastest of its visit; 1 where it is not known.
+    pub slowdown: f64,
+    pub basis: Basis,
+    /// Mean power beside the steps of the nearest measured batch size.
+    pub power_w: Option<f64>,
+    /// The time jumps up after this batch size: the next example costs more.
+    pub before_jump: bool,
+    /// What others measured of this step.
+    pub reported: Option<Reported>,
+}
+
+/// A step that others measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    pub seconds: f64,
+    /// What computed it, and where that is published.
+    pub by: String,
+}
+
+/// Where a time comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Basis {
+    /// The curve of the same network on the same device.
+    Curve { place: Place, runs: usize, repeated: bool },
+    /// Layers of other networks (`networks` of them) on the same device.
+    Layers { networks: usize, covered: bool },
+    /// Rates of devices, and published kernels that were measured on `devices` devices; scaled from a device on which the step was measured, if
+    /// one is named.
+    Rates { devices: usize, kernels_on_it: bool, scaled_from: Option<String> },
+}
+
+/// Where a batch size lies among those that were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Measured,
+    Between,
+    Beyond,
+}
+
+impl Basis {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        match self {
+            Self::Curve { place, runs, repeated } => {
+                let place = match place {
+                    Place::Measured => "measured here",
+                    Place::Between => "between measured batch sizes",
+                    Place::Beyond => "beyond the measured batch sizes",
+                };
+                let noise = if *repeated { "" } else { "; no run was repeated" };
+                format!("{place}, {}{noise}", counted(*runs, "run"))
+            }
+            Self::Layers { networks, covered: true } => format!("layers of {networks} other networks here"),
+            Self::Layers { networks, covered: false } => {
+                format!(
+                    "layers of {networks} other networks here, none as large or with such layers: less sure than the interval"
+                )
+            }
+            Self::Rates { devices, kernels_on_it, scaled_from } => {
+                let own = if *kernels_on_it { ", this one among them" } else { "" };
+                let kernels = match devices {
+                    0 => "rough: only from the rates of the device".to_owned(),
+                    _ => format!(
+                        "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
+                        counted(*devices, "device")
+                    ),
+                };
+                match scaled_from {
+                    Some(device) => format!("{kernels}, scaled from {device}"),
+                    None => kernels,
+                }
+            }
+        }
+    }
+
+    /// A stable name, for JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Curve { place: Place::Measured, .. } => "measured",
+            Self::Curve { place: Place::Between, .. } => "between",
+            Self::Curve { place: Place::Beyond, .. } => "beyond",
+            Self::Layers { .. } => "layers",
+            Self::Rates { .. } => "rates",
+        }
+    }
+}
+
+/// All rows, and sentences on cells that nothing is known about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    pub rows: Vec<Row>,
+    pub unknown: Vec<String>,
+}
+
+/// On which devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// One device: measured here, or by others.
+    Named(String),
+    /// All devices that were measured here.
+    Measured,
+    /// Also devices that others measured.
+    All,
+}
+
+/// The cells of one network with one engine and one set of settings: they differ only in the batch size.
+pub(crate) struct Series<'a> {
+    cells: Vec<&'a Cell>,
+    engine: EngineName,
+    settings: String,
+}
+
+impl Series<'_> {
+    fn first(&self) -> &Cell {
+        self.cells[0]
+    }
+
+    /// The axes as the engine of that name has them.
+    fn axes(&self, engine: EngineName) -> AxisValues {
+        AxisValues::new(engine, &self.first().workload.settings)
+    }
+}
+
+/// The step times of the experiment's cells.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] if a device is not known, or nothing is known about any cell, with the available data and what would be
+/// needed; [`crate::error::Kind::Data`] if the database cannot be read.
+pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<Answer> {
+    let plan = Plan::new(experiment)?;
+    let published = Published::read(database)?;
+    let (measured, unmeasured) = chosen(database, &published, devices)?;
+    let series = series(&plan, experiment);
+    let mut answer = Answer::default();
+    for device in &measured {
+        let known = Measured::new(database, device)?;
+        let mut others = BTreeMap::new();
+        for series in &series {
+            let found = match known.rows(series)? {
+                Some(rows) => Ok(rows),
+                None => {
+                    let engine = known.engine(series.engine);
+                    let key = format!("{engine} {:?}", series.axes(engine));
+                    if !others.contains_key(&key) {
+                        others.insert(key.clone(), Others::read(&known, series, engine)?);
+                    }
+                    others[&key].rows(series, &known)
+                }
+            };
+            match found {
+                Ok(rows) => answer.rows.extend(rows),
+                Err(sentence) => answer.unknown.push(sentence),
+            }
+        }
+    }
+    for device in &unmeasured {
+        for series in &series {
+            answer.rows.extend(published.rows(database, device, series)?);
+        }
+    }
+    match answer.unknown.first() {
+        Some(sentence) if answer.rows.is_empty() => Err(Error::spec(sentence.clone())
+            .at(database.root().display().to_string())
+            .hint("measure it: `batchstep run SPEC` and `batchstep collect`; or measure networks to learn from: `batchstep run experiments/predict/generated_cpu.toml`")),
+        _ => Ok(answer),
+    }
+}
+
+/// The measured devices, and those without measured steps.
+fn chosen(database: &Database, published: &Published, devices: &Devices) -> Result<(Vec<String>, Vec<String>)> {
+    let Devices::Named(asked) = devices else {
+        if database.devices.is_empty() {
+            return Err(Error::spec("the database has no measured steps")
+                .at(database.root().display().to_string())
+                .hint("collect a run: `batchstep collect RUN --into DIR`"));
+        }
+        let unmeasured = if *devices == Devices::All { published.names() } else { Vec::new() };
+        return Ok((database.devices.clone(), unmeasured));
+    };
+    match database.device(asked) {
+        Ok(device) => Ok((vec![device.to_owned()], Vec::new())),
+        Err(error) => match published.find(asked) {
+            Some(device) => Ok((Vec::new(), vec![device])),
+            None if published.names().is_empty() => Err(error),
+            None => Err(Error::spec(format!(
+                "no device is called `{asked}`; the database has measured steps of: {}; and only published measurements of: {}",
+                database.devices.join(", "),
+                published.names().join(", ")
+            ))
+            .at(database.root().display().to_string())
+            .hint("measure on it and collect the run: `batchstep collect RUN --into DIR`")),
+        },
+    }
+}
+
+fn series<'a>(plan: &'a Plan, experiment: &Experiment) -> Vec<Series<'a>> {
+    let varies = |axis: &&crate::settings::Axis| experiment.grid.values(axis).len() > 1;
+    let varying: Vec<_> = AXES.iter().filter(varies).collect();
+    let same =
+        |a: &Cell, b: &Cell| a.model == b.model && a.engine == b.engine && a.workload.settings == b.workload.settings;
+    let of = |cells: &'a [Cell]| {
+        let settings = &cells[0].workload.settings;
+        let value =
+            |axis: &&crate::settings::Axis| format!("{} {}", axis.label(), axis.value_label((axis.get)(settings)));
+        let words: Vec<String> = varying.iter().map(value).collect();
+        Series { engine: cells[0].engine, settings: words.join(", "), cells: cells.iter().collect() }
+    };
+    plan.cells.chunk_by(same).map(of).collect()
+}
+
+/// The standard deviation between runs over all curves of a device.
+fn pooled_noise<'a>(curves: impl Iterator<Item = &'a crate::predict::model::repeats::Pooled>) -> Option<f64> {
+    between_runs(curves)
+}

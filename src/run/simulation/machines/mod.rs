@@ -1,0 +1,176 @@
+//! Different machines that measure one series together: how often a jump is found where there is none ([`alarms`]), how often the interval
+//! of a level contains the truth ([`coverage`]), and how large a jump has to be to be found ([`power`]).
+
+mod coverage;
+mod power;
+
+use super::alarms::Alarms;
+use super::simulate;
+use crate::detect::{Findings, Observation, Settings, detect};
+use crate::engine::synthetic::Truth;
+use crate::error::Result;
+use crate::random::Rng;
+use crate::spec::Experiment;
+use crate::spec::plan::Plan;
+pub use coverage::{Coverage, coverage};
+pub use power::{Power, power};
+
+/// How often machines come to a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visits {
+    /// As often to each: all blocks are complete.
+    Equal,
+    /// To each cell by chance, from four times on: a machine comes to some cells often, to which another comes seldom.
+    Unequal,
+    /// Four times, and then where a machine's own boundaries are open.
+    Decided,
+}
+
+/// Visits of each machine to each cell where they are [`Visits::Unequal`], at least.
+const ALWAYS: usize = 4;
+
+/// The machines that measure one experiment as shards by blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fleet {
+    pub machines: usize,
+    /// Visits of each machine to a cell, at most; where machines decide, on average.
+    pub blocks: usize,
+    pub visits: Visits,
+    /// The standard deviation of the amount that a machine adds to all batch sizes, and of the amount that it adds to a single one.
+    pub relative_sd: f64,
+    pub cell_sd: f64,
+    /// A jump of this share of the level after batch size 20; 0 for none.
+    pub jump: f64,
+}
+
+impl Fleet {
+    fn spec(&self, seed: u64) -> String {
+        let Self { machines, blocks, visits, relative_sd, cell_sd, jump } = *self;
+        let most = machines * blocks;
+        let least = if visits == Visits::Decided { 3 } else { most };
+        format!(
+            "version = 1\nname = \"fleet\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             jumps = [{{ after = 20, size = \"{}ms\" }}]\n\
+             noise = {{ sd = \"0.5%\", visits = \"0.5%\", heavy_tails = \"10%\" }}\n\
+             machines = {{ sd = \"{}%\", cells = \"{}%\" }}\nseed = {seed}\n\
+             [measure]\nblocks = {{ min = {least}, max = {most} }}\nsteps_per_visit = 3\nseed = {seed}\n",
+            // 10 ms and 1 ms for each example: 30 ms at 20.
+            30.0 * jump,
+            100.0 * relative_sd,
+            100.0 * cell_sd,
+        )
+    }
+
+    /// The steps that count of all machines, one machine after the other, as `batchstep merge` writes them.
+    ///
+    /// # Errors
+    /// None that a valid fleet could cause.
+    pub fn observations(&self, seed: u64) -> Result<Vec<Observation>> {
+        let whole = Experiment::parse(&self.spec(seed), "fleet")?;
+        let mut all: Vec<Observation> = Vec::new();
+        for number in 1..=self.machines {
+            let text = format!("{}shard = \"{number}/{}\"\n", self.spec(seed), self.machines);
+            let part = Experiment::parse(&text, "fleet")?;
+            debug_assert_eq!(part.whole(), whole);
+            let plan = Plan::new(&part)?;
+            let first = all.last().and_then(|last| last.order).map_or(0.0, |order| order + 1.0);
+            let placed = |observation: Observation| Observation {
+                order: observation.order.map(|order| first + order),
+                block: observation.block.map(|block| plan.whole_block(block as usize) as u32),
+                node: Some(number as u32 - 1),
+                ..observation
+            };
+            let own = simulate(&part, None)?.observations();
+            all.extend(own.into_iter().filter(|seen| self.comes(seed, number, seen)).map(placed));
+        }
+        Ok(all)
+    }
+
+    /// Whether machine `number` comes to the cell of an observation in its block, the number of which is the machine's own.
+    fn comes(&self, seed: u64, number: usize, seen: &Observation) -> bool {
+        if self.visits != Visits::Unequal {
+            return true;
+        }
+        let further = self.blocks.saturating_sub(ALWAYS) + 1;
+        let mut random = Rng::new(seed ^ (((number as u64) << 32) | seen.x.to_bits() >> 32).rotate_left(17));
+        seen.block.is_none_or(|block| (block as usize) < ALWAYS + random.below(further))
+    }
+
+    /// The findings of one experiment; if `known` is false, the detector does not know which machine measured a visit.
+    ///
+    /// # Errors
+    /// As [`Fleet::observations`].
+    pub fn found(&self, seed: u64, known: bool) -> Result<Findings> {
+        let mut observations = self.observations(seed)?;
+        if !known {
+            observations.iter_mut().for_each(|observation| observation.node = None);
+        }
+        Ok(detected(&observations))
+    }
+
+    /// The truth of one experiment: what no machine adds anything to.
+    fn truth(&self, seed: u64) -> Result<Truth> {
+        Ok(Experiment::parse(&self.spec(seed), "fleet")?.synthetic.unwrap_or_default())
+    }
+}
+
+fn detected(observations: &[Observation]) -> Findings {
+    detect(observations, &Settings { resamples: 0, ..Settings::default() })
+}
+
+/// The alarms in the experiments of `seeds`; jumps at the planted place are not alarms.
+///
+/// # Errors
+/// As [`Fleet::observations`].
+pub fn alarms(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Result<Alarms> {
+    let mut counted = Alarms::default();
+    for seed in seeds {
+        let findings = fleet.found(seed, known)?;
+        let wrong = findings.jumps.iter().filter(|jump| fleet.jump == 0.0 || jump.after != 20.0).count();
+        counted.runs += 1;
+        counted.with_jumps += usize::from(wrong > 0);
+        counted.jumps += wrong;
+    }
+    Ok(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const FLEET: Fleet =
+        Fleet { machines: 4, blocks: 4, visits: Visits::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
+
+    /// The stated rate is 1 %: 0.8 of 80 for each fleet, and at most 4 with four standard deviations; 4 of all 400, and at most 10 with three.
+    #[test]
+    fn machines_that_differ_make_no_more_jumps_than_stated() {
+        let fleets = [
+            FLEET,
+            Fleet { machines: 2, ..FLEET },
+            Fleet { machines: 8, cell_sd: 0.01, ..FLEET },
+            Fleet { machines: 2, cell_sd: 0.01, ..FLEET },
+            Fleet { machines: 2, blocks: 12, cell_sd: 0.005, ..FLEET },
+        ];
+        let counted = fleets.map(|fleet| alarms(fleet, true, 0..80).expect("runs"));
+        assert!(counted.iter().all(|alarms| alarms.with_jumps <= 4), "{counted:?}");
+        assert!(counted.iter().map(|alarms| alarms.with_jumps).sum::<usize>() <= 10, "{counted:?}");
+    }
+
+    #[test]
+    fn a_jump_is_found_across_machines_and_a_slow_one_is_named() {
+        let fleet = Fleet { machines: 8, jump: 0.03, ..FLEET };
+        let found = (0..20).map(|seed| fleet.found(seed, true).expect("runs"));
+        let right = found.filter(|found| found.jumps.iter().map(|jump| jump.after).eq([20.0])).count();
+        assert!(right >= 19, "{right} of 20");
+
+        let truth = |number: usize| fleet.truth(3).expect("valid").of_machine(number).machine_factor(1);
+        let truths: Vec<f64> = (1..=8).map(truth).collect();
+        let mut sorted = truths.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = (sorted[3] * sorted[4]).sqrt();
+        let nodes = fleet.found(3, true).expect("runs").nodes;
+        for (node, truth) in nodes.iter().zip(&truths) {
+            let error = (1.0 + node.relative) / (truth / middle) - 1.0;
+            assert!(error.abs() < 0.005, "{node:?}: {truth} over {middle}");
+        }
+    }
+}
