@@ -5,12 +5,12 @@
 
 use std::time::Instant;
 
+use batchstep::engine::cpu::algorithm_choice::Switch;
 use batchstep::engine::cpu::blocking::{Blocking, Factors};
 use batchstep::engine::cpu::op::activation::Rectifier;
 use batchstep::engine::cpu::op::conv2d::{Convolution, Gradients};
 use batchstep::engine::cpu::op::filters::Filters;
 use batchstep::engine::cpu::op::product::bf16;
-use batchstep::engine::cpu::switch::Switch;
 use batchstep::network::{Conv2d, Extent, Padding};
 use batchstep::settings::Winograd;
 
@@ -59,7 +59,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let wanted = arguments.next().unwrap_or_default();
     let threads = arguments.next().and_then(|threads| threads.parse().ok()).unwrap_or(1);
-    let team = batchstep::engine::cpu::team::Team::new(threads).expect("a team");
+    let team = batchstep::engine::cpu::thread_team::Team::new(threads).expect("a team");
     println!("{threads} threads; milliseconds, and GFLOP/s of the definition in all three\n");
     println!("| convolution | batch | factors | algorithm | forward | gradient of input | of weights | GFLOP/s |");
     println!("|---|---:|---|---|---:|---:|---:|---:|");

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use batchstep::engine::cpu::team::{Team, share, threads};
+use batchstep::engine::cpu::thread_team::{Team, share, threads};
 
 /// Programs beside the steps.
 const PROGRAMS: usize = 8;

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use batchstep::engine::cpu::team::{Team, share};
+use batchstep::engine::cpu::thread_team::{Team, share};
 use rayon::prelude::*;
 
 /// The shared tasks for each thread, and how long each takes.

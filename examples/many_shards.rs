@@ -15,7 +15,7 @@ use std::time::Instant;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::{self, Bench, History, Knowledge, Observer, Progress, RunFacts};
+use batchstep::run::{self, History, Knowledge, Observer, Progress, RowContext, Sweep};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{Begin, RunDirectory, files};
@@ -89,8 +89,8 @@ fn measure(folder: &Path, spec: &str) -> Result<PathBuf, Box<dyn Error>> {
     let opened = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew)?;
     let environment = RunEnvironment::begin(&experiment.run_name(), &plan, &mut engines, device.as_mut());
     opened.directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
-    let facts = RunFacts::new(environment.run_id, &plan, &mut engines)?.with_node(experiment.run_name());
-    let bench = Bench {
+    let facts = RowContext::new(environment.run_id, &plan, &mut engines)?.with_node(experiment.run_name());
+    let bench = Sweep {
         plan: &plan,
         measure: &own.measure,
         facts,

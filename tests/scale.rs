@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::run::{self, Bench, History, Knowledge, Ledger, Observer, Progress, RunFacts};
+use batchstep::run::{self, History, Knowledge, Observer, Progress, RowContext, RowSink, Sweep};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{LayerRow, StepRow};
@@ -16,7 +16,7 @@ const SPEC: &str = "version = 1\nname = \"scale\"\n[sweep]\nbatch_size = \"1..=1
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
-impl Ledger for Counting {
+impl RowSink for Counting {
     fn append(&self, visit: &[StepRow]) -> Result<()> {
         self.0.fetch_add(visit.len(), Ordering::Relaxed);
         Ok(())
@@ -71,10 +71,10 @@ fn ten_thousand_cells_take_the_same_time_and_little_memory_each() {
     let mut device = engines.open_device();
     let ledger = Counting::default();
     let mut watching = Watching { seen: RefCell::default() };
-    let bench = Bench {
+    let bench = Sweep {
         plan: &plan,
         measure: &experiment.measure,
-        facts: RunFacts::new("scale".into(), &plan, &mut engines).expect("facts"),
+        facts: RowContext::new("scale".into(), &plan, &mut engines).expect("facts"),
         engines: &mut engines,
         device: device.as_mut(),
         witness: None,

@@ -183,7 +183,7 @@ pub struct Covariate {
 
 /// Every step that was executed, in the order in which it ran.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Honesty {
+pub struct Timeline {
     pub title: String,
     pub steps: Vec<StepRecord>,
     /// For each series in which one was found, the common factor in the order of the run.

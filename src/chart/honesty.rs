@@ -2,7 +2,7 @@
 //! it the state of the hardware. Drift, throttling and warm-up are visible here, so that they are not mistaken for jumps.
 
 use super::axis::{Axis, Scale};
-use super::data::{Covariate, FactorRecord, Honesty, Link, Quantity, StepRecord};
+use super::data::{Covariate, FactorRecord, Link, Quantity, StepRecord, Timeline};
 use super::font;
 use super::frame::{self, Key, MARGIN, Mark, beyond};
 use super::geometry::{Position, Rect};
@@ -21,7 +21,7 @@ const NORMAL_95: f64 = 1.959964;
 const PLACES: usize = 400;
 
 /// The figure.
-pub fn scene(chart: &Honesty) -> Scene {
+pub fn scene(chart: &Timeline) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let readable: Vec<&Covariate> = chart.covariates.iter().filter(|c| c.values.iter().any(Option::is_some)).collect();
     let x = Axis { scale: Scale::Linear, low: 0.0, high: chart.steps.len().max(1) as f64 };
@@ -72,7 +72,7 @@ fn counts(step: &StepRecord) -> bool {
     step.residual.is_finite() && !step.warmup && !step.outlier
 }
 
-fn keys(chart: &Honesty, off: usize) -> Vec<Key> {
+fn keys(chart: &Timeline, off: usize) -> Vec<Key> {
     let number = |of: fn(&StepRecord) -> bool| chart.steps.iter().filter(|s| of(s)).count() as u64;
     let (warm, outliers) = (number(|s| s.warmup), number(|s| s.outlier && !s.warmup));
     let line = if chart.factors.is_empty() { "running median" } else { "common to all batch sizes, 95 % band" };

@@ -34,9 +34,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Honesty, Level,
-    Line, LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity,
-    Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Level, Line,
+    LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief,
+    ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline, Training,
 };
 pub use font::typeset;
 
@@ -45,7 +45,7 @@ pub use font::typeset;
 pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
-    Honesty(Honesty),
+    Timeline(Timeline),
     Training(Training),
     Prediction(Prediction),
     Feeding(Feeding),
@@ -92,7 +92,7 @@ impl Chart {
         match self {
             Self::StepTime(chart) => &mut chart.title,
             Self::Runs(chart) => &mut chart.title,
-            Self::Honesty(chart) => &mut chart.title,
+            Self::Timeline(chart) => &mut chart.title,
             Self::Training(chart) => &mut chart.title,
             Self::Prediction(chart) => &mut chart.title,
             Self::Feeding(chart) => &mut chart.title,
@@ -107,7 +107,7 @@ impl Chart {
         match self {
             Self::StepTime(chart) => step_time::scene(chart),
             Self::Runs(chart) => step_time::runs(chart),
-            Self::Honesty(chart) => honesty::scene(chart),
+            Self::Timeline(chart) => honesty::scene(chart),
             Self::Training(chart) => training::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
             Self::Feeding(chart) => feeding::scene(chart),

@@ -128,7 +128,7 @@ fn vgg16() -> StepTime {
     chart(vec![("vgg16", findings)])
 }
 
-fn honesty(n: usize) -> Honesty {
+fn honesty(n: usize) -> Timeline {
     let mut random = Random(11);
     let steps = (0..n).map(|i| StepRecord {
         block: Some((i * 6 / n.max(1)) as u32 + 1),
@@ -139,7 +139,7 @@ fn honesty(n: usize) -> Honesty {
     let steps: Vec<StepRecord> = steps.collect();
     let clock = (0..n).map(|i| (i * 8 / n.max(1) != 5).then_some(1.98e9 - if i % 400 < 60 { 4.5e7 } else { 0.0 }));
     let heat = (0..n).map(|i| Some((52.0 + 14.0 * (1.0 - (-6.0 * i as f64 / n as f64).exp())).round()));
-    Honesty {
+    Timeline {
         title: "VGG16, every step".into(),
         covariates: vec![
             Covariate { quantity: Quantity::new("SM clock", "Hz"), values: clock.collect() },
@@ -197,7 +197,7 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
     let flat = findings(&x, 0.0, &[], 0.0);
     let mut places = findings(&x, 0.0021, &[16.0, 40.0], 0.0058);
     (places.jumps[1].after_low, places.jumps[1].after_high) = (38.0, 42.0);
-    let no_clock = Honesty { covariates: vec![], ..honesty(400) };
+    let no_clock = Timeline { covariates: vec![], ..honesty(400) };
     let charts = vec![
         ("vgg16", vgg16()),
         ("fifteen", chart(vec![("vgg16", findings(&x, 0.0021, &many, 0.004))])),
@@ -225,7 +225,7 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
     ];
     let charts = charts.chain(runs.into_iter().map(|(name, chart)| (name, Chart::Runs(chart))));
     let steps = [("honesty", honesty(7000)), ("honesty-no-clock", no_clock), ("honesty-nothing", honesty(0))];
-    charts.chain(steps.into_iter().map(|(name, chart)| (name, Chart::Honesty(chart)))).collect()
+    charts.chain(steps.into_iter().map(|(name, chart)| (name, Chart::Timeline(chart)))).collect()
 }
 
 #[test]
@@ -316,13 +316,13 @@ fn broken_values_are_left_out_and_not_drawn() {
     let mut steps = honesty(50);
     steps.steps[3].residual = f64::NAN;
     steps.covariates[0].values[2] = Some(f64::NAN);
-    assert_sound(&Chart::Honesty(steps).scene());
+    assert_sound(&Chart::Timeline(steps).scene());
 }
 
 #[test]
 fn without_a_clock_the_honesty_plot_says_so() {
-    let none = Honesty { covariates: vec![], ..honesty(100) };
-    let texts: Vec<String> = Chart::Honesty(none).scene().texts().map(|t| t.text.clone()).collect();
+    let none = Timeline { covariates: vec![], ..honesty(100) };
+    let texts: Vec<String> = Chart::Timeline(none).scene().texts().map(|t| t.text.clone()).collect();
     assert!(texts.contains(&"No clock was readable.".to_string()), "{texts:?}");
 }
 
@@ -375,7 +375,7 @@ fn the_same_input_gives_the_same_bytes() {
 
 #[test]
 fn a_refused_path_is_named_with_a_remedy() {
-    let chart = Chart::Honesty(honesty(0));
+    let chart = Chart::Timeline(honesty(0));
     let error = write(&chart, Path::new("chart.gif")).unwrap_err().to_string();
     assert!(error.starts_with("chart.gif: ") && error.contains("`.png`, `.svg` or `.pdf`"), "{error}");
     for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg", "/nowhere/at/all/chart.pdf"] {

@@ -11,9 +11,9 @@ use super::notice;
 /// Leaves them out of the axes, says each, and gives the warning for the end.
 ///
 /// # Errors
-/// As [`left_out::narrow`].
-pub fn narrow(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<Option<Warning>> {
-    let LeftOut { of_all, of_some } = left_out::narrow(grid, names, engines)?;
+/// As [`left_out::drop_unsupported`].
+pub fn drop_unsupported(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<Option<Warning>> {
+    let LeftOut { of_all, of_some } = left_out::drop_unsupported(grid, names, engines)?;
     of_some.iter().for_each(notice);
     of_all.iter().for_each(|what| notice(format!("left out: {what}")));
     Ok((!of_all.is_empty()).then_some(Warning::LeftOut { what: of_all }))

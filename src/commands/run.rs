@@ -23,7 +23,7 @@ use batchstep::os::look;
 use batchstep::page;
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
+use batchstep::run::{self as sweep, History, Outcome, RowContext, Sweep};
 use batchstep::settings::EngineName;
 use batchstep::spec::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy, StudyKind};
@@ -34,7 +34,7 @@ use batchstep::units::{Seconds, Share};
 use super::evidence::Evidence;
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
-use super::left_out::narrow;
+use super::left_out::drop_unsupported;
 use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
@@ -295,7 +295,7 @@ impl Session<'_> {
         if let Some(from) = &experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
-        let left_out = narrow(&mut experiment.grid, &experiment.engine.name, &mut engines)?;
+        let left_out = drop_unsupported(&mut experiment.grid, &experiment.engine.name, &mut engines)?;
         let left_out = left_out.as_ref();
         Session { experiment: &experiment, path: self.path.clone(), left_out, ..*self }.run_with(engines)
     }
@@ -381,11 +381,11 @@ impl Session<'_> {
             Ok(())
         })?;
         notices.iter().for_each(notice);
-        let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
+        let facts = RowContext::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
         let mut display = Display::new(self.experiment, plan);
-        let bench = Bench {
+        let bench = Sweep {
             plan,
             measure: &self.experiment.measure,
             facts: facts.with_node(node).with_x(self.experiment.x()),

@@ -11,12 +11,12 @@ use batchstep::error::{Error, Kind, Result};
 use batchstep::os::atomic;
 use batchstep::page;
 use batchstep::report::{Style, Warning};
-use batchstep::run::RunFacts;
+use batchstep::run::RowContext;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::store::{Begin, Opened, RunDirectory, count_visits, files};
 use batchstep::study::{Bench, Outcome, Plan, Study, carry_out, without_unfit};
 
-use super::left_out::narrow;
+use super::left_out::drop_unsupported;
 use super::progress::StudyDisplay;
 use super::qualify::qualify;
 use super::report::PAGE;
@@ -58,7 +58,7 @@ impl<S: Study> Session<'_, S> {
         let subject = spec.subject_mut();
         subject.engine.name.retain(|engine| engines.has(*engine));
         subject.engine.optional.retain(|engine| engines.has(*engine));
-        let settings = narrow(&mut subject.grid, &subject.engine.name, &mut engines)?;
+        let settings = drop_unsupported(&mut subject.grid, &subject.engine.name, &mut engines)?;
         let (spec, unfit) = without_unfit(&spec, &data, &mut engines);
         let unfit = (!unfit.is_empty()).then_some(Warning::EnginesLeftOut { what: unfit });
         let left_out = settings.into_iter().chain(unfit).collect();
@@ -110,7 +110,7 @@ impl<S: Study> Session<'_, S> {
             plan,
             data,
             supplies: &supplies,
-            facts: RunFacts::new(environment.run_id.clone(), &plan.steps, engines)?.with_qualified(qualified.cells),
+            facts: RowContext::new(environment.run_id.clone(), &plan.steps, engines)?.with_qualified(qualified.cells),
             engines,
             device: device.as_mut(),
             observer: &mut display,

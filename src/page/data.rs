@@ -1,6 +1,6 @@
 //! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Honesty`] and [`Training`], and nothing is
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`Training`], and nothing is
 //! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{Charts, Run};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, scale_of};
 use crate::chart::typeset;
-use crate::chart::{ChartSeries, Covariate, Honesty, LinePanel, Quantity, StepTime, Training};
+use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, StepTime, Timeline, Training};
 use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::units::human;
 
@@ -157,7 +157,7 @@ impl Run<'_> {
 }
 
 /// Residuals in percent, flags (1: warm-up, 2: outlier), and what was read beside them, at the steps that are shown.
-fn steps_in_order(chart: &Honesty, run: usize, most: usize) -> Value {
+fn steps_in_order(chart: &Timeline, run: usize, most: usize) -> Value {
     let stretch = chart.steps.len().div_ceil(most).max(1);
     let shown = if stretch == 1 { (0..chart.steps.len()).collect() } else { extremes(chart, 3 * stretch) };
     let flag = |at: usize| u8::from(chart.steps[at].warmup) + 2 * u8::from(chart.steps[at].outlier);
@@ -185,7 +185,7 @@ fn steps_in_order(chart: &Honesty, run: usize, most: usize) -> Value {
 }
 
 /// The lowest, the median and the highest of each stretch of steps, so that no outlier is lost.
-fn extremes(chart: &Honesty, stretch: usize) -> Vec<usize> {
+fn extremes(chart: &Timeline, stretch: usize) -> Vec<usize> {
     let mut shown = Vec::new();
     for start in (0..chart.steps.len()).step_by(stretch) {
         let mut all: Vec<usize> = (start..chart.steps.len().min(start + stretch)).collect();
@@ -199,7 +199,7 @@ fn extremes(chart: &Honesty, stretch: usize) -> Vec<usize> {
 }
 
 /// The step at which each block begins, where the order of the run keeps blocks together.
-fn block_starts(chart: &Honesty) -> Vec<Value> {
+fn block_starts(chart: &Timeline) -> Vec<Value> {
     let mut starts = Vec::new();
     let mut last = None;
     for (at, step) in chart.steps.iter().enumerate() {
@@ -297,7 +297,7 @@ mod tests {
             machines: None,
             command: String::new(),
         };
-        let chart = Honesty {
+        let chart = Timeline {
             title: String::new(),
             steps: (0..1000).map(record).collect(),
             factors: Vec::new(),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::chart::{self, Chart, Honesty, StepTime, Training, palette};
+use crate::chart::{self, Chart, StepTime, Timeline, Training, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -86,7 +86,7 @@ pub enum Charts<'a> {
     Sweep {
         found: &'a [Analysed],
         step_time: &'a StepTime,
-        honesty: Option<&'a Honesty>,
+        honesty: Option<&'a Timeline>,
     },
     Training(&'a Training),
     /// No chart that the script draws, only the kind of run, and what was measured on which device.

@@ -1,6 +1,6 @@
 //! The measurements of each cell so far, and the progress of the run.
 
-use super::{History, RunFacts};
+use super::{History, RowContext};
 use crate::engine::LayerExecution;
 use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
@@ -212,7 +212,7 @@ impl History {
         Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
     }
 
-    pub(super) fn cell_row(&self, facts: &RunFacts, cell: &Cell) -> CellRow {
+    pub(super) fn cell_row(&self, facts: &RowContext, cell: &Cell) -> CellRow {
         let state = &self.cells[cell.index];
         let known = state.reported();
         let finite = |value: f64| value.is_finite().then_some(value);

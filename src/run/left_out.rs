@@ -25,7 +25,7 @@ pub struct LeftOut {
 ///
 /// # Errors
 /// [`crate::error::Kind::Device`], with the setting and the remedy, where `auto` took the CPU for want of a GPU and nothing of an axis is left.
-pub fn narrow(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<LeftOut> {
+pub fn drop_unsupported(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<LeftOut> {
     let fallback = engines.fallback().map(str::to_owned);
     let mut left_out = LeftOut::default();
     for axis in &AXES {
@@ -153,7 +153,7 @@ mod tests {
         let mut experiment = spec(text);
         let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, None).expect("the CPU is there");
         engines.fall_back("there is no NVIDIA GPU here");
-        let left_out = narrow(&mut experiment.grid, &experiment.engine.name, &mut engines);
+        let left_out = drop_unsupported(&mut experiment.grid, &experiment.engine.name, &mut engines);
         Ok((experiment, left_out.map_err(|error| error.to_string())?))
     }
 
@@ -201,7 +201,7 @@ mod tests {
             "[engine]\nname = [\"cpu\", \"synthetic\"]\nalgorithms = [\"heuristic\", \"autotune\"]\n[synthetic]\n";
         let Experiment { engine, mut grid, .. } = spec(text);
         let mut engines = Engines::open(&engine.name, DeviceChoice::Cpu, spec(text).truth().as_ref()).expect("there");
-        let LeftOut { of_all, of_some } = narrow(&mut grid, &engine.name, &mut engines).expect("runs");
+        let LeftOut { of_all, of_some } = drop_unsupported(&mut grid, &engine.name, &mut engines).expect("runs");
         assert_eq!(of_all, Vec::<String>::new());
         assert_eq!(of_some.len(), 1, "{of_some:?}");
         assert!(of_some[0].starts_with("no cells of `cpu` with `algorithms = \"autotune\"`: "), "{of_some:?}");

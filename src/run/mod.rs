@@ -35,7 +35,7 @@ pub use agreement::Disagreement;
 pub use cells::{CellState, Progress};
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
-pub use rows::RunFacts;
+pub use rows::RowContext;
 pub use schedule::Knowledge;
 
 use crate::device::Device;
@@ -59,15 +59,15 @@ use watchdog::Watchdog;
 const TIMED_VISITS: usize = 10;
 
 /// Everything a run works with.
-pub struct Bench<'a> {
+pub struct Sweep<'a> {
     pub plan: &'a Plan,
     pub measure: &'a Measure,
-    pub facts: RunFacts,
+    pub facts: RowContext,
     pub engines: &'a mut Engines,
     pub device: &'a mut dyn Device,
     /// Reads what other programs do to this process's steps; `None`: nothing does.
     pub witness: Option<Witness>,
-    pub ledger: &'a dyn Ledger,
+    pub ledger: &'a dyn RowSink,
     pub observer: &'a mut dyn Observer,
     /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
     pub interrupted: &'a AtomicBool,
@@ -78,7 +78,7 @@ pub struct Bench<'a> {
 }
 
 /// Where visits are written down.
-pub trait Ledger: Sync {
+pub trait RowSink: Sync {
     /// Stores one visit.
     ///
     /// # Errors
@@ -88,11 +88,11 @@ pub trait Ledger: Sync {
     /// Stores the engine's report on a cell's layers.
     ///
     /// # Errors
-    /// As [`Ledger::append`].
+    /// As [`RowSink::append`].
     fn append_layers(&self, layers: &[LayerRow]) -> Result<()>;
 }
 
-impl Ledger for RunDirectory {
+impl RowSink for RunDirectory {
     fn append(&self, visit: &[StepRow]) -> Result<()> {
         RunDirectory::append(self, visit)
     }
@@ -178,7 +178,7 @@ pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored; the visits before it are.
-pub fn run(mut bench: Bench, history: History) -> Result<Outcome> {
+pub fn run(mut bench: Sweep, history: History) -> Result<Outcome> {
     let (ledger, hung, limit) = (bench.ledger, bench.hung, bench.measure.visit_limit_s);
     watchdog::guarding(
         limit,
@@ -191,7 +191,7 @@ pub fn run(mut bench: Bench, history: History) -> Result<Outcome> {
     )
 }
 
-impl Bench<'_> {
+impl Sweep<'_> {
     fn run(&mut self, mut history: History, watchdog: &Watchdog) -> Result<Outcome> {
         let watch = Stopwatch::start();
         let mut complete = true;
@@ -283,7 +283,7 @@ impl Bench<'_> {
         let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
         let covariates = covariates.unwrap_or_else(|| self.device.read());
-        if let Some(what) = self.facts.heed_refusals(self.engines, cell, &self.plan.cells)? {
+        if let Some(what) = self.facts.mark_unqualified(self.engines, cell, &self.plan.cells)? {
             self.observer.warn(&what);
         }
         let visit = match attempt {

@@ -1,17 +1,17 @@
 //! Algorithms that a library refuses after they were checked. The algorithm that replaces a refused one has not been checked.
 
-use super::RunFacts;
+use super::RowContext;
 use crate::engine::open::Engines;
 use crate::error::Result;
 use crate::spec::plan::Cell;
 
-impl RunFacts {
+impl RowContext {
     /// Called whenever the engine of `cell` has prepared something. If a library has refused an algorithm since the last call, the rows of this cell,
     /// and of those `cells` that have the same layers, no longer count as checked. Returns a message about that for the user.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] where the engine is not open.
-    pub fn heed_refusals<'a>(
+    pub fn mark_unqualified<'a>(
         &mut self,
         engines: &mut Engines,
         cell: &Cell,

@@ -15,7 +15,7 @@ use crate::store::{AxisValues, CounterValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.
 #[derive(Clone, Debug)]
-pub struct RunFacts {
+pub struct RowContext {
     pub run_id: String,
     /// For each engine as the spec names it: what that means here, and on which device.
     engines: BTreeMap<EngineName, (EngineName, DeviceName)>,
@@ -31,7 +31,7 @@ pub struct RunFacts {
     x: Option<String>,
 }
 
-impl RunFacts {
+impl RowContext {
     /// Reads back from the engines what will be in force.
     ///
     /// # Errors

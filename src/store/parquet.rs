@@ -15,7 +15,7 @@ use polars::prelude::{
 use super::names::keys;
 use super::record::Record;
 use super::upgrade::upgrade;
-use super::{footer, guard, pages};
+use super::{footer, pages, panic_guard};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic;
@@ -139,7 +139,7 @@ pub(super) fn read(
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             let part = frame.slice(offset as i64, BATCH);
             // polars panics over a column of a type that it was built without.
-            guard::guarded(|| each(&part)).unwrap_or_else(|guard::Panicked| Err(unusable(path)))?;
+            panic_guard::guarded(|| each(&part)).unwrap_or_else(|panic_guard::Panicked| Err(unusable(path)))?;
         }
     }
     Ok(())
@@ -294,9 +294,9 @@ fn unusable(path: &Path) -> Error {
 
 /// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
 pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
-    match guard::guarded(work) {
+    match panic_guard::guarded(work) {
         Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
-        Err(guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
+        Err(panic_guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
 use crate::measure::Stopwatch;
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::spec::Subject;
 use crate::store::{RunDirectory, Status};
 
@@ -29,7 +29,7 @@ pub struct Bench<'a, S: Study> {
     pub plan: &'a Plan<S::Beside>,
     pub data: &'a S::Data,
     pub supplies: &'a S::Supplies,
-    pub facts: RunFacts,
+    pub facts: RowContext,
     pub engines: &'a mut Engines,
     pub device: &'a mut dyn Device,
     pub observer: &'a mut dyn Observer,
@@ -52,7 +52,7 @@ pub struct Visit<S: Study> {
 }
 
 /// Where visits are written down.
-pub trait Ledger<S: Study> {
+pub trait RowSink<S: Study> {
     /// Stores one visit.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ pub trait Ledger<S: Study> {
     fn append(&self, visit: &Visit<S>) -> Result<()>;
 }
 
-impl<S: Study> Ledger<S> for RunDirectory {
+impl<S: Study> RowSink<S> for RunDirectory {
     fn append(&self, visit: &Visit<S>) -> Result<()> {
         // The details first: a visit is there once its rows are.
         RunDirectory::append(self, &visit.details)?;
@@ -120,7 +120,7 @@ pub fn without_unfit<S: Study>(study: &S, data: &S::Data, engines: &mut Engines)
 ///
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
-pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn Ledger<S>, stored: &[S::Row]) -> Result<Outcome> {
+pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored: &[S::Row]) -> Result<Outcome> {
     let watch = Stopwatch::start();
     let mut done = Done::new(stored);
     let (plan, course) = (bench.plan, bench.spec.course());
@@ -177,9 +177,9 @@ impl<S: Study> Bench<'_, S> {
     /// Says what a library has just refused, after an engine prepared this cell.
     ///
     /// # Errors
-    /// As [`RunFacts::heed_refusals`].
-    pub(super) fn heed_refusals(&mut self, cell: &Cell<S::Beside>) -> Result<()> {
-        if let Some(what) = self.facts.heed_refusals(self.engines, &cell.step, &self.plan.steps.cells)? {
+    /// As [`RowContext::mark_unqualified`].
+    pub(super) fn mark_unqualified(&mut self, cell: &Cell<S::Beside>) -> Result<()> {
+        if let Some(what) = self.facts.mark_unqualified(self.engines, &cell.step, &self.plan.steps.cells)? {
             self.observer.warn(&what);
         }
         Ok(())

@@ -18,14 +18,14 @@ pub mod training;
 use std::fmt::Debug;
 use std::path::Path;
 
-pub use course::{Bench, Course, Ledger, Observer, Outcome, Place, Progress, Visit, carry_out, without_unfit};
+pub use course::{Bench, Course, Observer, Outcome, Place, Progress, RowSink, Visit, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
 pub use spec::Spec;
 pub use told::{Told, told};
 
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::spec::{StudyKind, Subject};
 use crate::store::{RunDirectory, Status, Stored};
 
@@ -85,7 +85,7 @@ pub trait Study: Clone {
     fn supplies(&self, directory: &RunDirectory) -> Result<Self::Supplies>;
 
     /// For messages.
-    fn name_of(facts: &RunFacts, cell: &Cell<Self::Beside>) -> String;
+    fn name_of(facts: &RowContext, cell: &Cell<Self::Beside>) -> String;
 
     /// One visit to a cell; what was measured before an error is kept in `visit`. False where it was interrupted and counts for nothing.
     ///

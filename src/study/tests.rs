@@ -18,7 +18,7 @@ pub struct Ran<S: Study> {
 
 struct Memory<S: Study>(RefCell<Visit<S>>);
 
-impl<S: Study> Ledger<S> for Memory<S> {
+impl<S: Study> RowSink<S> for Memory<S> {
     fn append(&self, visit: &Visit<S>) -> Result<()> {
         let mut all = self.0.borrow_mut();
         all.rows.extend_from_slice(&visit.rows);
@@ -42,7 +42,7 @@ impl Observer for Silent {
 pub fn in_memory<S: Study>(spec: &S, mut engines: Engines, supplies: &S::Supplies, stored: &[S::Row]) -> Ran<S> {
     let data = spec.data().expect("data");
     let plan = spec.plan(&data, &mut engines).expect("a plan");
-    let facts = RunFacts::new("t".into(), &plan.steps, &mut engines).expect("facts");
+    let facts = RowContext::new("t".into(), &plan.steps, &mut engines).expect("facts");
     let (mut observer, mut device) = (Silent::default(), Fake::new(Covariates::default()));
     let bench = Bench {
         spec,

@@ -14,7 +14,7 @@ use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
 use crate::chart::{
-    self, Chart, Covariate, FactorRecord, Honesty, Link, Paper, Provenance, Quantity, StepRecord, StepTime,
+    self, Chart, Covariate, FactorRecord, Link, Paper, Provenance, Quantity, StepRecord, StepTime, Timeline,
 };
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -84,7 +84,7 @@ impl Drawing {
 pub struct Figures {
     pub step_time: StepTime,
     /// Every step in the order of the run, where that is known.
-    pub honesty: Option<Honesty>,
+    pub honesty: Option<Timeline>,
 }
 
 impl Figures {
@@ -110,7 +110,7 @@ impl Figures {
         let mut drawn = vec![destination.write(&Chart::StepTime(self.step_time.clone()), "step_time")?];
         // A figure of a paper is the curve.
         if let Some(honesty) = self.honesty.as_ref().filter(|_| destination.paper == Paper::default()) {
-            drawn.push(destination.write(&Chart::Honesty(honesty.clone()), "honesty")?);
+            drawn.push(destination.write(&Chart::Timeline(honesty.clone()), "honesty")?);
         }
         Ok(drawn)
     }
@@ -265,7 +265,7 @@ fn medians(series: &Series) -> BTreeMap<u64, f64> {
 }
 
 /// Every step in the order of the run against the median of its batch size.
-fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
+fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     let mut steps = Vec::new();
     for Analysed { series, .. } in found {
         let centers = medians(series);
@@ -297,7 +297,7 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
         quantity: Quantity::new("PCIe link width", "lanes"),
         values: steps.iter().map(|step| link::width_at(&readings, step.0)).collect(),
     };
-    Some(Honesty {
+    Some(Timeline {
         title: title::of("Every step", source, found),
         steps: steps.iter().map(|step| step.1).collect(),
         factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),

@@ -27,6 +27,7 @@
 //! # Ok::<(), batchstep::error::Error>(())
 //! ```
 
+pub mod algorithm_choice;
 #[cfg(test)]
 mod autograd;
 pub mod blocking;
@@ -42,8 +43,7 @@ pub mod part;
 pub mod pass;
 mod peaks;
 mod step;
-pub mod switch;
-pub mod team;
+pub mod thread_team;
 mod trainer;
 pub mod training;
 
@@ -61,13 +61,13 @@ use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, pro
 use crate::error::{Error, Result};
 use crate::os::cache::Cache;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
+use algorithm_choice::Switch;
 use blocking::Blocking;
 use data::Batch;
 use op::product::bf16;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
-use switch::Switch;
-use team::{Team, Teams};
+use thread_team::{Team, Teams};
 use trainer::CpuTrainer;
 use training::Training;
 

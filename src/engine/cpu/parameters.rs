@@ -188,7 +188,7 @@ impl InplaceOp1 for Fill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::team::Team;
+    use crate::engine::cpu::thread_team::Team;
     use crate::network::Shape;
 
     fn small(dtype: DType) -> (Network, Parameters) {

@@ -7,7 +7,7 @@ use candle_core::{Device, Result as Computed, Tensor, Var, bail};
 
 use super::masks::Masks;
 use super::op;
-use super::team::with_all_cores;
+use super::thread_team::with_all_cores;
 use crate::engine::Workload;
 use crate::engine::part::{Fused, Numbers, Quantity, Task};
 use crate::error::Result;

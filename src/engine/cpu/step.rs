@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::data::Batch;
 use super::execution;
 use super::pass::Watch;
-use super::team::Team;
+use super::thread_team::Team;
 use super::training::Training;
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::Result;

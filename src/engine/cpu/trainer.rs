@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Tensor, bail};
 
-use super::team::Team;
+use super::thread_team::Team;
 use super::training::Training;
 use crate::engine::data::batch_dims;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};

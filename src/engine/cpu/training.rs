@@ -7,13 +7,13 @@ use candle_core::{DType, Tensor, Var, WithDType, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
+use super::algorithm_choice::Switch;
 use super::blocking::Factors;
 use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
 use super::pass::{Choices, Pass, Task, Watch};
-use super::switch::Switch;
 use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings};
 use crate::error::Result;

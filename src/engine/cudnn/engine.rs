@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::apart::{self, PlacedApart, See};
 use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::trial::{self, Computation, Tried};
@@ -15,7 +14,8 @@ use super::cuda::{
 use super::element::Element;
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
-use super::guard::{self, Guarded};
+use super::isolated::{self, PlacedApart, See};
+use super::memory_guard::{self, Guarded};
 use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
@@ -153,7 +153,7 @@ impl CudnnEngine {
     fn place(&mut self, plan: StepPlan, arena: &Arena, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
         let [main, side] = workspaces(&plan, choices);
         let buffers = arena.bytes as u64;
-        let memory = self.take(guard::bytes(buffers, [main, side]))?;
+        let memory = self.take(memory_guard::bytes(buffers, [main, side]))?;
         let mut places = places(&plan, arena);
         let placement = Placement::in_arena(memory.address(), &places);
         let other_placement = plan.next_batch.map(|(inputs, targets)| {
@@ -313,14 +313,14 @@ impl Engine for CudnnEngine {
             Err(error) if self.gpu.synchronize(StreamId::Compute).is_err() => return Err(error.into()),
             prepared => prepared.map(drop),
         };
-        let settings = apart::in_turn(&self.in_force(&workload.settings)?);
+        let settings = isolated::in_turn(&self.in_force(&workload.settings)?);
         let workload = Workload { settings, ..workload.clone() };
         let plan = self.plan(&workload)?;
         let (arena, choices) = (plan.apart(), self.choices(&workload, &plan)?);
         let placed = self.place(plan, &arena, &choices)?;
         placed.begin(&self.gpu)?;
         let mut bench = PlacedApart { gpu: self.gpu.clone(), placed, arena, choices };
-        let seen = apart::take_apart(&mut bench, &workload, see);
+        let seen = isolated::take_apart(&mut bench, &workload, see);
         drop(bench);
         // Released: it is larger than the memory of any later step.
         self.memory = None;

@@ -8,7 +8,6 @@
 //! [`driver`] use a GPU. All memory of a step is allocated before its first call, in one piece; a step allocates
 //! nothing, frees nothing, and uploads only its batch.
 
-pub mod apart;
 pub mod arena;
 pub mod call;
 pub mod cuda;
@@ -20,8 +19,9 @@ pub mod execution;
 pub mod feature_maps;
 pub mod feed;
 pub mod fixed;
-mod guard;
+pub mod isolated;
 pub mod kernels;
+mod memory_guard;
 pub mod op;
 pub mod order;
 pub mod peaks;

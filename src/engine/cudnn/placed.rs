@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::cuda::{Gpu, Layout, Memory, Placement, Program, StreamId};
-use super::guard::{self, Guarded};
+use super::memory_guard::{self, Guarded};
 use super::plan::StepPlan;
 use crate::error::Result;
 
@@ -30,7 +30,7 @@ impl Placed {
         let choices = BTreeMap::new();
         let layout = Layout::in_turn(&self.placement, &choices, self.guarded.workspaces[0]);
         let initial = Program::new(gpu, &self.plan.initial, layout)?;
-        gpu.enqueue_fill(StreamId::Compute, self.memory.address(), guard::FILL, self.memory.bytes())?;
+        gpu.enqueue_fill(StreamId::Compute, self.memory.address(), memory_guard::FILL, self.memory.bytes())?;
         initial.enqueue(0..initial.len())?;
         gpu.synchronize(StreamId::Compute)
     }

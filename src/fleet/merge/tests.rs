@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
-use crate::run::{Bench, History, Knowledge, Observer, Progress, RunFacts};
+use crate::run::{History, Knowledge, Observer, Progress, RowContext, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
 use crate::store::{Begin, RunDirectory, Status, Table};
@@ -41,9 +41,9 @@ fn measure(folder: &Path, name: &str, text: &str, visits: Option<usize>) -> Path
     let mut environment = RunEnvironment::begin(name, &plan, &mut engines, device.as_mut());
     environment.run_id = name.to_owned();
     opened.directory.write_text(files::ENVIRONMENT, &environment.to_json()).expect("written");
-    let facts = RunFacts::new(name.to_owned(), &plan, &mut engines).expect("facts").with_node(format!("host-{name}"));
+    let facts = RowContext::new(name.to_owned(), &plan, &mut engines).expect("facts").with_node(format!("host-{name}"));
     let outcome = crate::run::run(
-        Bench {
+        Sweep {
             plan: &plan,
             measure: &own.measure,
             facts,

@@ -7,7 +7,7 @@ use crate::detect::Observation;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
-use crate::run::{Bench, History, Knowledge, Ledger, Observer, Outcome, Progress, RunFacts};
+use crate::run::{History, Knowledge, Observer, Outcome, Progress, RowContext, RowSink, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
 use crate::store::{EndOfRun, LayerRow, Status, StepRow};
@@ -59,10 +59,10 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
     crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
     let (memory, mut listener) = (Memory::default(), Listener::default());
-    let bench = Bench {
+    let bench = Sweep {
         plan: &plan,
         measure: &experiment.measure,
-        facts: RunFacts::new(experiment.name.clone(), &plan, &mut engines)?,
+        facts: RowContext::new(experiment.name.clone(), &plan, &mut engines)?,
         engines: &mut engines,
         device: device.unwrap_or(own.as_mut()),
         witness: None,
@@ -82,7 +82,7 @@ struct Memory {
     rows: Mutex<Vec<StepRow>>,
 }
 
-impl Ledger for Memory {
+impl RowSink for Memory {
     fn append(&self, visit: &[StepRow]) -> Result<()> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(visit);
         Ok(())

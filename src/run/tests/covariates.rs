@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Ended, Sweep};
+use super::{Ended, Recorded};
 use crate::analysis::{Query, analyse};
 use crate::chart::figures::{Destination, Figures};
 use crate::device::selector::Selector;
@@ -97,8 +97,8 @@ fn placed(facts: &str) -> String {
 }
 
 /// A run beside that GPU.
-fn run(folder: &Path) -> (Sweep, Ended) {
-    let sweep = Sweep::new(SPEC, folder);
+fn run(folder: &Path) -> (Recorded, Ended) {
+    let sweep = Recorded::new(SPEC, folder);
     recorded::begin(None);
     let ended = sweep.go(Begin::Anew, |_| device::open(&Selector::gpu("0000:03:00.0")));
     (sweep, ended)
@@ -170,7 +170,7 @@ fn look_at_work() {
             if more.starts_with('[') { SPEC.replace("[engine]\nname = \"cudnn\"\n", "") } else { SPEC.into() }
         );
         let folder = tempfile::tempdir().unwrap();
-        let sweep = Sweep::new(&spec, folder.path());
+        let sweep = Recorded::new(&spec, folder.path());
         recorded::begin(None);
         let ended = sweep.go(Begin::Anew, |_| Box::new(Idling));
         assert!(ended.result.unwrap().complete, "{:?}", ended.said);

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::checked::Check;
 use super::table::{self, Row};
-use super::{Ended, Sweep};
+use super::{Ended, Recorded};
 use crate::device::fake::Fake;
 use crate::engine::cudnn::recorded::{self, Called, Fault, Library};
 use crate::store::{Begin, Table, files};
@@ -114,7 +114,7 @@ struct Way {
     streams: Vec<usize>,
 }
 
-fn go(sweep: &Sweep, begin: Begin) -> Ended {
+fn go(sweep: &Recorded, begin: Begin) -> Ended {
     sweep.go(begin, |_| Box::new(Fake::steady(1e9)))
 }
 
@@ -127,7 +127,7 @@ pub(super) fn without_cache() {
 impl Way {
     fn new(spec: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let sweep = Sweep::new(&spec, folder.path());
+        let sweep = Recorded::new(&spec, folder.path());
         without_cache();
         recorded::begin(None);
         let Ended { result, said } = go(&sweep, Begin::Anew);
@@ -144,7 +144,7 @@ impl Way {
     /// The result of one fault.
     fn meets(&self, fault: &Fault) -> Row {
         let folder = tempfile::tempdir().unwrap();
-        let sweep = Sweep::new(&self.spec, folder.path());
+        let sweep = Recorded::new(&self.spec, folder.path());
         without_cache();
         recorded::begin(Some(fault.clone()));
         let Ended { result, said } = go(&sweep, Begin::Anew);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::environment::RunEnvironment;
-use super::{Bench, History, Knowledge, Observer, Outcome, Progress, RunFacts, check, run};
+use super::{History, Knowledge, Observer, Outcome, Progress, RowContext, check, run};
 use crate::device::Device;
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
@@ -44,12 +44,12 @@ pub struct Ended {
 }
 
 /// A sweep with its run directory.
-pub struct Sweep {
+pub struct Recorded {
     pub experiment: Experiment,
     pub path: PathBuf,
 }
 
-impl Sweep {
+impl Recorded {
     pub fn new(spec: &str, folder: &Path) -> Self {
         Self { experiment: Experiment::parse(spec, "recorded.toml").unwrap(), path: folder.join("run") }
     }
@@ -87,10 +87,10 @@ impl Sweep {
             Ok(())
         })?;
         recorded::during(LEAVING);
-        let bench = Bench {
+        let bench = super::Sweep {
             plan: &plan,
             measure: &self.experiment.measure,
-            facts: RunFacts::new(environment.run_id.clone(), &plan, &mut engines)?,
+            facts: RowContext::new(environment.run_id.clone(), &plan, &mut engines)?,
             engines: &mut engines,
             device: device.as_mut(),
             witness: None,

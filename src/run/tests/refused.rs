@@ -6,7 +6,7 @@ use super::Said;
 use crate::device::fake::Fake;
 use crate::engine::open::Engines;
 use crate::engine::refusing::Refusing;
-use crate::run::{Bench, History, RunFacts, run};
+use crate::run::{History, RowContext, Sweep, run};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
@@ -24,9 +24,9 @@ fn rows_of(engine: Refusing) -> (Vec<(f64, bool, bool)>, Vec<String>) {
     let path = folder.path().join("run");
     let directory = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew).expect("a run").directory;
     directory.write_text(files::ENVIRONMENT, "{}").expect("written");
-    let facts = RunFacts::new("refused-1".to_owned(), &plan, &mut engines).expect("facts");
+    let facts = RowContext::new("refused-1".to_owned(), &plan, &mut engines).expect("facts");
     let mut said = Said::default();
-    let bench = Bench {
+    let bench = Sweep {
         plan: &plan,
         measure: &experiment.measure,
         facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),

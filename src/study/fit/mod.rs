@@ -23,7 +23,7 @@ use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::settings::Examples;
 use crate::spec::plan::networks;
 use crate::spec::{Order, StudyKind, Subject};
@@ -91,7 +91,7 @@ impl Study for Fit {
         Ok(())
     }
 
-    fn name_of(facts: &RunFacts, cell: &Cell<()>) -> String {
+    fn name_of(facts: &RowContext, cell: &Cell<()>) -> String {
         facts.name_of(&cell.step)
     }
 
@@ -100,7 +100,7 @@ impl Study for Fit {
         let workload = &cell.step.workload;
         let prepared = bench.engines.get(cell.step.engine)?.prepare(workload);
         let prepare_s = watch.elapsed();
-        bench.heed_refusals(cell)?;
+        bench.mark_unqualified(cell)?;
         let mut step = prepared?;
         let first = FitRow { prepare_time_s: Some(prepare_s), ..bench.row(cell, place) };
         let Some(rows) = bench.train(step.as_mut(), &first)? else { return Ok(false) };

@@ -35,7 +35,7 @@ use crate::device::root::FilesystemRoot;
 use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::spec::{StudyKind, Subject};
 use crate::store::{PipelineRow, RunDirectory, files as names};
 use crate::study::training::spec::OnError;
@@ -113,7 +113,7 @@ impl Study for Pipeline {
         Ok(Supplies { made, storage: Storage::under(&FilesystemRoot::system(), folder).describe() })
     }
 
-    fn name_of(_: &RunFacts, cell: &Cell<Source>) -> String {
+    fn name_of(_: &RowContext, cell: &Cell<Source>) -> String {
         let Cell { step, beside: Source { format, size, cache, workers } } = cell;
         let workers = human::counted(*workers as u64, "worker");
         format!("{format} of {size}x{size}, {cache}, batch size {}, {workers}", step.batch_size)

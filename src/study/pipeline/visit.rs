@@ -54,7 +54,7 @@ impl Bench<'_, Pipeline> {
         let engine = self.engines.get(cell.step.engine)?;
         let batches = ready(&examples, options, engine.needs_whole_batches())?;
         let trainer = engine.train(&cell.step.workload);
-        self.heed_refusals(cell)?;
+        self.mark_unqualified(cell)?;
         let trainer = trainer?;
         let empty = PipelineRow {
             read_method: files.method.to_string(),

@@ -26,7 +26,7 @@ use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::spec::{StudyKind, Subject};
 use crate::store::{BatchRow, EpochRow, RunDirectory};
 use crate::units::human;
@@ -104,7 +104,7 @@ impl Study for Training {
         directory.scratch().map(RawFiles::new)
     }
 
-    fn name_of(facts: &RunFacts, cell: &Cell<Loader>) -> String {
+    fn name_of(facts: &RowContext, cell: &Cell<Loader>) -> String {
         format!("{}, {}", facts.name_of(&cell.step), human::counted(cell.beside.workers as u64, "worker"))
     }
 

@@ -6,12 +6,12 @@ use super::epoch::{Evaluated, Timed, TimedStep};
 use crate::data::DataSet;
 use crate::device::Covariates;
 use crate::error::Error;
-use crate::run::RunFacts;
+use crate::run::RowContext;
 use crate::store::{AxisValues, BatchRow, CounterValues, EpochRow, Status};
 
 /// What the rows of a visit have in common.
 pub(super) struct Rows<'a> {
-    pub facts: &'a RunFacts,
+    pub facts: &'a RowContext,
     pub data: &'a DataSet,
     pub cell: &'a Cell<Loader>,
     pub place: Place,

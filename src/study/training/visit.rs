@@ -18,7 +18,7 @@ impl Bench<'_, Training> {
         let watch = Stopwatch::start();
         let prepared = self.prepare(cell);
         let prepare_s = watch.elapsed();
-        self.heed_refusals(cell)?;
+        self.mark_unqualified(cell)?;
         let mut runner = prepared?;
         let measure = &self.spec.measure;
         // After the workers have started: a counter counts the threads that are there, and those that they start.

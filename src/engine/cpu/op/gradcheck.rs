@@ -3,7 +3,7 @@
 use candle_core::{Device, Result, Tensor, Var};
 
 use super::reference::{Random, assert_values_close, values};
-use crate::engine::cpu::team::by_three;
+use crate::engine::cpu::thread_team::by_three;
 
 /// Half the distance between the two points of a difference: with float64 the rounding (1e-16 / h) and the curvature
 /// (h^2) both stay below 1e-9 for functions of size 1.

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::engine::cpu::team::share;
-pub use crate::engine::cpu::team::threads;
+use crate::engine::cpu::thread_team::share;
+pub use crate::engine::cpu::thread_team::threads;
 
 /// Fewer scalars than this are not worth waking another thread (about 10 us of memory traffic).
 pub const GRAIN: usize = 1 << 15;

@@ -2,7 +2,7 @@ use candle_core::{DType, Device, Tensor, Var};
 use candle_nn::Optimizer as _;
 
 use super::*;
-use crate::engine::cpu::team::by_three;
+use crate::engine::cpu::thread_team::by_three;
 use settings::Optimizer as O;
 
 pub(in crate::engine) const RATE: f64 = 0.1;

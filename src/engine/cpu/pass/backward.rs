@@ -5,9 +5,9 @@ use std::mem::take;
 
 use candle_core::Result;
 
+use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::Route;
-use super::room::Piece;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::batch_norm::cpu::Norm;
 use crate::engine::cpu::op::conv2d::Gradients;

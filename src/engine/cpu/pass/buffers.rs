@@ -1,8 +1,8 @@
 //! The memory of a pass. All of it is allocated and written to before the first step, so that no step has page faults.
 
+use super::arena::{ALWAYS, Cutter, Memory, Piece};
 use super::chain::Chain;
 use super::memory_plan::{MemoryPlan, Move, MoveKind};
-use super::room::{ALWAYS, Cutter, Memory, Piece};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;

@@ -7,9 +7,9 @@ use std::ops::{Deref, Range, RangeInclusive};
 
 use candle_core::{Layout, Result, Storage};
 
+use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
-use super::room::Piece;
 use super::{Pass, Task};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};

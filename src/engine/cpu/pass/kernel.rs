@@ -1,12 +1,12 @@
 //! The computation of a layer at one batch size, on slices.
 
 use crate::engine::Workload;
+use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
-use crate::engine::cpu::switch::Switch;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};

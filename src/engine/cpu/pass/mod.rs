@@ -8,12 +8,12 @@
 
 pub mod memory_plan;
 
+mod arena;
 mod backward;
 mod buffers;
 mod chain;
 mod forward;
 mod kernel;
-mod room;
 #[cfg(test)]
 mod tests;
 mod watch;

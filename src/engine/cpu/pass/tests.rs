@@ -7,7 +7,7 @@ use candle_core::{DType, Tensor};
 use super::*;
 use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
-use crate::engine::cpu::team::by_three;
+use crate::engine::cpu::thread_team::by_three;
 use crate::engine::{Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::settings::*;

@@ -254,7 +254,7 @@ fn convolutions_change_their_algorithm_where_the_machine_is_known_to() {
     let machine = CpuEngine::cpu(None).device.name.clone();
     let visit = Workload { settings: Settings { threads: Some(1), ..settings() }, ..workload(64) };
     let algorithms = |switch: &str| {
-        let cache = switch::tests::known(folder.path(), &machine, 1, switch);
+        let cache = algorithm_choice::tests::known(folder.path(), &machine, 1, switch);
         let step = CpuEngine::cpu(None).measuring(cache).prepare(&visit).unwrap();
         let forward = step.layers().into_iter().filter(|layer| layer.direction == Direction::Forward.name());
         forward.filter_map(|layer| layer.algorithm).map(|name| name.starts_with("winograd")).collect::<Vec<_>>()

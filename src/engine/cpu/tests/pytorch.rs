@@ -12,7 +12,7 @@ use super::super::autograd;
 use super::super::data::Batch;
 use super::super::masks::Masks;
 use super::super::parameters::Parameters;
-use super::super::team::by_three;
+use super::super::thread_team::by_three;
 use super::super::training::Training;
 use super::*;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::{Memory, emulator};
-use crate::engine::cudnn::apart::{self, Bench, See};
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::{BufferId, Call, Slice};
 use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::isolated::{self, Bench, See};
 use crate::engine::cudnn::order::{Order, StepStream};
 use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::trainer::FedStep;
@@ -84,8 +84,8 @@ impl Engine for EmulatedEngine {
     }
 
     fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), part::Fault> {
-        let workload = Workload { settings: apart::in_turn(&workload.settings), ..workload.clone() };
-        apart::take_apart(&mut self.step_in(&workload, StepPlan::apart)?, &workload, see)
+        let workload = Workload { settings: isolated::in_turn(&workload.settings), ..workload.clone() };
+        isolated::take_apart(&mut self.step_in(&workload, StepPlan::apart)?, &workload, see)
     }
 }
 

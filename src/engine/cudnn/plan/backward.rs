@@ -1,6 +1,6 @@
 //! The calls of the backward pass.
 
-use super::Draft;
+use super::PlanBuilder;
 use super::gradient::Gradient;
 use super::node::{Bias, Node};
 use super::parameters::is_view;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::Layout;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Every node that has parameters or comes after one that has, from the last to the first.
     pub(super) fn backward(&mut self) -> Result<()> {
         self.phase = super::Phase::Backward;

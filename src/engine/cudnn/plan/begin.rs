@@ -1,7 +1,7 @@
 //! The calls that give every kept buffer its initial value. It depends on the network and the seed, but not on the
 //! engine.
 
-use super::Draft;
+use super::PlanBuilder;
 use super::parameters::PlacedParameter;
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{BufferId, Call, Launch, Slice};
@@ -21,7 +21,7 @@ pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> 
     (0..network.layers.len()).map(of).collect()
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     pub(super) fn initial(&self) -> Vec<Call> {
         let kept = self.buffers.iter().enumerate().filter(|(_, buffer)| buffer.life == Life::Kept && buffer.bytes > 0);
         let mut calls: Vec<Call> = kept

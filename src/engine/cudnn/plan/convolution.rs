@@ -2,7 +2,7 @@
 
 use super::node::{Bias, Node};
 use super::parameters::is_depthwise;
-use super::{Draft, Fuses};
+use super::{Fuses, PlanBuilder};
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionTask, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -12,7 +12,7 @@ use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::Result;
 use crate::network::{Conv2d, Extent, Padding};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     pub(super) fn convolution_forward(
         &mut self,
         number: usize,

@@ -4,7 +4,7 @@ use super::gradient::Gradient;
 use super::node::{Bias, Node};
 use super::parameters::is_view;
 use super::part::Work;
-use super::{Draft, Fuses};
+use super::{Fuses, PlanBuilder};
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::op::batch_norm::{self, BatchNormForward};
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::{Layout, Loss};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Every node, in order.
     pub(super) fn forward(&mut self, fuses: &mut Fuses<'_>) -> Result<()> {
         self.outputs[0] = Some(self.batch.inputs);

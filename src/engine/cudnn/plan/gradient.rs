@@ -1,6 +1,6 @@
 //! The gradients of one output, from the layers that read it to the layer that computed it.
 
-use super::Draft;
+use super::PlanBuilder;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::op::elementwise::Add;
 
@@ -23,7 +23,7 @@ impl Gradient {
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// The gradient of a layer's output as one buffer: gradients from several readers are added up. `None` where there
     /// are none.
     pub(super) fn gathered(&mut self, layer: usize) -> Option<Gradient> {

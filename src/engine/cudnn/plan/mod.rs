@@ -25,7 +25,7 @@ use super::arena::{Arena, Buffer, Lasting, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
-use super::guard;
+use super::memory_guard;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
 use crate::engine::Workload;
@@ -110,7 +110,7 @@ impl StepPlan {
                     .hint("use `winograd = \"any\"` or \"never\" for a network with such layers"));
             }
         }
-        let mut draft = Draft::new(workload)?;
+        let mut draft = PlanBuilder::new(workload)?;
         draft.forward(fuses)?;
         draft.loss()?;
         draft.backward()?;
@@ -119,7 +119,8 @@ impl StepPlan {
         let output = draft.output(workload.network.layers.len() - 1)?;
         // It is small, and it is read after the step.
         draft.buffers[output.buffer.0].life = Life::Kept;
-        let Draft { buffers, calls, nodes, parameters, running, batch, scalars, element, outputs, parts, .. } = draft;
+        let PlanBuilder { buffers, calls, nodes, parameters, running, batch, scalars, element, outputs, parts, .. } =
+            draft;
         let Batch { inputs, targets, next: next_batch } = batch;
         let order = Order::new(
             &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
@@ -151,7 +152,7 @@ impl StepPlan {
 
     /// Places every buffer in its own memory, with gaps between them: see [`Arena::apart`].
     pub fn apart(&self) -> Arena {
-        Arena::apart(&self.buffers, guard::BYTES as usize)
+        Arena::apart(&self.buffers, memory_guard::BYTES as usize)
     }
 }
 
@@ -164,7 +165,7 @@ struct Batch {
 }
 
 /// A plan under construction.
-struct Draft<'a> {
+struct PlanBuilder<'a> {
     network: &'a Network,
     settings: &'a Settings,
     batch_size: usize,
@@ -209,7 +210,7 @@ struct Saved {
     index: Option<Slice>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanBuilder<'a> {
     fn new(workload: &'a Workload) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
         let network: &Network = network;

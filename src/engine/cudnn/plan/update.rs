@@ -2,7 +2,7 @@
 
 use super::parameters::Parameters;
 use super::part::Work;
-use super::{Draft, Phase};
+use super::{Phase, PlanBuilder};
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::op::advance::{Advance, CheckFinite};
@@ -25,7 +25,7 @@ pub(super) fn states(
     [0, 1].map(|number: usize| names.get(number).map(|name| whole(name, bytes)))
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     pub(super) fn update(&mut self) {
         self.phase = Phase::Optimizer;
         self.at = None;

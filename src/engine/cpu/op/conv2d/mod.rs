@@ -23,8 +23,8 @@ use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_element
 use super::parallel::Shared;
 use super::place::Place;
 use super::scalar::Scalar;
+use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
-use crate::engine::cpu::switch::Switch;
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;

@@ -80,7 +80,7 @@ fn busiest(pieces: &[usize], threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::switch::Switch;
+    use crate::engine::cpu::algorithm_choice::Switch;
     use crate::network::{Conv2d, Padding};
     use crate::settings::Winograd;
 

@@ -2,11 +2,11 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::geometry::Geometry;
 use super::{Algorithm, Convolution, Rectifier, conv2d};
+use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
-use crate::engine::cpu::switch::Switch;
-use crate::engine::cpu::team::by_three;
+use crate::engine::cpu::thread_team::by_three;
 use crate::network::{Conv2d, Extent, Padding};
 use crate::settings::Winograd;
 

@@ -3,7 +3,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use super::dense;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_close};
-use crate::engine::cpu::team::by_three;
+use crate::engine::cpu::thread_team::by_three;
 
 #[test]
 fn dense_layers_agree_with_pytorch() {

@@ -3,7 +3,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use super::dropout;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, values};
-use crate::engine::cpu::team::Team;
+use crate::engine::cpu::thread_team::Team;
 
 fn ones(count: usize) -> Result<Tensor> {
     Tensor::ones(count, DType::F32, &Device::Cpu)

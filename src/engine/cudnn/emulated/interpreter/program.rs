@@ -118,13 +118,13 @@ pub fn parse(module: &str) -> Result<HashMap<String, Program>, String> {
     for text in module.split(".visible .entry ").skip(1) {
         let (name, rest) = text.split_once('(').ok_or("an entry without parameters")?;
         let (parameters, body) = rest.split_once(')').ok_or("parameters without an end")?;
-        programs.insert(name.trim().to_owned(), Draft::of(name.trim(), parameters).program(body)?);
+        programs.insert(name.trim().to_owned(), PlanBuilder::of(name.trim(), parameters).program(body)?);
     }
     Ok(programs)
 }
 
 /// A program under construction.
-struct Draft {
+struct PlanBuilder {
     name: String,
     parameters: usize,
     registers: HashMap<String, usize>,
@@ -133,7 +133,7 @@ struct Draft {
     labels: HashMap<String, usize>,
 }
 
-impl Draft {
+impl PlanBuilder {
     fn of(name: &str, parameters: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::engine::cudnn::guard;
+use crate::engine::cudnn::memory_guard;
 use crate::error::{Error, Result};
 
 /// A range of bytes that calls write, and its owner.
@@ -35,8 +35,8 @@ impl Fences {
         let mut content = |range: Range<usize>| -> Result<(usize, Vec<u8>)> { Ok((range.start, read(range)?)) };
         let mut around = Vec::with_capacity(written.len());
         for Owned { range, .. } in &written {
-            let before = range.start.saturating_sub(guard::BYTES as usize)..range.start;
-            let behind = range.end..(range.end + guard::BYTES as usize).min(bytes);
+            let before = range.start.saturating_sub(memory_guard::BYTES as usize)..range.start;
+            let behind = range.end..(range.end + memory_guard::BYTES as usize).min(bytes);
             around.push([content(before)?, content(behind)?]);
         }
         Ok(Self { written, around })

@@ -10,7 +10,7 @@ use super::blocking::{Blocking, Factors};
 use super::op::activation::Rectifier;
 use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
-use super::team::Team;
+use super::thread_team::Team;
 use crate::network::{Conv2d, Padding};
 use crate::os::cache::{Cache, Key};
 use crate::settings::Winograd;

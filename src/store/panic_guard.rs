@@ -54,7 +54,7 @@ pub fn is_expected(panic: &PanicHookInfo) -> bool {
 
 /// Whether a source file is one of this crate.
 fn is_ours(file: &str) -> bool {
-    let root = file!().strip_suffix("store/guard.rs");
+    let root = file!().strip_suffix("store/panic_guard.rs");
     root.is_some_and(|root| file.starts_with(root))
 }
 

@@ -83,7 +83,7 @@ fn every_layer_is_shown_in_both_directions() {
 /// process, like every recording.
 #[test]
 fn the_gpus_engine_runs_every_part_with_its_own_calls() {
-    const NAME: &str = "engine::cudnn::apart::tests::the_gpus_engine_runs_every_part_with_its_own_calls";
+    const NAME: &str = "engine::cudnn::isolated::tests::the_gpus_engine_runs_every_part_with_its_own_calls";
     const CHILD: &str = "BATCHSTEP_TEST_APART";
     if std::env::var_os(CHILD).is_none() {
         let mut command = Command::new(std::env::current_exe().unwrap());
