@@ -437,7 +437,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower (two builds: --program OLD --program NEW)\n  batchstep compare old1 old2 old3 --against new1 new2 new3\n      several runs of each of two versions, measured by turns\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
+    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower (two builds: --program OLD --program NEW)\n  batchstep compare old1 old2 old3 --against new1 new2 new3\n      several runs of each of two versions, measured by turns"
 )]
 pub struct CompareArgs {
     /// Baseline run

@@ -239,10 +239,10 @@ fn chosen_without(out: usize, scored: &[Vec<f64>; NEIGHBOURS.len()]) -> usize {
     best(scored, |i| if far >= FEWEST { is_far(i) } else { i != out })
 }
 
-/// The continuation that would have been best from earlier places of the same curve, and the radius of its errors
-/// there, by their root mean square: the middle error forgives a line that leaves the curve soon. The steps of a proven period are preferred to a line if they are about as good. The errors beyond one place
-/// are not independent: a line that leaves the curve is wrong at every level from there on. So each place counts once,
-/// with the radius of its errors.
+/// The continuation that would have been best from earlier places of the same curve, and the radius of its errors there, by their root mean
+/// square: the middle error forgives a line that leaves the curve soon. The steps of a proven period are preferred to a line if they are
+/// about as good. The errors beyond one place are not independent: a line that leaves the curve is wrong at every level from there on. So
+/// each place counts once, with the radius of its errors.
 fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
     let lines = SHARES.map(Way::Line).into_iter();
     let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();

@@ -110,8 +110,9 @@ fn spread(found: &Comparison) -> String {
 }
 
 /// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
-/// bounds it, and `between_runs`, with several runs a side, how far runs of one side differ there, relative; `series` the same of each series as a whole, and `between_runs_at_a_size` what
-/// is added at one size; `runs` the number on each side; `yardstick`, of tables with one value for each size, the scatter of the ratios of sizes that do not differ, relative.
+/// bounds it, and `between_runs`, with several runs a side, how far runs of one side differ there, relative; `series` the same of each
+/// series as a whole, and `between_runs_at_a_size` what is added at one size; `runs` the number on each side; `yardstick`, of tables with
+/// one value for each size, the scatter of the ratios of sizes that do not differ, relative.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
     let cell = |cell: &Cell| {

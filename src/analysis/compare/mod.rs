@@ -16,14 +16,15 @@
 //! There is a separate decision on a series as a whole ([`Overall`]): hundreds of cells with few blocks may each be ambiguous while their
 //! geometric mean is proven to be the same, or not.
 //!
-//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
-//! one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code.
-//! A comparison says which it is ([`When`]). With several runs a side ([`sides()`]) runs are the unit, and nothing is assumed about the machine. Runs that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round:
-//! with d_r the difference of both in round r, d is the mean of the d_r, and Student's test of their scatter (1908) takes the place of
-//! Welch's. A disturbance that lasts longer than a round affects both runs and does not change d_r.
+//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks
+//! of one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code. A comparison
+//! says which it is ([`When`]). With several runs a side ([`sides()`]) runs are the unit, and what differs between them is counted. Runs
+//! that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round: with d_r the difference of both in round r, d
+//! is the mean of the d_r, and Student's test of their scatter (1908) takes the place of Welch's. A disturbance that lasts longer than a
+//! round affects both runs and does not change d_r.
 //!
-//! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
-//! Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
+//! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially
+//! rejective multiple test procedure; Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
 
 mod moderated;
 mod overall;
@@ -327,8 +328,8 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has so far only the cells without a counterpart. `run` is the place of `other`
-/// among the runs.
+/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has so far only the cells without a
+/// counterpart. `run` is the place of `other` among the runs.
 fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, Comparison) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
         let apart = Apart::of(blocks, other.get(key)?, rules)?;

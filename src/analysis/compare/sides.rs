@@ -11,15 +11,15 @@
 //! e:  the deviations from the run's mean; their variance at each cell from both sides, moderated over the cells
 //! ```
 //!
-//! With three runs a side, g has few degrees of freedom and e has many, as cells share what is known about it. So both have intervals of their
-//! own, each with half of `alpha`: `h_g` for the series and `h_e` for a cell, the latter corrected for the number of cells by Holm's procedure (1979).
-//! A cell is named faster or slower if its ratio is not 1
+//! With three runs a side, g has few degrees of freedom and e has many, as cells share what is known about it. So both have intervals of
+//! their own, each with half of `alpha`: `h_g` for the series and `h_e` for a cell, the latter corrected for the number of cells by Holm's
+//! procedure (1979). A cell is named faster or slower if its ratio is not 1
 //!
 //! - by `h_g + h_e`, which is the simultaneous interval of its ratio; or
 //! - it differs from the other cells by more than `h_e`, and from 1 by more than the root of `h_g^2 + h_e^2` (Zou & Donner 2008, Construction of confidence
 //!   limits about effect measures), here with all of `alpha` for `h_g`. A clock that differs between runs does not hide such a cell.
 //!
-//! Both need a deviation that code without a change has in at most `alpha` of comparisons. The test `simulated` counts them.
+//! Both need a deviation that code without a change has in at most `alpha` of comparisons. `tests/simulated.rs` counts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -285,7 +285,5 @@ fn decided(moved: &[Moved], rules: &Rules) -> Vec<Cell> {
     cells
 }
 
-#[cfg(test)]
-mod simulated;
 #[cfg(test)]
 mod tests;

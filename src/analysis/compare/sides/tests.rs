@@ -1,3 +1,5 @@
+mod simulated;
+
 use super::*;
 use crate::detect::Observation;
 
@@ -21,8 +23,9 @@ fn four() -> [Vec<Vec<Series>>; 2] {
     [first, second]
 }
 
-/// The expected numbers: NumPy and SciPy 1.17. The series is `scipy.stats.ttest_ind(equal_var=False)` of the runs' mean logarithms. The four cells' variances differ by
-/// less than chance, so they share their mean, with 12 degrees of freedom; the error of a cell is that of the series and its own in quadrature, by Satterthwaite.
+/// The expected numbers: NumPy and SciPy 1.17. The series is `scipy.stats.ttest_ind(equal_var=False)` of the runs' mean logarithms. The
+/// four cells' variances differ by less than chance, so they share their mean, with 12 degrees of freedom; the error of a cell is that of
+/// the series and its own in quadrature, by Satterthwaite.
 #[test]
 fn a_series_is_judged_by_its_runs_and_a_cell_also_by_how_far_it_is_from_the_others() {
     let [first, second] = four();
