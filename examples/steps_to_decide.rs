@@ -1,8 +1,8 @@
 //! Prints how many steps it takes to decide on jumps, against the rule that waits until every cell is known:
-//! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE [complete]]]]]`.
+//! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVES [complete]]]]]`, CURVES such as "line,bends".
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
-//! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
+//! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off, "ruled out" the planted jumps of which these tests say that they are not there. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
 use batchstep::run::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
@@ -23,10 +23,10 @@ fn main() -> Result<()> {
     let rule = if text(5).is_some_and(|text| text == "complete") { Rule::Complete } else { Rule::Jumps };
     println!("{runs} runs each, {steps} steps a visit; by cells: {by_cells}");
     println!(
-        "curve               noise              steps    found  covered  other jump  shown other  undecided    by cells    saved"
+        "curve               noise              steps    found  covered  other jump  shown other  ruled out  undecided    by cells    saved"
     );
     let (mut logarithms, mut count) = (0.0, 0);
-    for curve in Curve::ALL.into_iter().filter(|curve| curve.name().starts_with(&wanted)) {
+    for curve in Curve::ALL.into_iter().filter(|curve| wanted.split(',').any(|one| curve.name().starts_with(one))) {
         let compare = |machine| {
             let jumps = decisions(machine, curve, rule, steps, 0..runs)?;
             Ok(Compared { machine, jumps, cells: decisions(machine, curve, Rule::Cells, steps, 0..by_cells)? })
@@ -42,6 +42,7 @@ fn main() -> Result<()> {
             };
             let found = share(jumps.found, jumps.planted);
             let covered = share(jumps.covered, jumps.found);
+            let ruled_out = share(jumps.ruled_out, jumps.planted);
             let saved = cells.steps_per_run() / jumps.steps_per_run();
             if saved > 0.0 {
                 logarithms += saved.ln();
@@ -49,7 +50,7 @@ fn main() -> Result<()> {
             }
             let (by_jumps, by_cells) = (jumps.steps_per_run(), cells.steps_per_run());
             println!(
-                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{covered:>9}{:>12}{:>13}{:>11}{by_cells:>12.0}{saved:>9.1}",
+                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{covered:>9}{:>12}{:>13}{ruled_out:>11}{:>11}{by_cells:>12.0}{saved:>9.1}",
                 curve.name(),
                 machine.name(),
                 jumps.with_false,

@@ -437,7 +437,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower (two builds: --program OLD --program NEW)\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
+    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower (two builds: --program OLD --program NEW)\n  batchstep compare old1 old2 old3 --against new1 new2 new3\n      several runs of each of two versions, measured by turns"
 )]
 pub struct CompareArgs {
     /// Baseline run
@@ -446,7 +446,10 @@ pub struct CompareArgs {
     /// Runs to compare with A; several are also compared with each other [default: compare the engines of A, or two columns of a table, with each other]
     #[arg(value_name = "B")]
     pub others: Vec<PathBuf>,
-    /// Exit with 1 if any cell of B is slower than in A, and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
+    /// Several runs of another version, measured by turns with those before it: two sides are compared, and runs are the unit. At least two a side, better three
+    #[arg(long, value_name = "B", num_args = 1.., conflicts_with = "in_turns")]
+    pub against: Vec<PathBuf>,
+    /// Exit with 1 if any cell of B is slower than in A (of several runs a side, also if all cells together are), and with 2 if a cell of A is missing in B or none can be judged; for one run, with 1 if any engine is
     /// faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
@@ -459,7 +462,7 @@ pub struct CompareArgs {
     pub margin: String,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Output format; JSON only for two runs, or two columns of a table
+    /// Output format; JSON only for two runs or sides, or two columns of a table
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Batch sizes left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::detect::{Findings, Settings, detect};
@@ -80,9 +80,22 @@ fn engine(series: &Series) -> Option<&str> {
     varied.or_else(|| series.facts.get("engine").map(String::as_str))
 }
 
-/// The noise of the machine, from two runs of the same cells: how far runs differ as a whole.
-fn noise_of(first: &[Series], second: &[Series]) -> f64 {
-    let curves: Vec<Pooled> = first.iter().zip(second).map(|(a, b)| pooled(&[levels(a), levels(b)])).collect();
+/// Two runs of the same cells, without some batch sizes.
+fn repeated(first: &[Series], second: &[Series], out: &BTreeSet<u64>) -> Vec<Pooled> {
+    let kept = |series: &Series| {
+        levels(series).into_iter().filter(|level| !out.contains(&(level.batch as u64))).collect::<Vec<_>>()
+    };
+    first.iter().zip(second).map(|(a, b)| pooled(&[kept(a), kept(b)])).collect()
+}
+
+/// How far runs differ as a whole, without what is left out.
+fn noise_without(first: &[Series], second: &[Series], out: &BTreeSet<u64>) -> f64 {
+    between_runs(repeated(first, second, out).iter()).unwrap_or(0.0)
+}
+
+/// Prints the noise of the machine, from two runs of the same cells.
+fn say_noise(first: &[Series], second: &[Series]) {
+    let curves = repeated(first, second, &BTreeSet::new());
     let noise = between_runs(curves.iter()).unwrap_or(0.0);
     let mut repeated: Vec<f64> = curves.iter().flat_map(|curve| curve.repeated.clone()).map(f64::exp_m1).collect();
     println!(
@@ -93,14 +106,13 @@ fn noise_of(first: &[Series], second: &[Series]) -> f64 {
         100.0 * quantile(&mut repeated, 0.9),
         100.0 * noise,
     );
-    noise
 }
 
 /// The batch sizes just after the jumps of a run, each left out with a fifth of the others.
 pub fn after_jumps(run: &Path, again: &Path) -> Result<(), Failure> {
     let (first, second) = (analysis::series(run, &Query::default())?, analysis::series(again, &Query::default())?);
     println!("\n## Networks with jumps\n");
-    let noise = noise_of(&first, &second);
+    say_noise(&first, &second);
     head("Batch sizes just after a jump, each left out with a fifth of the others, five times");
     let [mut same, mut repeated, mut lines] = [const { Vec::new() }; 3];
     for (series, other) in first.iter().zip(&second) {
@@ -115,6 +127,7 @@ pub fn after_jumps(run: &Path, again: &Path) -> Result<(), Failure> {
                     same.push(Case { estimate: curve.at(behind.batch), truth: behind.seconds });
                 }
                 let repeat = others.iter().find(|level| level.batch == behind.batch);
+                let noise = noise_without(&first, &second, &out);
                 if let Some((curve, repeat)) = without(series, &own, &out, noise).zip(repeat) {
                     repeated.push(Case { estimate: curve.at(behind.batch), truth: repeat.seconds });
                 }
@@ -129,12 +142,13 @@ pub fn after_jumps(run: &Path, again: &Path) -> Result<(), Failure> {
 }
 
 fn batch_sizes_of(first: &[Series], second: &[Series]) {
-    let noise = noise_of(first, second);
+    say_noise(first, second);
     let mut tables: BTreeMap<&str, [Vec<Case>; 4]> = BTreeMap::new();
     for (series, other) in first.iter().zip(second) {
         let (own, others) = (levels(series), levels(other));
         let mut take = |name: &'static str, out: &BTreeSet<u64>| {
             // The same run: its own noise; the other run: with the noise between runs.
+            let noise = noise_without(first, second, out);
             let (Some(same), Some(repeat)) = (without(series, &own, out, 0.0), without(series, &own, out, noise))
             else {
                 return;
@@ -168,4 +182,64 @@ fn batch_sizes_of(first: &[Series], second: &[Series]) {
         row("straight line in the batch", &cases[2], false);
         row("FLOPs over the best rate seen", &cases[3], false);
     }
+}
+
+/// Shares of the batch sizes that are known where the largest are left out.
+const CUTS: [f64; 3] = [0.5, KNOWN, 0.8];
+/// Fewest batch sizes of a series.
+const FEWEST: usize = 12;
+
+/// The largest batch sizes of every series of `runs` left out, as far as three times the largest that is known: by the curve, and by straight lines through the last part.
+/// Series count alike, each with its median error, because the errors of a series share where it bends.
+pub fn beyond(runs: &[PathBuf]) -> Result<(), Failure> {
+    let mut all: Vec<(Series, Vec<Level>)> = Vec::new();
+    for run in runs {
+        let of_run = analysis::series(run, &Query::default())?;
+        all.extend(of_run.into_iter().map(|series| (levels(&series), series)).map(|(levels, series)| (series, levels)));
+    }
+    all.retain(|(_, levels)| levels.len() >= FEWEST);
+    let names = ["the curve", "line through the last quarter", "line through the last half", "line through all"];
+    println!(
+        "| known | series | prediction | mean over series | median | 90th percentile |\n|---|---:|---|---:|---:|---:|"
+    );
+    for known in CUTS {
+        let mut errors: [Vec<f64>; 4] = Default::default();
+        for (series, own) in &all {
+            let last = own[(known * own.len() as f64) as usize - 1].batch;
+            let out: BTreeSet<u64> =
+                own.iter().filter(|level| level.batch > last).map(|level| level.batch as u64).collect();
+            let kept: Vec<Level> = own.iter().copied().filter(|level| level.batch <= last).collect();
+            let Some(curve) = without(series, own, &out, 0.0) else { continue };
+            let line = |share: f64, batch: f64| {
+                let count = ((share * kept.len() as f64).ceil() as usize).max(5.min(kept.len()));
+                straight(&kept[kept.len() - count..], &BTreeSet::new(), batch)
+            };
+            let far: Vec<&Level> = own.iter().filter(|level| level.batch > last && level.batch <= 3.0 * last).collect();
+            if far.is_empty() {
+                continue;
+            }
+            let ways: [&dyn Fn(f64) -> f64; 4] =
+                [&|batch| curve.at(batch).seconds, &|batch| line(0.25, batch), &|batch| line(0.5, batch), &|batch| {
+                    line(1.0, batch)
+                }];
+            for (errors, way) in errors.iter_mut().zip(ways) {
+                let mut own: Vec<f64> =
+                    far.iter().map(|level| (way(level.batch) / level.seconds - 1.0).abs()).collect();
+                errors.push(median(&mut own));
+            }
+        }
+        for (name, errors) in names.iter().zip(&mut errors) {
+            let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+            let [middle, most] = [0.5, 0.9].map(|share| quantile(errors, share));
+            println!(
+                "| {:.0} % | {} | {name} | {:.1} % | {:.1} % | {:.1} % |",
+                100.0 * known,
+                errors.len(),
+                100.0 * mean,
+                100.0 * middle,
+                100.0 * most
+            );
+        }
+    }
+    Ok(())
 }

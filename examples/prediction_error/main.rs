@@ -8,6 +8,8 @@
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
+//! Of two runs, every batch size and again, only the tables with batch sizes left out are printed. `--beyond RUN...` prints only how far off predictions beyond the measured sizes are, on any runs.
+//!
 //! `--jumps RUN AGAIN` names a run whose networks jump, and the same once more; `--four RUN` adds networks by name, such as those of experiments/predict/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.
 
@@ -22,7 +24,7 @@ use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
 use batchstep::predict::database::{self, Database};
 use batchstep::predict::model::Estimate;
 
-use batch_sizes::{after_jumps, batch_sizes};
+use batch_sizes::{after_jumps, batch_sizes, beyond};
 use networks::{named_networks, other_networks, table_of, threads};
 use table::Case;
 
@@ -36,12 +38,20 @@ fn main() -> Result<(), Failure> {
             "--jumps" => jumps = arguments.next().map(PathBuf::from).zip(arguments.next().map(PathBuf::from)),
             "--four" => four = arguments.next().map(PathBuf::from),
             "--chart" => chart = arguments.next().map(PathBuf::from),
+            "--beyond" => return beyond(&arguments.map(PathBuf::from).collect::<Vec<_>>()),
             "--features" => features = arguments.next().map(PathBuf::from),
             _ => runs.push(PathBuf::from(argument)),
         }
     }
+    if let [dense, again] = &runs[..] {
+        batch_sizes(dense, again)?;
+        return jumps.map_or(Ok(()), |(run, again)| after_jumps(&run, &again));
+    }
     let [networks, dense, again] = &runs[..] else {
-        return Err("give three runs: of many networks, of every batch size, and of every batch size again".into());
+        return Err(
+            "give three runs: of many networks, of every batch size, and of every batch size again; or the last two"
+                .into(),
+        );
     };
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
     let collected: Vec<PathBuf> = runs.iter().cloned().chain(four.clone()).collect();

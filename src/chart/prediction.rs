@@ -20,8 +20,7 @@ const COLORS: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 /// The figure.
 pub fn scene(chart: &Prediction) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let interval =
-        (Mark::Interval(BLUE), "predicted, with the interval that holds nine in ten measurements".to_owned());
+    let interval = (Mark::Interval(BLUE), "predicted, with its interval of 90 %".to_owned());
     let mut keys: Vec<Key> = vec![interval];
     if !chart.curves.is_empty() {
         keys.push((Mark::Ring(INK), "measured batch size".to_owned()));

@@ -22,6 +22,9 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let design = if args.turns.in_turns { Design::InTurns } else { Design::Separate };
     let rules = Rules { margin, design, ..Rules::default() };
     let mut paths: Vec<PathBuf> = std::iter::once(&args.first).chain(&args.others).cloned().collect();
+    if !args.against.is_empty() {
+        return against(args, &paths, &rules);
+    }
     let names = run_names(&paths);
     if design == Design::InTurns && paths.iter().all(|path| turns::is_spec(path)) {
         paths = turns::measure(&paths, &args.turns)?;
@@ -45,7 +48,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     if args.format == Form::Json && runs.len() != 2 {
         return Err(Error::spec("JSON output needs exactly two runs, or two columns of a table")
             .at("--format")
-            .hint("compare them in pairs"));
+            .hint("compare them in pairs, or several runs of two versions with `--against`"));
     }
     match &runs[..] {
         [one] => engines(args, one, &rules),
@@ -57,6 +60,27 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         }
         _ => several(args, &compare::several(&runs, &rules)?, &Subjects { names, unit: unit(&runs[0]) }),
     }
+}
+
+/// Several runs a side.
+fn against(args: &CompareArgs, first: &[PathBuf], rules: &Rules) -> Result<Exit> {
+    let mut seen = BTreeSet::new();
+    let is_known = |path: &&PathBuf| !seen.insert(path.canonicalize().unwrap_or_else(|_| PathBuf::clone(path)));
+    if let Some(twice) = first.iter().chain(&args.against).find(is_known) {
+        return Err(Error::spec("this run is named twice, and counts once")
+            .at(twice.display().to_string())
+            .hint("measure it again: another run of the same code is what shows how far runs differ"));
+    }
+    let query = query(&args.columns);
+    let read = |path: &PathBuf| -> Result<Vec<Series>> {
+        let series = analysis::series(path, &query)?;
+        warn_of_table(series.first());
+        refuse_early(path, &series)?;
+        Ok(series)
+    };
+    let side = |paths: &[PathBuf]| paths.iter().map(read).collect::<Result<Vec<_>>>();
+    let (first, second) = (side(first)?, side(&args.against)?);
+    two(args, &compare::sides(&first, &second, rules)?, unit(&first[0]))
 }
 
 /// Nothing is reported of a run that is too early, so that no gate passes because of one.
@@ -75,7 +99,11 @@ fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     print(&report::comparison(found, unit, rows(args), &Style::of_terminal()));
     if found.unmatched > 0 {
         let cells = human::counted(found.unmatched as u64, "cell");
-        notice(format!("{cells} {} in only one of the runs", if found.unmatched == 1 { "is" } else { "are" }));
+        let are = if found.unmatched == 1 { "is" } else { "are" };
+        notice(match found.spread[..] {
+            [] => format!("{cells} {are} in only one of the runs"),
+            _ => format!("{cells} {are} not in all of the runs"),
+        });
     }
     judged(args, std::slice::from_ref(found))
 }
@@ -88,20 +116,32 @@ fn judged(args: &CompareArgs, found: &[Comparison]) -> Result<Exit> {
     if args.fail_on.is_none() {
         return Ok(Exit::Done);
     }
-    let slower: Vec<&Comparison> = found.iter().filter(|one| one.count(Decision::Slower) > 0).collect();
+    let slower: Vec<&Comparison> = found.iter().filter(|one| one.is_slower()).collect();
     if slower.is_empty() {
         return found.iter().try_for_each(is_known).map(|()| Exit::Done);
     }
+    let one_a_side = slower.iter().any(|one| one.is_of_single_runs());
     if slower.iter().any(|one| one.when == When::Apart) {
-        notice(
-            "slower may be the code or the machine, which these runs did not share; before it fails a build, measure in turns: \
-             `batchstep compare --in-turns A.toml B.toml`",
-        );
+        let remedy = if one_a_side {
+            "in turns: `batchstep compare --in-turns A.toml B.toml`, or three runs a side with `--against`"
+        } else {
+            "the sides by turns: A, B, B, A, A, B"
+        };
+        notice(format!(
+            "slower may be the code or the machine, which these runs did not share; before it fails a build, measure {remedy}"
+        ));
     }
     if slower.iter().any(|one| one.when == When::Unknown) {
+        let remedy = if one_a_side {
+            "Where they were measured in turns, and a column `block` numbers the rounds, add `--in-turns`; or give three runs a side with `--against`"
+        } else {
+            "The runs of both sides should alternate in time"
+        };
+        notice(format!("slower may be the code or the machine: whether these shared it is not known. {remedy}"));
+    }
+    if slower.iter().any(|one| one.when == When::AtTheSameTime) {
         notice(
-            "slower may be the code or the machine: whether these shared it is not known. Where they were measured in turns, and a column `block` \
-             numbers the rounds, add `--in-turns`",
+            "slower may be the code, or where a process lay in memory, which differs from run to run: three runs a side with `--against` tell them apart",
         );
     }
     Ok(Exit::Warned)

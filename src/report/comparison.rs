@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::json::position;
 use super::{Column, Style, Table};
-use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, When};
+use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, Spread, When};
 use crate::units::human;
 
 /// Every decision, in the order in which they are counted.
@@ -31,7 +31,8 @@ pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> 
         let scatter = human::percent(scatter);
         format!("One value for each size: judged by the scatter of the ratios of sizes that do not differ, {scatter}. ")
     });
-    let means = style.wrap(&format!("{}{}.", yardstick.unwrap_or_default(), meaning(found.when, "a cell")), 0);
+    let yardstick = yardstick.unwrap_or_default();
+    let means = style.wrap(&format!("{yardstick}{}{}.", spread(found), meaning(found, "a cell")), 0);
     let (shown, left) = listed(found, rows);
     let table = if shown.is_empty() { String::new() } else { format!("\n{}", table(&shown, unit).render(style)) };
     let left =
@@ -42,42 +43,41 @@ pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> 
 /// Sizes that the verdict names.
 const NAMED: usize = 4;
 
-/// What the cells say, which is what the exit code follows: `SLOWER at 1 of 4 sizes: 32 (+4.5 %, +3.8 % to +5.1 %)`.
+/// What a difference of two single runs can be due to.
+const CANNOT_TELL: &str = "This may be the code, the machine between the two runs, or where a process lay in memory: one run a side cannot tell, three interleaved \
+                           runs a side can (--against)";
+
+/// What the cells say, which is what the exit code follows: `SLOWER at 1 of 4 sizes: 32 (+4.5 %, +3.8 % to +5.1 %)`. Of several runs a side also
+/// what the series say as wholes; of one run a side only that it differs.
 pub fn verdict(found: &Comparison) -> String {
     let of = found.cells.len();
-    let cells = |decision: Decision| {
-        let mut cells: Vec<&Cell> = found.cells.iter().filter(|cell| cell.decision == decision).collect();
-        cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-        cells
-    };
     let several = found.cells.iter().any(|cell| cell.group != found.cells[0].group);
-    let named = |cell: &&Cell| {
-        let group = if several { format!("{} ", cell.group) } else { String::new() };
-        let percent = |ratio: f64| human::signed_percent(ratio - 1.0);
-        format!(
-            "{group}{} ({}, {} to {})",
-            human::batch_size(cell.x),
-            percent(cell.ratio),
-            percent(cell.low),
-            percent(cell.high)
-        )
-    };
-    let part = |decision: Decision| {
-        let cells = cells(decision);
+    let part = |decisions: &[Decision], name: &str| {
+        let mut cells: Vec<&Cell> = found.cells.iter().filter(|cell| decisions.contains(&cell.decision)).collect();
+        cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
         let most = if cells.len() > NAMED { ", most" } else { "" };
+        let named = |cell: &&Cell| {
+            let group = if several { format!("{} ", cell.group) } else { String::new() };
+            format!("{group}{} ({})", human::batch_size(cell.x), percents([cell.ratio, cell.low, cell.high]))
+        };
         let names: Vec<String> = cells.iter().take(NAMED).map(named).collect();
         let sizes = if several { "cells" } else { "sizes" };
-        (!cells.is_empty()).then(|| {
-            format!(
-                "{} at {} of {} {sizes}{most}: {}",
-                decision.name(),
-                cells.len(),
-                human::count(of as u64),
-                names.join(", ")
-            )
-        })
+        let all = human::count(of as u64);
+        (!cells.is_empty()).then(|| format!("{name} at {} of {all} {sizes}{most}: {}", cells.len(), names.join(", ")))
     };
-    let parts: Vec<String> = [Decision::Slower, Decision::Faster].into_iter().filter_map(part).collect();
+    if found.is_of_single_runs()
+        && let Some(differs) = part(&[Decision::Slower, Decision::Faster], "DIFFERS")
+    {
+        return format!("{differs}. {CANNOT_TELL}");
+    }
+    let as_a_whole = |one: &&Overall| !found.spread.is_empty() && is_apart(one.decision);
+    let whole = |one: &Overall| {
+        let group = if several { format!("{} ", one.group) } else { String::new() };
+        format!("{} as a whole: {group}{}", one.decision.name(), percents([one.ratio, one.low, one.high]))
+    };
+    let wholes = found.overall.iter().filter(as_a_whole).map(whole);
+    let cells = [Decision::Slower, Decision::Faster].into_iter().filter_map(|one| part(&[one], one.name()));
+    let parts: Vec<String> = wholes.chain(cells).collect();
     match (parts.is_empty(), found.count(Decision::Same) == of) {
         (false, _) => parts.join("; "),
         (true, true) => format!("SAME at all {of}"),
@@ -85,23 +85,65 @@ pub fn verdict(found: &Comparison) -> String {
     }
 }
 
+/// `+4.5 %, +3.8 % to +5.1 %` of a ratio and its interval.
+fn percents(ratios: [f64; 3]) -> String {
+    let [ratio, low, high] = ratios.map(|ratio| human::signed_percent(ratio - 1.0));
+    format!("{ratio}, {low} to {high}")
+}
+
+/// How far runs of one side differ.
+fn spread(found: &Comparison) -> String {
+    let several = found.spread.len() > 1;
+    let of = |one: &Spread| {
+        let group = if several { format!("{}: ", one.group) } else { String::new() };
+        format!("{group}{} as wholes and {} more at one size", human::percent(one.whole), human::percent(one.cell))
+    };
+    let all: Vec<String> = found.spread.iter().map(of).collect();
+    let [first, second] = found.runs;
+    match &all[..] {
+        [] => String::new(),
+        _ => format!(
+            "{first} runs against {second}. Runs of one side differ by {} (standard deviations). ",
+            all.join(", ")
+        ),
+    }
+}
+
 /// A comparison for a program: `first` and `second` in `unit`, `ratio` the second over the first with its 95 % interval, null where nothing
-/// bounds it; `yardstick`, of tables with one value for each size, the scatter of the ratios of sizes that do not differ, relative.
+/// bounds it, and `between_runs`, with several runs a side, how far runs of one side differ there, relative; `series` the same of each
+/// series as a whole, and `between_runs_at_a_size` what is added at one size; `runs` the number on each side; `yardstick`, of tables with
+/// one value for each size, the scatter of the ratios of sizes that do not differ, relative.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
     let cell = |cell: &Cell| {
         json!({
             "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
             "ratio": number(cell.ratio), "low": number(cell.low), "high": number(cell.high), "p_value": number(cell.p_value),
-            "decision": cell.decision.name(),
+            "decision": cell.decision.name(), "between_runs": cell.between,
+        })
+    };
+    let series = |one: &Overall| {
+        let spread = found.spread.iter().find(|spread| spread.group == one.group);
+        json!({
+            "group": one.group, "cells": one.cells, "ratio": number(one.ratio), "low": number(one.low), "high": number(one.high),
+            "p_value": number(one.p_value), "decision": one.decision.name(), "between_runs": spread.map(|spread| spread.whole),
+            "between_runs_at_a_size": spread.map(|spread| spread.cell),
         })
     };
     let cells: Vec<Value> = found.cells.iter().map(cell).collect();
-    json!({"version": 1, "unit": unit, "cells": cells, "unmatched": found.unmatched, "yardstick": found.yardstick})
+    let series: Vec<Value> = found.overall.iter().map(series).collect();
+    json!({
+        "version": 1, "unit": unit, "runs": found.runs, "series": series, "cells": cells, "unmatched": found.unmatched,
+        "yardstick": found.yardstick,
+    })
+}
+
+fn is_apart(decision: Decision) -> bool {
+    matches!(decision, Decision::Faster | Decision::Slower)
 }
 
 fn differs(cell: &Cell) -> bool {
-    matches!(cell.decision, Decision::Faster | Decision::Slower)
+    is_apart(cell.decision)
 }
 
 /// The cells to list, in their order, and how many are left out.
@@ -121,24 +163,44 @@ fn listed(found: &Comparison, rows: Rows) -> (Vec<&Cell>, usize) {
 }
 
 /// How often equal runs differ, and what may cause a difference.
-fn meaning(when: When, cell: &str) -> String {
+fn meaning(found: &Comparison, cell: &str) -> String {
     let rate = format!("at most 5 % have {cell} named FASTER or SLOWER");
-    let code_or_machine = "a machine that was slower then looks the same as slower code. `batchstep compare --in-turns A.toml B.toml` tells them \
-                           apart";
-    match when {
+    let several = !found.is_of_single_runs();
+    let by_turns = if several {
+        "measure them by turns: A, B, B, A, A, B"
+    } else {
+        "three runs a side by turns (`batchstep compare A1 A2 A3 --against B1 B2 B3`) or `batchstep compare --in-turns A.toml B.toml` tell them apart"
+    };
+    let code_or_machine = format!("a machine that was slower then looks the same as slower code; {by_turns}");
+    let few = several && found.runs.iter().any(|runs| *runs < 3);
+    let promise = |of: &str| match few {
+        true => "With fewer than three runs a side, how often equal code is named is not known".to_owned(),
+        false => format!("{of}, {rate}"),
+    };
+    let equal = if several {
+        promise("Of equal code on a machine that does not change")
+    } else {
+        format!("Of equal runs on a machine that does not change, whose processes lie alike in memory, {rate}")
+    };
+    match found.when {
         When::InTurns { rounds } => {
             format!("Measured in turns, in {}: of equal runs, {rate}", human::counted(rounds as u64, "round"))
         }
-        When::AtTheSameTime => format!("Of equal runs at the same time on one machine, {rate}"),
-        When::Apart => {
-            format!(
-                "Of equal runs on a machine that does not change, {rate}. These were measured at different times, or on different machines: \
-                 {code_or_machine}"
-            )
+        When::Mixed => format!("Neither side was measured before the other. {}", promise("Of equal code")),
+        When::AtTheSameTime => {
+            format!("Of equal runs at the same time on one machine, whose processes lie alike in memory, {rate}")
         }
+        When::Apart => {
+            format!("{equal}. These were measured at different times, or on different machines: {code_or_machine}")
+        }
+        When::Unknown if several => format!(
+            "{}. When these were measured is not known: if all of one side came first, a machine that was slower then looks the \
+             same as slower code",
+            promise("Of equal code by turns")
+        ),
         When::Unknown => format!(
-            "Of equal runs on a machine that does not change, {rate}. When these were measured is not known: a machine that was slower then looks the \
-             same as slower code. Where both were measured in turns, and a column `block` numbers the rounds, `--in-turns` tells them apart"
+            "{equal}. When these were measured is not known: a machine that was slower then looks the same as slower code. Where both were measured in turns, and a \
+             column `block` numbers the rounds, `--in-turns` tells them apart"
         ),
     }
 }
@@ -173,10 +235,11 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows
     if left > 0 {
         text.push_str(&format!("{} more: `--all`\n", human::counted(left as u64, "cell")));
     }
-    let whens = || found.against_first.iter().map(|one| one.when);
     // The weakest of them applies to all.
-    let when = whens().find(|when| !when.shares_the_machine()).or_else(|| whens().next()).unwrap_or_default();
-    let means = format!("Ratios are a run's time over that of {first}. {}.", meaning(when, "a cell of any run"));
+    let weakest = || found.against_first.iter().find(|one| !one.when.shares_the_machine());
+    let means =
+        weakest().or(found.against_first.first()).map_or(String::new(), |one| meaning(one, "a cell of any run"));
+    let means = format!("Ratios are a run's time over that of {first}. {means}.");
     text + &format!("\n{}\n", style.wrap(&means, 0))
 }
 
@@ -288,7 +351,9 @@ mod tests {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         let text = comparison(&found, "s", Rows::Different, &Style::PLAIN);
         assert!(
-            text.starts_with("SLOWER at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %)\n0 SAME, 0 FASTER, 1 SLOWER"),
+            text.starts_with(
+                "DIFFERS at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %). This may be the code, the machine"
+            ),
             "{text}"
         );
         assert!(text.contains("\nall cells as a whole, 1 cell: SLOWER, 2.000 times the first"), "{text}");

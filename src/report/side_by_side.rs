@@ -129,7 +129,18 @@ mod tests {
 
     fn cell(x: f64, ratio: f64, high: f64) -> Cell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
-        Cell { group, x, first, second: first * ratio, ratio, low: ratio - 0.1, high, p_value: 0.5, decision }
+        Cell {
+            group,
+            x,
+            first,
+            second: first * ratio,
+            ratio,
+            low: ratio - 0.1,
+            high,
+            between: None,
+            p_value: 0.5,
+            decision,
+        }
     }
 
     fn pair(second: &str, against: Against, cells: Vec<Cell>) -> Pair {

@@ -165,7 +165,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     write(folder.path(), "slower.csv", &table(1.1));
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder").to_owned();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
-    let action = |candidate: &str, fail: &str| {
+    let action_of = |baseline: &str, candidate: &str, fail: &str| {
         let [summary, outputs] = ["summary.md", "outputs"].map(|name| folder.path().join(name));
         for file in [&summary, &outputs] {
             let _ = std::fs::remove_file(file);
@@ -174,7 +174,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/compare-action"))
             .current_dir(folder.path())
             .env("PATH", &path)
-            .env("BASELINE", "before.csv")
+            .env("BASELINE", baseline)
             .env("CANDIDATE", candidate)
             .env("FAIL", fail)
             .env("GITHUB_STEP_SUMMARY", &summary)
@@ -188,6 +188,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
             stdout(&done),
         )
     };
+    let action = |candidate: &str, fail: &str| action_of("before.csv", candidate, fail);
     let (code, summary, outputs, _) = action("same.csv", "slower");
     assert_eq!((code, outputs.as_str()), (Some(0), "slower=false\n"), "{summary}");
     assert!(summary.contains("No batch size is shown to be slower") && summary.contains("SAME"), "{summary}");
@@ -199,7 +200,19 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     // Which size, and by how much; a percent sign is a code there.
     let (_, _, _, log) = action("slower.csv", "slower");
     let said = log.lines().find(|line| line.starts_with("::error ")).expect("an error");
-    assert!(said.contains("SLOWER at ") && said.contains("(+10 %25, "), "{said}");
+    assert!(said.contains("DIFFERS at ") && said.contains("(+10 %25, "), "{said}");
+    // Several runs a side, a line each; with these the verdict is on the code.
+    for (name, factor) in [("before2", 1.001), ("before3", 0.999), ("slower2", 1.101), ("slower3", 1.099)] {
+        write(folder.path(), &format!("{name}.csv"), &table(factor));
+    }
+    let [before, slower] = ["before", "slower"].map(|name| format!("{name}.csv\n  {name}2.csv\n\n{name}3.csv\n"));
+    let (code, summary, outputs, log) = action_of(&before, &slower, "slower");
+    assert_eq!((code, outputs.as_str()), (Some(1), "slower=true\n"), "{summary}");
+    let said = log.lines().find(|line| line.starts_with("::error ")).expect("an error");
+    assert!(said.contains("SLOWER as a whole: +10 %25") && !said.contains("DIFFERS"), "{said}");
+    assert_eq!(action_of(&slower, &before, "slower").0, Some(0));
+    // One against several shows nothing of what differs between the first side's runs.
+    assert_eq!(action(&slower, "slower").0, Some(2));
     assert_eq!(action("missing.csv", "slower").0, Some(2));
     assert_eq!(action("same.csv", "sometimes").0, Some(2));
     // No input is taken for an option, and none for a command to the runner.

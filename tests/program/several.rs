@@ -75,3 +75,125 @@ fn several_runs_are_compared_with_the_first_and_with_each_other() {
     }
     assert_eq!(compared(&["slower.csv", "again.csv", "base.csv"]).status.code(), Some(0));
 }
+
+/// Six blocks of 12 batch sizes in which every run is slower or faster as a whole by what `run` says; times in ms, with 0.2 % of noise.
+fn one_of_several(seed: u64, run: f64, slower_at_7: f64) -> String {
+    let mut random = batchstep::random::Rng::new(seed);
+    let mut text = String::from("batch_size,block,step_time_ms\n");
+    for block in 0..6 {
+        for batch in 1..=12u32 {
+            let more = if batch == 7 { 1.0 + slower_at_7 } else { 1.0 };
+            let time = (10.0 + 0.5 * f64::from(batch)) * (1.0 + run) * more * (1.0 + 0.002 * random.normal());
+            writeln!(text, "{batch},{block},{time:.6}").expect("a string");
+        }
+    }
+    text
+}
+
+/// The runs of both sides differ by as much as 3 % from one another, as on a machine whose clock changes: two of them would "differ".
+#[test]
+fn several_runs_a_side_are_compared_by_their_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (i, run) in [0.0, 0.02, -0.01].into_iter().enumerate() {
+        write(folder.path(), &format!("a{i}.csv"), &one_of_several(10 + i as u64, run, 0.0));
+        write(folder.path(), &format!("same{i}.csv"), &one_of_several(20 + i as u64, 0.01 - run, 0.0));
+        write(folder.path(), &format!("slow{i}.csv"), &one_of_several(30 + i as u64, 0.005 - run, 0.08));
+    }
+    let compared = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["compare"], arguments, &["--fail-on", "slower"]].concat());
+        let tidy = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        (output.status.code(), tidy, stderr(&output))
+    };
+    // By one run a side every size differs: 3 % by the machine alone.
+    let (code, text, said) = compared(&["a2.csv", "same2.csv"]);
+    assert!(code == Some(1) && text.starts_with("DIFFERS at 12 of 12 sizes, most: "), "{text}");
+    assert!(text.contains("one run a side cannot tell, three interleaved runs a side can"), "{text}");
+    assert!(said.contains("slower may be the code or the machine") && said.contains("--against"), "{said}");
+    let sides = |second: &[&str]| compared(&[&["a0.csv", "a1.csv", "a2.csv", "--against"], second].concat());
+    let (code, text, said) = sides(&["same0.csv", "same1.csv", "same2.csv"]);
+    assert!(
+        code == Some(0) && text.starts_with("No size is shown to be slower or faster 0 SAME, 0 FASTER, 0 SLOWER"),
+        "{text}"
+    );
+    assert!(text.contains("3 runs against 3. Runs of one side differ by 1.5 % as wholes and"), "{text}");
+    assert!(!said.contains("slower may be"), "{said}");
+    let (code, text, said) = sides(&["slow0.csv", "slow1.csv", "slow2.csv"]);
+    assert!(code == Some(1) && text.starts_with("SLOWER at 1 of 12 sizes: 7 (+7.8 %, "), "{text}");
+    assert!(
+        text.contains("When these were measured is not known") && said.contains("should alternate"),
+        "{text}{said}"
+    );
+    for (second, why) in [(&["slow0.csv"][..], "one run on a side"), (&["slow0.csv", "a1.csv"], "named twice")] {
+        let (code, _, said) = sides(second);
+        assert!(code == Some(2) && said.contains(why), "{said}");
+    }
+    let output = run(
+        folder.path(),
+        &[
+            "compare",
+            "a0.csv",
+            "a1.csv",
+            "a2.csv",
+            "--against",
+            "slow0.csv",
+            "slow1.csv",
+            "slow2.csv",
+            "--format",
+            "json",
+        ],
+    );
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&found["runs"], &found["version"]), (&serde_json::json!([3, 3]), &1.into()));
+    let (series, cell) = (&found["series"][0], &found["cells"][6]);
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    // By hand: 0, 2 and -1 % have the standard deviation 1.53 %, on both sides.
+    assert!((number(&series["between_runs"]) - 0.0151).abs() < 0.001, "{series}");
+    assert!(number(&series["between_runs_at_a_size"]) < 0.004, "{series}");
+    assert!((number(&cell["between_runs"]) - 0.0151).abs() < 0.002, "{cell}");
+    assert_eq!((&cell["x"], &cell["decision"]), (&7.into(), &"SLOWER".into()));
+    assert!(number(&cell["low"]) < 1.08 && number(&cell["high"]) > 1.08, "{cell}");
+}
+
+/// Stored runs have their times: A B B A B A is by turns, and A A B B is not.
+#[test]
+fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = |name: &str, seed: u32, base_ms: u32| {
+        format!(
+            "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = [1, 2, 3]\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"{base_ms}ms\"\nseed = {seed}\n\
+             noise = {{ sd = \"0.5%\" }}\n[measure]\ndecide = \"cells\"\nblocks = {{ min = 4, max = 4 }}\nsteps_per_visit = 2\n"
+        )
+    };
+    for (seed, name) in ["a0", "a1", "b1", "b2", "a2", "b3", "a3"].into_iter().enumerate() {
+        write(
+            folder.path(),
+            &format!("{name}.toml"),
+            &spec(name, seed as u32, if name.starts_with('a') { 20 } else { 22 }),
+        );
+        assert_eq!(run(folder.path(), &["run", &format!("{name}.toml")]).status.code(), Some(0));
+    }
+    let compared = |first: &[&str], second: &[&str]| {
+        let path = |name: &&str| format!("results/{name}");
+        let (first, second): (Vec<String>, Vec<String>) =
+            (first.iter().map(path).collect(), second.iter().map(path).collect());
+        let mut all = vec!["compare"];
+        all.extend(first.iter().map(String::as_str).chain(["--against"]).chain(second.iter().map(String::as_str)));
+        all.extend(["--fail-on", "slower"]);
+        let output = run(folder.path(), &all);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        (stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "), stderr(&output))
+    };
+    let (text, said) = compared(&["a1", "a2", "a3"], &["b1", "b2", "b3"]);
+    // By hand: the geometric mean of 23 / 21, 24 / 22 and 25 / 23.
+    assert!(text.starts_with("SLOWER as a whole: +9.1 %, ") && text.contains("3 runs against 3"), "{text}");
+    assert!(
+        text.contains("Neither side was measured before the other. Of equal code, at most 5 %")
+            && !text.contains("slower code"),
+        "{text}"
+    );
+    assert!(!said.contains("may be the code"), "{said}");
+    let (text, said) = compared(&["a0", "a1"], &["b1", "b2"]);
+    assert!(text.contains("measured at different times") && said.contains("A, B, B, A, A, B"), "{text}{said}");
+    // The rate of false alarms was counted from three runs a side on.
+    assert!(text.contains("how often equal code is named is not known") && !text.contains("at most 5 %"), "{text}");
+}

@@ -16,18 +16,21 @@
 //! There is a separate decision on a series as a whole ([`Overall`]): hundreds of cells with few blocks may each be ambiguous while their
 //! geometric mean is proven to be the same, or not.
 //!
-//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
-//! one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code.
-//! A comparison says which it is ([`When`]). Runs that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round:
-//! with d_r the difference of both in round r, d is the mean of the d_r, and Student's test of their scatter (1908) takes the place of
-//! Welch's. A disturbance that lasts longer than a round affects both runs and does not change d_r.
+//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks
+//! of one run share its hour: if two runs follow one another, a machine that has become slower looks the same as slower code. A comparison
+//! says which it is ([`When`]). With several runs a side ([`sides()`]) runs are the unit, and what differs between them is counted. Runs
+//! that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round: with d_r the difference of both in round r, d
+//! is the mean of the d_r, and Student's test of their scatter (1908) takes the place of Welch's. A disturbance that lasts longer than a
+//! round affects both runs and does not change d_r.
 //!
-//! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
-//! Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
+//! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially
+//! rejective multiple test procedure; Schuirmann 1987, A comparison of the two one-sided tests procedure (equality needs its own proof).
 
+mod moderated;
 mod overall;
 pub mod rounds;
 mod several;
+mod sides;
 mod single;
 mod when;
 
@@ -40,6 +43,7 @@ use crate::stats::distribution::{t_upper, t_upper_quantile};
 use crate::stats::quantile::median;
 pub use overall::Overall;
 pub use several::{Between, Several, several};
+pub use sides::sides;
 pub use when::When;
 
 /// What the comparison decides by.
@@ -112,9 +116,21 @@ pub struct Cell {
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
+    /// How far runs of one side differ here, relative (standard deviation); `None` with one run a side.
+    pub between: Option<f64>,
     /// Corrected for all cells of the comparison.
     pub p_value: f64,
     pub decision: Decision,
+}
+
+/// How far the runs of one side differ in a series, relative (standard deviations).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    pub group: String,
+    /// As wholes.
+    pub whole: f64,
+    /// At a single cell, beyond that: the middle of the cells.
+    pub cell: f64,
 }
 
 /// A whole comparison.
@@ -128,6 +144,10 @@ pub struct Comparison {
     /// Those that only the first has, by series and size; the second cannot be said to be no slower there.
     pub missing: Vec<(String, f64)>,
     pub when: When,
+    /// Runs of each side; in turns, the rounds.
+    pub runs: [usize; 2],
+    /// With several runs a side, for each series.
+    pub spread: Vec<Spread>,
     /// For tables with one value for each size: the relative scatter of the ratios among sizes that do not differ.
     pub yardstick: Option<f64>,
 }
@@ -152,7 +172,7 @@ struct Key {
     x: u64,
 }
 
-/// An estimate's standard error, and the blocks that it comes from.
+/// An estimate's standard error, and the blocks (or runs) that it comes from.
 #[derive(Clone, Copy)]
 struct Precision {
     error: f64,
@@ -187,6 +207,17 @@ impl Comparison {
     pub fn count(&self, decision: Decision) -> usize {
         self.cells.iter().filter(|cell| cell.decision == decision).count()
     }
+
+    /// Whether a difference may come from the run and not from the code, because each side has one.
+    pub fn is_of_single_runs(&self) -> bool {
+        self.runs == [1, 1] && !matches!(self.when, When::InTurns { .. })
+    }
+
+    /// Whether a cell is slower, or with several runs a side a series as a whole, which shows what all its cells have in common.
+    pub fn is_slower(&self) -> bool {
+        let as_a_whole = || self.overall.iter().any(|one| one.decision == Decision::Slower);
+        self.count(Decision::Slower) > 0 || !self.spread.is_empty() && as_a_whole()
+    }
 }
 
 /// Compares two runs. They must have cells in common, and their units must be known or equal. Times of the second are converted to the
@@ -203,7 +234,9 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
         true => of_single(&a, &b, rules)?,
         false => compared(&a, &b, rules),
     };
-    let mut found = Comparison { when: When::of(first, second, rules.design), ..found };
+    let when = When::of(first, second, rules.design);
+    let runs = if let When::InTurns { rounds } = when { [rounds; 2] } else { [1, 1] };
+    let mut found = Comparison { when, runs, ..found };
     if first.iter().any(|series| series.kind == Kind::Rate) {
         found.cells.iter_mut().for_each(Cell::as_rate);
     }
@@ -232,6 +265,14 @@ fn nothing_in_common(message: &str, rules: &Rules) -> Error {
         Design::InTurns => Error::data(format!("{message} in the same round")).hint(
             "the column `block` numbers the rounds, with the same numbers on both sides; without it, leave `--in-turns` out",
         ),
+    }
+}
+
+/// An error with the run that it is about.
+fn in_its_source(run: &[Series], error: Error) -> Error {
+    match run.first() {
+        Some(series) => error.at(series.source.clone()),
+        None => error,
     }
 }
 
@@ -287,8 +328,8 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has so far only the cells without a counterpart. `run` is the place of `other`
-/// among the runs.
+/// The difference of each cell of `first` from the same cell of `other`, and a comparison that has so far only the cells without a
+/// counterpart. `run` is the place of `other` among the runs.
 fn differences(first: &Cells, other: &Cells, run: usize, rules: &Rules) -> (Vec<Difference>, Comparison) {
     let difference = |(key, blocks): (&Key, &Blocks)| {
         let apart = Apart::of(blocks, other.get(key)?, rules)?;
@@ -363,9 +404,14 @@ impl Apart {
 impl Welch {
     /// Welch 1947; both estimates are independent.
     fn of(a: Precision, b: Precision) -> Self {
-        let (va, vb) = (a.error * a.error, b.error * b.error);
-        let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
-        let freedom = ((va + vb) * (va + vb) / (share(va, a.blocks) + share(vb, b.blocks))).clamp(1.0, 1e6);
+        let one = |of: Precision| Self { error: of.error, freedom: (of.blocks.max(2) - 1) as f64 };
+        one(a).and(one(b))
+    }
+
+    /// The error of a sum of independent estimates (Satterthwaite 1946).
+    fn and(self, other: Self) -> Self {
+        let [va, vb] = [self, other].map(|one| one.error * one.error);
+        let freedom = ((va + vb) * (va + vb) / (va * va / self.freedom + vb * vb / other.freedom)).clamp(1.0, 1e6);
         Self { error: (va + vb).sqrt(), freedom }
     }
 
@@ -406,6 +452,7 @@ fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
         ratio: apart.exp(),
         low: (apart - alone).exp(),
         high: (apart + alone).exp(),
+        between: None,
         p_value,
         decision,
     }

@@ -19,13 +19,21 @@ pub struct Overall {
     pub decision: Decision,
 }
 
-/// A series in both runs: its blocks' means, on the logarithmic scale.
+impl Overall {
+    /// Converts times per unit of work into rates, with the same decision.
+    pub(super) fn as_rate(&mut self) {
+        self.ratio = self.ratio.recip();
+        (self.low, self.high) = (self.high.recip(), self.low.recip());
+    }
+}
+
+/// A series in both runs: its blocks' means (with several runs a side, its runs'), on the logarithmic scale.
 pub(super) struct Pair<'a> {
-    group: &'a str,
+    pub(super) group: &'a str,
     /// Common to both runs.
-    cells: usize,
-    first: Vec<f64>,
-    second: Vec<f64>,
+    pub(super) cells: usize,
+    pub(super) first: Vec<f64>,
+    pub(super) second: Vec<f64>,
 }
 
 /// One pair for each series for which both runs have at least two blocks with all of its common cells.

@@ -1,6 +1,9 @@
 //! More than two runs: each against the first, cell by cell, and all against each other as wholes.
 
-use super::{Cells, Comparison, Overall, Rules, Series, When, against, cells, conversion, nothing_in_common, overall};
+use super::{
+    Cells, Comparison, Overall, Rules, Series, When, against, cells, conversion, in_its_source, nothing_in_common,
+    overall,
+};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -31,20 +34,20 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
     let [baseline, ..] = runs else {
         return Ok(Several { against_first: Vec::new(), between: Vec::new() });
     };
-    let source = |series: &[Series], error: crate::error::Error| match series.first() {
-        Some(series) => error.at(series.source.clone()),
-        None => error,
-    };
     let in_its_unit = |series: &Vec<Series>| {
-        conversion(baseline, series).map(|factor| cells(series, factor)).map_err(|error| source(series, error))
+        conversion(baseline, series).map(|factor| cells(series, factor)).map_err(|error| in_its_source(series, error))
     };
     let all: Vec<Cells> = runs.iter().map(in_its_unit).collect::<Result<_>>()?;
     let mut against_first = against(&all[0], &all[1..], rules);
     for (series, found) in runs[1..].iter().zip(&mut against_first) {
         if found.cells.is_empty() {
-            return Err(source(series, nothing_in_common("this run has no cell in common with the first", rules)));
+            return Err(in_its_source(
+                series,
+                nothing_in_common("this run has no cell in common with the first", rules),
+            ));
         }
         found.when = When::of(baseline, series, rules.design);
+        found.runs = if let When::InTurns { rounds } = found.when { [rounds; 2] } else { [1, 1] };
     }
     Ok(Several { against_first, between: between(&all, rules) })
 }

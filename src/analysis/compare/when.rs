@@ -12,6 +12,8 @@ pub enum When {
         /// Rounds that both have.
         rounds: usize,
     },
+    /// Several runs a side on the same machine, neither side all before the other.
+    Mixed,
     /// On the same machine, for at least half of the shorter run at the same time.
     AtTheSameTime,
     /// On another machine, or at another time of the same one.
@@ -37,9 +39,22 @@ impl When {
         }
     }
 
+    /// Of several runs a side.
+    pub(super) fn of_sides(first: &[Vec<Series>], second: &[Vec<Series>]) -> Self {
+        let middles = |side: &[Vec<Series>]| -> Option<Vec<f64>> {
+            side.iter().map(|run| span(run).map(|[from, to]| 0.5 * (from + to))).collect()
+        };
+        let (Some(a), Some(b)) = (middles(first), middles(second)) else { return Self::Unknown };
+        let machines: BTreeSet<BTreeSet<&String>> = first.iter().chain(second).map(|run| nodes(run)).collect();
+        let ends =
+            |times: &[f64]| times.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], t| [l.min(*t), h.max(*t)]);
+        let ([from, to], [other_from, other_to]) = (ends(&a), ends(&b));
+        if machines.len() == 1 && from < other_to && other_from < to { Self::Mixed } else { Self::Apart }
+    }
+
     /// Whether a temporary slowdown of the machine affects both runs alike, so that a difference comes from the code.
     pub fn shares_the_machine(self) -> bool {
-        matches!(self, Self::InTurns { .. } | Self::AtTheSameTime)
+        matches!(self, Self::InTurns { .. } | Self::AtTheSameTime | Self::Mixed)
     }
 }
 
@@ -74,6 +89,14 @@ mod tests {
             assert_eq!(when(&apart), When::Apart, "{apart:?}");
         }
         assert_eq!(when(&[Series::planted(Vec::new(), Vec::new())]), When::Unknown);
+        let sides = |a: &[f64], b: &[f64], node: &str| {
+            let side =
+                |at: &[f64], node: &str| at.iter().map(|&at| run(at, at + 9.0, node).to_vec()).collect::<Vec<_>>();
+            When::of_sides(&side(a, "a"), &side(b, node))
+        };
+        assert_eq!(sides(&[0.0, 30.0, 40.0], &[10.0, 20.0, 50.0], "a"), When::Mixed);
+        assert_eq!(sides(&[0.0, 30.0, 40.0], &[10.0, 20.0, 50.0], "b"), When::Apart);
+        assert_eq!(sides(&[0.0, 10.0, 20.0], &[30.0, 40.0, 50.0], "a"), When::Apart);
         assert!(!When::Unknown.shares_the_machine() && When::InTurns { rounds: 1 }.shares_the_machine());
     }
 }

@@ -78,9 +78,10 @@ impl Curve {
         if levels.len() < 3 {
             return None;
         }
-        let scored = NEIGHBOURS.map(|neighbours| (neighbours, left_out(&levels, &breaks, neighbours)));
-        let middle = |errors: &Vec<f64>| median(&mut errors.clone());
-        let (neighbours, mut errors) = scored.into_iter().min_by(|a, b| middle(&a.1).total_cmp(&middle(&b.1)))?;
+        let scored = NEIGHBOURS.map(|neighbours| left_out(&levels, &breaks, neighbours));
+        let neighbours = NEIGHBOURS[best(&scored, |_| true)];
+        // The error of a level counts with the number of neighbours that the others choose, or the errors would be too small.
+        let mut errors: Vec<f64> = (0..scored[0].len()).map(|out| scored[chosen_without(out, &scored)][out]).collect();
         let (beyond, beyond_radius) = way(&levels, &breaks);
         let pieces = Pieces::new(levels, &breaks);
         let inside_radius = radius(&mut errors);
@@ -219,19 +220,39 @@ fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
     (1..levels.len() - 1).map(error).collect()
 }
 
-/// The continuation that would have been best from earlier places of the same curve, and the radius of its errors
-/// there. The steps of a proven period are preferred to a line if they are about as good. The errors beyond one place
-/// are not independent: a line that leaves the curve is wrong at every level from there on. So each place counts once,
-/// with the radius of its errors.
+/// Which of the numbers of neighbours has the smallest middle error, of the levels that `counts`.
+fn best(scored: &[Vec<f64>; NEIGHBOURS.len()], counts: impl Fn(usize) -> bool) -> usize {
+    let middle = |errors: &[f64]| {
+        let mut own: Vec<f64> =
+            errors.iter().enumerate().filter(|(i, _)| counts(*i)).map(|(_, error)| *error).collect();
+        if own.is_empty() { f64::INFINITY } else { median(&mut own) }
+    };
+    let middles = scored.each_ref().map(|errors| middle(errors));
+    (1..middles.len()).fold(0, |found, one| if middles[one] < middles[found] { one } else { found })
+}
+
+/// The choice that does not use the level `out`: neither its error nor, where there are enough levels, those of levels that were predicted from it.
+fn chosen_without(out: usize, scored: &[Vec<f64>; NEIGHBOURS.len()]) -> usize {
+    const REACH: usize = 2 * NEIGHBOURS[NEIGHBOURS.len() - 1];
+    let is_far = |i: usize| i.abs_diff(out) > REACH;
+    let far = (0..scored[0].len()).filter(|i| is_far(*i)).count();
+    best(scored, |i| if far >= FEWEST { is_far(i) } else { i != out })
+}
+
+/// The continuation that would have been best from earlier places of the same curve, and the radius of its errors there, by their root mean
+/// square: the middle error forgives a line that leaves the curve soon. The steps of a proven period are preferred to a line if they are
+/// about as good. The errors beyond one place are not independent: a line that leaves the curve is wrong at every level from there on. So
+/// each place counts once, with the radius of its errors.
 fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
     let lines = SHARES.map(Way::Line).into_iter();
     let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();
     let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
-    let middle = |(way, errors): &(Way, Vec<Vec<f64>>)| {
+    let size = |(way, errors): &(Way, Vec<Vec<f64>>)| {
         let patience = if matches!(way, Way::Staircase(_)) { PATIENCE } else { 1.0 };
-        median(&mut errors.concat()) / patience
+        let all = errors.concat();
+        (all.iter().map(|error| error * error).sum::<f64>() / all.len() as f64).sqrt() / patience
     };
-    let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| middle(a).total_cmp(&middle(b)));
+    let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| size(a).total_cmp(&size(b)));
     best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| {
         let mut of_cuts: Vec<f64> = errors.iter_mut().map(|errors| radius(errors)).collect();
         (way, radius(&mut of_cuts))

@@ -68,11 +68,32 @@ pub enum Curve {
     Staircase,
     /// One jump, four to seven batch sizes after a kink.
     JumpBesideKink,
+    /// Four kinks at random batch sizes, each with half of the slope more, and no jump.
+    Bends,
+    /// A parabola: the slope grows at every batch size, to more than three times what it was, and no jump.
+    Parabola,
+    /// Steps after every fourth batch size, of 0.3 times the jump that is asked for, and no larger one.
+    Texture,
+    /// One jump on the parabola.
+    JumpOnParabola,
+    /// One jump amid the texture.
+    JumpInTexture,
 }
 
 impl Curve {
-    pub const ALL: [Self; 6] =
-        [Self::Line, Self::Kink, Self::OneJump, Self::FourJumps, Self::Staircase, Self::JumpBesideKink];
+    pub const ALL: [Self; 11] = [
+        Self::Line,
+        Self::Kink,
+        Self::OneJump,
+        Self::FourJumps,
+        Self::Staircase,
+        Self::JumpBesideKink,
+        Self::Bends,
+        Self::Parabola,
+        Self::Texture,
+        Self::JumpOnParabola,
+        Self::JumpInTexture,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -82,30 +103,61 @@ impl Curve {
             Self::FourJumps => "four jumps",
             Self::Staircase => "staircase of 16",
             Self::JumpBesideKink => "jump beside a kink",
+            Self::Bends => "bends",
+            Self::Parabola => "parabola",
+            Self::Texture => "texture",
+            Self::JumpOnParabola => "jump on a parabola",
+            Self::JumpInTexture => "jump in texture",
         }
     }
 
-    /// Where the jumps and the kink are.
-    fn places(self, seed: u64) -> (Vec<usize>, Option<usize>) {
+    fn planted(self, seed: u64) -> Shape {
         let draw = |from: u64, count: u64| (from + crate::random::mix(seed) % count) as usize;
+        let four = |i: usize| 8 + 16 * i + crate::random::mix(seed + i as u64) as usize % 8;
+        let one_kink = |at: usize| vec![(at, SLOPE_S)];
+        let parabola = || (2..70).map(|at| (at, 0.03e-3)).collect();
+        let texture = || (1..17).map(|i| 4 * i).collect();
         match self {
-            Self::Line => (vec![], None),
-            Self::Kink => (vec![], Some(draw(10, 45))),
-            Self::OneJump => (vec![draw(4, 62)], None),
-            Self::FourJumps => {
-                ((0..4).map(|i| 8 + 16 * i + crate::random::mix(seed + i as u64) as usize % 8).collect(), None)
-            }
-            Self::Staircase => (vec![16, 32, 48, 64], None),
+            Self::Line => Shape::default(),
+            Self::Kink => Shape { kinks: one_kink(draw(10, 45)), ..Shape::default() },
+            Self::OneJump => Shape { jumps: vec![draw(4, 62)], ..Shape::default() },
+            Self::FourJumps => Shape { jumps: (0..4).map(four).collect(), ..Shape::default() },
+            Self::Staircase => Shape { jumps: vec![16, 32, 48, 64], ..Shape::default() },
             Self::JumpBesideKink => {
                 let kink = draw(10, 45);
-                (vec![kink + 4 + seed as usize % 4], Some(kink))
+                Shape { jumps: vec![kink + 4 + seed as usize % 4], kinks: one_kink(kink), ..Shape::default() }
+            }
+            Self::Bends => Shape { kinks: (0..4).map(|i| (four(i), 0.5 * SLOPE_S)).collect(), ..Shape::default() },
+            Self::Parabola => Shape { kinks: parabola(), ..Shape::default() },
+            Self::Texture => Shape { texture: texture(), ..Shape::default() },
+            Self::JumpOnParabola => Shape { jumps: vec![draw(4, 62)], kinks: parabola(), ..Shape::default() },
+            Self::JumpInTexture => {
+                // Not where a step of the texture is, which would make it larger.
+                let at = draw(5, 60);
+                Shape { jumps: vec![if at % 4 == 0 { at + 1 } else { at }], texture: texture(), ..Shape::default() }
             }
         }
     }
 }
 
-/// The rule that ends a run. By cells after 600 blocks at the latest, so that a cell which takes more gives a lower bound; in complete blocks, that is without
-/// choosing cells, after 20.
+/// Seconds at batch size 0, and for each example more.
+const BASE_S: f64 = 0.010;
+const SLOPE_S: f64 = 0.0008;
+/// A step of the texture, in units of the jump that is asked for.
+const TEXTURE: f64 = 0.3;
+
+/// What is planted on the line.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    jumps: Vec<usize>,
+    /// Where the slope grows, and by how many seconds for each example.
+    kinks: Vec<(usize, f64)>,
+    /// After which batch sizes there is a step that is smaller than what is asked for.
+    texture: Vec<usize>,
+}
+
+/// The rule that ends a run. By cells after 600 blocks at the latest, so that a cell which takes more gives a lower bound; in complete
+/// blocks, that is without choosing cells, after 20.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Jumps,
@@ -126,8 +178,10 @@ pub struct Decisions {
     pub covered: usize,
     /// Runs in which it reports another jump.
     pub with_false: usize,
-    /// Runs whose own tests show a jump that was not planted within one batch size.
+    /// Runs whose own tests show a jump that was not planted within one batch size; steps of a texture do not count as planted.
     pub shown_false: usize,
+    /// Planted jumps whose boundary the run's own tests rule out: they say that none of that size is there.
+    pub ruled_out: usize,
     /// Runs that ended with an open boundary or an unknown cell.
     pub undecided: usize,
 }
@@ -159,15 +213,19 @@ pub fn decisions(
         let planted = Planted::new(machine, curve, seed);
         let simulated = planted.run(Design { rule, steps, most })?;
         let findings = detect(&simulated.observations(), &Settings { resamples: 0, ..Settings::default() });
-        let own = || findings.jumps.iter().filter(|jump| planted.jumps.iter().any(|k| *k as f64 == jump.after));
+        let jumps = &planted.shape.jumps;
+        let own = || findings.jumps.iter().filter(|jump| jumps.iter().any(|k| *k as f64 == jump.after));
         let found = own().count();
         let covers = |jump: &&Jump| (jump.low..=jump.high).contains(&planted.size(jump.after as usize));
-        let near = |k: usize| planted.jumps.iter().any(|jump| jump.abs_diff(k) <= 1);
+        let near = |k: usize| jumps.iter().any(|jump| jump.abs_diff(k) <= 1);
+        let missed =
+            |boundary: &&Boundary| boundary.decision == Decision::NoJump && jumps.contains(&(boundary.below + 1));
         let shown = |boundary: &Boundary| boundary.decision == Decision::Jump && !near(boundary.below + 1);
         let open = simulated.outcome.cells.iter().any(|cell| cell.stop_reason == crate::store::StopReason::Budget);
         sum.runs += 1;
         sum.steps += simulated.rows.len();
-        sum.planted += planted.jumps.len();
+        sum.planted += jumps.len();
+        sum.ruled_out += simulated.outcome.boundaries.iter().filter(missed).count();
         sum.found += found;
         sum.covered += own().filter(covers).count();
         sum.with_false += usize::from(findings.jumps.len() > found);
@@ -180,8 +238,7 @@ pub fn decisions(
 /// A machine with a curve on it.
 struct Planted {
     machine: Machine,
-    jumps: Vec<usize>,
-    kink: Option<usize>,
+    shape: Shape,
     seed: u64,
 }
 
@@ -197,28 +254,32 @@ struct Design {
 
 impl Planted {
     fn new(machine: Machine, curve: Curve, seed: u64) -> Self {
-        let (jumps, kink) = curve.places(seed);
-        Self { machine, jumps, kink, seed }
+        Self { machine, shape: curve.planted(seed), seed }
     }
 
-    /// The size of the jump after k, in seconds.
+    /// The size of the jump after k, in seconds: a share of the smooth curve there.
     fn size(&self, after: usize) -> f64 {
-        self.machine.jump() * (0.010 + 0.0008 * after as f64)
+        let bent = |(at, slope): &(usize, f64)| slope * after.saturating_sub(*at) as f64;
+        self.machine.jump() * (BASE_S + SLOPE_S * after as f64 + self.shape.kinks.iter().map(bent).sum::<f64>())
     }
 
     fn run(&self, design: Design) -> Result<SimulatedRun> {
-        let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (self.size(*after) * 1e9).round());
-        let jumps: Vec<String> = self.jumps.iter().map(jump).collect();
-        let kinks = self.kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
+        let step = |after: usize, size: f64| format!("{{ after = {after}, size = \"{}ns\" }}", (size * 1e9).round());
+        let Shape { jumps, kinks, texture } = &self.shape;
+        let small = texture.iter().map(|&after| step(after, TEXTURE * self.size(after)));
+        let jumps: Vec<String> = jumps.iter().map(|&after| step(after, self.size(after))).chain(small).collect();
+        let kink = |(at, slope): &(usize, f64)| format!("{{ at = {at}, slope = \"{}ns\" }}", (slope * 1e9).round());
+        let kinks: Vec<String> = kinks.iter().map(kink).collect();
         let (decide, chosen) = if design.rule == Rule::Cells { ("cells", "5") } else { ("jumps", "\"auto\"") };
         let least = if design.rule == Rule::Complete { design.most } else { 4 };
         let steps = if design.steps == 0 { chosen.to_string() } else { design.steps.to_string() };
         run(&format!(
             "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
-             base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{kinks}]\n{}\nseed = {seed}\n[measure]\n\
+             base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{}]\n{}\nseed = {seed}\n[measure]\n\
              blocks = {{ min = {least}, max = {} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
              smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
             jumps.join(", "),
+            kinks.join(", "),
             self.machine.lines(),
             design.most,
             100.0 * self.machine.jump(),

@@ -1,0 +1,289 @@
+//! Several runs a side: runs are the unit, not blocks.
+//!
+//! The blocks of a run share its process, its memory layout and its hour. What differs from run to run can only be seen in several runs of
+//! the same code (Kalibera & Jones 2013, Rigorous benchmarking in reasonable time; 2020, Quantifying performance changes with effect size
+//! confidence intervals: the variance of the highest level of repetition decides). A run r of a side counts once for each cell c, with the
+//! median y of its blocks' medians, on the logarithmic scale:
+//!
+//! ```text
+//! y_rc = m_c + g_r + e_rc     g: what moves all cells of a run alike, such as the clock; e: what is a cell's own, such as its layout in memory
+//! g:  the difference of the runs' means over the cells, by Welch's test (1947) of these means
+//! e:  the deviations from the run's mean; their variance at each cell from both sides, moderated over the cells
+//! ```
+//!
+//! With three runs a side, g has few degrees of freedom and e has many, as cells share what is known about it. So both have intervals of
+//! their own, each with half of `alpha`: `h_g` for the series and `h_e` for a cell, the latter corrected for the number of cells by Holm's
+//! procedure (1979). A cell is named faster or slower if its ratio is not 1
+//!
+//! - by `h_g + h_e`, which is the simultaneous interval of its ratio; or
+//! - it differs from the other cells by more than `h_e`, and from 1 by more than the root of `h_g^2 + h_e^2` (Zou & Donner 2008, Construction of confidence
+//!   limits about effect measures), here with all of `alpha` for `h_g`. A clock that differs between runs does not hide such a cell.
+//!
+//! Both need a deviation that code without a change has in at most `alpha` of comparisons. `tests/simulated.rs` counts them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Cell, Cells, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, cells, conversion,
+    in_its_source, moderated, nothing_in_common, overall, runs,
+};
+use crate::error::{Error, Result};
+use crate::stats::distribution::t_upper;
+use crate::stats::quantile::median;
+
+/// No p-value is believed below this.
+const LEAST: f64 = 1e-6;
+
+/// A series in all runs of both sides.
+struct Both<'a> {
+    group: &'a str,
+    keys: Vec<&'a Key>,
+    /// For each side and run, the cells in the order of `keys`.
+    sides: [Vec<Vec<f64>>; 2],
+}
+
+/// How a series moved: as a whole, and each cell beside it.
+struct Moved<'a> {
+    both: &'a Both<'a>,
+    /// The means of each side's runs over the cells.
+    means: [Vec<f64>; 2],
+    /// Of the difference of the sides as wholes.
+    whole: Welch,
+    /// The variance of a run's deviation at each cell, and its degrees of freedom.
+    variances: Vec<f64>,
+    freedom: f64,
+}
+
+/// A cell's difference and its two errors.
+struct Shift {
+    apart: f64,
+    /// Beyond that of the series.
+    beside: f64,
+    whole: Welch,
+    own: Welch,
+    /// The series of the comparison.
+    series: f64,
+    /// Whether it is its series' only cell, so that nothing is beside it.
+    lone: bool,
+}
+
+/// Compares two sides of several runs each.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where a side of several has a single counterpart, times are in a unit that is not known, or no cell is in all runs.
+pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Result<Comparison> {
+    match (first, second) {
+        ([first], [second]) => return self::runs(first, second, rules),
+        ([_, _, ..], [_, _, ..]) => {}
+        _ => {
+            return Err(Error::data("one run on a side shows nothing of what differs from run to run")
+                .hint("give at least two runs a side, better three or more, measured by turns"));
+        }
+    }
+    let all: Vec<&Vec<Series>> = first.iter().chain(second).collect();
+    let read = |run: &&Vec<Series>| {
+        conversion(all[0], run).map(|factor| once(&cells(run, factor))).map_err(|error| in_its_source(run, error))
+    };
+    let values: Vec<BTreeMap<Key, f64>> = all.iter().map(read).collect::<Result<_>>()?;
+    let mut found = judged(&values, first.len(), rules);
+    if found.cells.is_empty() {
+        return Err(nothing_in_common("no cell is in all of the runs", rules));
+    }
+    found.when = When::of_sides(first, second);
+    if all[0].iter().any(|series| series.kind == crate::analysis::Kind::Rate) {
+        found.cells.iter_mut().for_each(Cell::as_rate);
+        found.overall.iter_mut().for_each(super::Overall::as_rate);
+    }
+    Ok(found)
+}
+
+/// What a run says about each cell: the median of its blocks' medians.
+fn once(cells: &Cells) -> BTreeMap<Key, f64> {
+    let middle = |blocks: &super::Blocks| {
+        median(&mut blocks.values().map(|times| median(&mut times.clone())).collect::<Vec<_>>())
+    };
+    cells.iter().map(|(key, blocks)| (key.clone(), middle(blocks))).collect()
+}
+
+/// Of `runs`, those up to `split` are the first side.
+fn judged(runs: &[BTreeMap<Key, f64>], split: usize, rules: &Rules) -> Comparison {
+    let known: BTreeSet<&Key> = runs.iter().flat_map(BTreeMap::keys).collect();
+    let of_first: BTreeSet<&Key> = runs[..split].iter().flat_map(BTreeMap::keys).collect();
+    let common: BTreeSet<&Key> =
+        known.iter().copied().filter(|key| runs.iter().all(|run| run.contains_key(key))).collect();
+    let lacking = |key: &&&Key| !common.contains(*key) && runs[split..].iter().any(|run| !run.contains_key(**key));
+    let missing = of_first.iter().filter(lacking).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
+    let series = both(runs, split, &common);
+    let moved: Vec<Moved> = series.iter().map(Moved::of).collect();
+    let pairs: Vec<overall::Pair> = moved.iter().map(Moved::pair).collect();
+    Comparison {
+        cells: decided(&moved, rules),
+        overall: overall::judge_all(&pairs, &Rules { design: Design::Separate, ..*rules }),
+        spread: moved.iter().map(Moved::spread).collect(),
+        unmatched: known.len() - common.len(),
+        missing,
+        runs: [split, runs.len() - split],
+        ..Comparison::default()
+    }
+}
+
+fn both<'a>(runs: &[BTreeMap<Key, f64>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Both<'a>> {
+    let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
+    let of = |group: &'a str| {
+        let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
+        let side = |runs: &[BTreeMap<Key, f64>]| -> Vec<Vec<f64>> {
+            runs.iter().map(|run| keys.iter().map(|key| run[*key]).collect()).collect()
+        };
+        let sides = [side(&runs[..split]), side(&runs[split..])];
+        Both { group, keys, sides }
+    };
+    groups.into_iter().map(of).collect()
+}
+
+impl<'a> Moved<'a> {
+    fn of(both: &'a Both<'a>) -> Self {
+        let cells = both.keys.len();
+        let means = both.sides.each_ref().map(|runs| runs.iter().map(|run| overall::mean(run)).collect::<Vec<f64>>());
+        let whole = Welch::of(overall::precision(&means[0]), overall::precision(&means[1]));
+        // A deviation from the mean of n cells has 1 - 1 / n of its variance.
+        let share = 1.0 - 1.0 / cells as f64;
+        let runs: usize = means.iter().map(Vec::len).sum();
+        let own = (runs - 2) as f64;
+        let squares = |cell: usize| -> f64 {
+            let of_side = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
+                let beside: Vec<f64> = runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect();
+                let center = overall::mean(&beside);
+                beside.iter().map(|one| (one - center).powi(2)).sum::<f64>()
+            };
+            both.sides.iter().zip(&means).map(of_side).sum()
+        };
+        if cells == 1 {
+            return Self { both, means, whole, variances: vec![0.0], freedom: own };
+        }
+        let mut variances: Vec<f64> = (0..cells).map(|cell| squares(cell) / (own * share)).collect();
+        let freedom = moderated::moderate(&mut variances, own, own * (cells - 1) as f64);
+        Self { both, means, whole, variances, freedom }
+    }
+
+    fn pair(&self) -> overall::Pair<'_> {
+        let [first, second] = self.means.clone();
+        overall::Pair { group: self.both.group, cells: self.both.keys.len(), first, second }
+    }
+
+    /// The variance of the runs of a side as wholes.
+    fn between(&self) -> f64 {
+        let of = |means: &Vec<f64>| {
+            let center = overall::mean(means);
+            means.iter().map(|mean| (mean - center).powi(2)).sum::<f64>()
+        };
+        let freedom = self.means.iter().map(|means| means.len() - 1).sum::<usize>() as f64;
+        self.means.iter().map(of).sum::<f64>() / freedom
+    }
+
+    fn spread(&self) -> Spread {
+        let group = self.both.group.to_owned();
+        Spread { group, whole: self.between().sqrt(), cell: median(&mut self.variances.clone()).sqrt() }
+    }
+
+    fn shift(&self, cell: usize, series: usize) -> Shift {
+        let [first, second] = self.sides_at(cell);
+        let apart = second - first;
+        let beside = apart - (overall::mean(&self.means[1]) - overall::mean(&self.means[0]));
+        let runs: f64 = self.means.iter().map(|means| (means.len() as f64).recip()).sum();
+        let share = 1.0 - 1.0 / self.both.keys.len() as f64;
+        let own = Welch { error: (self.variances[cell] * runs * share).sqrt(), freedom: self.freedom };
+        Shift { apart, beside, whole: self.whole, own, series: series as f64, lone: self.both.keys.len() == 1 }
+    }
+
+    /// The mean of each side's runs at a cell.
+    fn sides_at(&self, cell: usize) -> [f64; 2] {
+        self.both.sides.each_ref().map(|runs| overall::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
+    }
+}
+
+impl Shift {
+    /// The error of the difference: of the series and of the cell beside it.
+    fn total(&self) -> Welch {
+        self.whole.and(self.own)
+    }
+
+    /// How far the simultaneous interval reaches on either side, of `cells` cells at the level `alpha`.
+    fn reach(&self, alpha: f64, cells: usize) -> f64 {
+        self.whole_half(alpha) + self.own_half(alpha, cells)
+    }
+
+    fn whole_half(&self, alpha: f64) -> f64 {
+        self.whole.half(if self.lone { 0.5 } else { 0.25 } * alpha / self.series)
+    }
+
+    fn own_half(&self, alpha: f64, cells: usize) -> f64 {
+        if self.lone { 0.0 } else { self.own.half(0.25 * alpha / cells as f64) }
+    }
+
+    fn is_named(&self, alpha: f64, cells: usize) -> bool {
+        let own = self.own_half(alpha, cells);
+        let away = self.apart.abs();
+        if away <= own {
+            return false;
+        }
+        let alone = self.beside.abs() > own && self.beside.signum() == self.apart.signum();
+        alone && away > self.whole.half(0.5 * alpha / self.series).hypot(own) || away > own + self.whole_half(alpha)
+    }
+
+    /// The smallest level at which the cell would be named, of `cells` cells.
+    fn p(&self, cells: usize) -> f64 {
+        let is_certain = self.whole.error == 0.0 && self.own.error == 0.0;
+        if is_certain || !self.is_named(1.0, cells) {
+            // Without any scatter between runs nothing is proven.
+            return 1.0;
+        }
+        let (mut low, mut high) = (LEAST.ln(), 0.0f64);
+        for _ in 0..14 {
+            let middle = 0.5 * (low + high);
+            if self.is_named(middle.exp(), cells) { high = middle } else { low = middle }
+        }
+        high.exp()
+    }
+}
+
+fn decided(moved: &[Moved], rules: &Rules) -> Vec<Cell> {
+    let places = moved.iter().flat_map(|one| (0..one.both.keys.len()).map(move |cell| (one, cell)));
+    let mut shifts: Vec<(&Moved, usize, Shift)> =
+        places.map(|(one, cell)| (one, cell, one.shift(cell, moved.len()))).collect();
+    // The most certain first; with any order, each is corrected for the cells that are left.
+    let certainty = |shift: &Shift| t_upper(shift.apart.abs() / shift.total().error, shift.total().freedom);
+    shifts.sort_by(|a, b| certainty(&a.2).total_cmp(&certainty(&b.2)));
+    let count = shifts.len();
+    let mut floor = 0.0f64;
+    let mut cells: Vec<Cell> = Vec::with_capacity(count);
+    for (rank, (one, at, shift)) in shifts.into_iter().enumerate() {
+        if floor < 1.0 {
+            floor = floor.max(shift.p(count - rank));
+        }
+        let decision = Decision::new(shift.apart, floor, shift.reach(rules.alpha, count), rules);
+        let alone = shift.total().half(0.025);
+        let [first, second] = one.sides_at(at).map(f64::exp);
+        let share = 1.0 - 1.0 / one.both.keys.len() as f64;
+        let between = (one.between() + one.variances[at] * share).sqrt();
+        let Key { group, x } = one.both.keys[at].clone();
+        let [ratio, low, high] = [0.0, -alone, alone].map(|by| (shift.apart + by).exp());
+        let x = f64::from_bits(x);
+        cells.push(Cell {
+            group,
+            x,
+            first,
+            second,
+            ratio,
+            low,
+            high,
+            between: Some(between),
+            p_value: floor,
+            decision,
+        });
+    }
+    cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
+    cells
+}
+
+#[cfg(test)]
+mod tests;
