@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::grid::{Ruler, grid_unit, periods};
 use super::shapes::{Form, HALF_LIVES, alternations, smooth, soft_hinge};
-use super::simd::weigh_rows;
+use super::simd::combine;
 
 /// One term of the model, by position in the sorted distinct x.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -343,7 +343,7 @@ impl CandidateTerms {
     fn shapes_along(&self, v: &[f64], out: &mut Vec<f64>) {
         let start = out.len();
         out.resize(start + self.shapes.len(), 0.0);
-        weigh_rows(&self.table, v, &mut out[start..]);
+        combine(self.table.chunks(self.shapes.len().max(1)), v, &mut out[start..]);
     }
 
     /// Stores the shapes ordered by x as well.

@@ -110,7 +110,7 @@ impl Model<'_, '_> {
             // The products of a direction follow from those of the unit vectors.
             products.clear();
             products.resize(self.problem.offered, 0.0);
-            simd::combine(&self.spans, z, &mut products);
+            simd::combine(self.spans.iter().map(Vec::as_slice), z, &mut products);
             self.best_addition(
                 rules,
                 Some(Removal { place, direction: RemovedDirection { along: *along, products: &products } }),

@@ -1,26 +1,31 @@
-//! Loops over slices, compiled for the widest vectors of this processor.
+//! Loops over slices.
 //!
-//! Each value is computed by the same operations in the same order as without vectors, so the findings do not depend on
-//! the machine.
-
-use pulp::{Arch, NullaryFnOnce};
+//! The compiler turns them into vector code. Each value is computed by the same operations in the same order everywhere, so the findings do not
+//! depend on the machine.
 
 /// The inner product of two vectors of one length.
+///
+/// Uses eight partial sums: a single sum cannot be vectorised, since addition of floats is not associative.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    Arch::new().dispatch(Product { a, b })
-}
-
-/// Adds to `sums` the rows of `table`, each as wide as `sums`, with weights `v`: four rows at a time, which is several
-/// times faster than column by column, since no sum has to be gathered from the elements of a vector.
-pub(crate) fn weigh_rows(table: &[f64], v: &[f64], sums: &mut [f64]) {
-    if !sums.is_empty() {
-        Arch::new().dispatch(Rows { table, v, sums });
+    let mut sums = [0.0; 8];
+    let (a_whole, a_rest) = a.as_chunks::<8>();
+    let (b_whole, b_rest) = b.as_chunks::<8>();
+    for (a, b) in a_whole.iter().zip(b_whole) {
+        for i in 0..8 {
+            sums[i] += a[i] * b[i];
+        }
     }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Adds to `sum` the vectors with `weights`.
-pub(crate) fn combine(vectors: &[Vec<f64>], weights: &[f64], sum: &mut [f64]) {
-    Arch::new().dispatch(Combination { vectors, weights, sum });
+pub(crate) fn combine<'a>(vectors: impl IntoIterator<Item = &'a [f64]>, weights: &[f64], sum: &mut [f64]) {
+    for (vector, weight) in vectors.into_iter().zip(weights).filter(|(_, weight)| **weight != 0.0) {
+        for (sum, v) in sum.iter_mut().zip(vector) {
+            *sum += weight * v;
+        }
+    }
 }
 
 /// Subtracts the squares of `v` from `sums`.
@@ -63,106 +68,13 @@ pub(crate) struct RemovedDirection<'a> {
 /// The direction `without` is removed from the basis first.
 pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<RemovedDirection>, gains: &mut Vec<f64>) {
     gains.clear();
-    gains.resize(norms.len(), 0.0);
-    Arch::new().dispatch(Gains { norms, inner, without, gains });
-}
-
-/// The arguments of [`dot`]. A closure would not be inlined into the code for wide vectors, and so would not use them.
-struct Product<'a> {
-    a: &'a [f64],
-    b: &'a [f64],
-}
-
-impl NullaryFnOnce for Product<'_> {
-    type Output = f64;
-
-    /// Uses eight partial sums: a single sum cannot be vectorised, since addition of floats is not associative.
-    #[inline(always)]
-    fn call(self) -> f64 {
-        let mut sums = [0.0; 8];
-        let (a_whole, a_rest) = self.a.as_chunks::<8>();
-        let (b_whole, b_rest) = self.b.as_chunks::<8>();
-        for (a, b) in a_whole.iter().zip(b_whole) {
-            for i in 0..8 {
-                sums[i] += a[i] * b[i];
-            }
-        }
-        let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-        sums.iter().sum::<f64>() + rest
-    }
-}
-
-/// The arguments of [`weigh_rows`].
-struct Rows<'a> {
-    table: &'a [f64],
-    v: &'a [f64],
-    sums: &'a mut [f64],
-}
-
-impl NullaryFnOnce for Rows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self { table, v, sums } = self;
-        let width = sums.len();
-        let (fours, rest) = v.as_chunks::<4>();
-        for (four, rows) in fours.iter().zip(table.chunks_exact(4 * width)) {
-            let (a, b) = rows.split_at(2 * width);
-            let ((a, b), (c, d)) = (a.split_at(width), b.split_at(width));
-            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *sum += a * four[0] + b * four[1] + (c * four[2] + d * four[3]);
-            }
-        }
-        for (v, row) in rest.iter().zip(table[4 * width * fours.len()..].chunks_exact(width)) {
-            for (sum, a) in sums.iter_mut().zip(row) {
-                *sum += a * v;
-            }
-        }
-    }
-}
-
-/// The arguments of [`combine`].
-struct Combination<'a> {
-    vectors: &'a [Vec<f64>],
-    weights: &'a [f64],
-    sum: &'a mut [f64],
-}
-
-impl NullaryFnOnce for Combination<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        for (vector, weight) in self.vectors.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0) {
-            for (sum, v) in self.sum.iter_mut().zip(vector) {
-                *sum += weight * v;
-            }
-        }
-    }
-}
-
-/// The arguments of [`gains`].
-struct Gains<'a> {
-    norms: &'a [f64],
-    inner: &'a [f64],
-    without: Option<RemovedDirection<'a>>,
-    gains: &'a mut [f64],
-}
-
-impl NullaryFnOnce for Gains<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let each = self.gains.iter_mut().zip(self.norms).zip(self.inner);
-        match self.without {
-            None => each.for_each(|((gain, norm), inner)| *gain = inner * inner / norm),
-            Some(RemovedDirection { along, products }) => each.zip(products).for_each(|(((gain, norm), inner), p)| {
-                let inner = inner + p * along;
-                *gain = inner * inner / (norm + p * p);
-            }),
-        }
+    let each = norms.iter().zip(inner);
+    match without {
+        None => gains.extend(each.map(|(norm, inner)| inner * inner / norm)),
+        Some(RemovedDirection { along, products }) => gains.extend(each.zip(products).map(|((norm, inner), p)| {
+            let inner = inner + p * along;
+            inner * inner / (norm + p * p)
+        })),
     }
 }
 
@@ -189,7 +101,7 @@ mod tests {
             assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
             let vectors = [a.clone(), b.clone()];
             let mut sum = vec![0.0; n];
-            combine(&vectors, &[2.0, -3.0], &mut sum);
+            combine(vectors.iter().map(Vec::as_slice), &[2.0, -3.0], &mut sum);
             assert!((0..n).all(|i| sum[i] == 2.0 * a[i] - 3.0 * b[i]), "{n}");
         }
     }
@@ -199,7 +111,7 @@ mod tests {
         // five rows of width two: 1 10, 2 20, 3 30, 4 40, 5 50 with weights 1 0 -1 2 3 sum to 21 and 210
         let table: Vec<f64> = (1..=5).flat_map(|i| [f64::from(i), f64::from(10 * i)]).collect();
         let mut sums = [0.0; 2];
-        weigh_rows(&table, &[1.0, 0.0, -1.0, 2.0, 3.0], &mut sums);
+        combine(table.chunks(2), &[1.0, 0.0, -1.0, 2.0, 3.0], &mut sums);
         assert_eq!(sums, [21.0, 210.0]);
     }
 }
