@@ -214,10 +214,6 @@ pub enum Rejection {
     Returns {
         points: usize,
     },
-    /// A larger step, `points` points before it, settles.
-    Settles {
-        points: usize,
-    },
     /// Several other changes nearby are about as large, and are not jumps either.
     Rough {
         count: usize,
@@ -258,10 +254,6 @@ impl fmt::Display for Rejection {
             Self::Returns { points } => {
                 let plural = if *points == 1 { "point" } else { "points" };
                 write!(f, "the curve returns after {points} {plural}, which were disturbed")
-            }
-            Self::Settles { points } => {
-                let plural = if *points == 1 { "point" } else { "points" };
-                write!(f, "the effect of the step {points} {plural} earlier settles here")
             }
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),

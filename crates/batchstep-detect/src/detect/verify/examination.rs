@@ -76,8 +76,7 @@ struct Change {
 impl Examination<'_, '_, '_> {
     /// For each boundary, why it is not a jump; `None` if it is one.
     pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
-        let own =
-            |place: usize| returns(all, place).or_else(|| settles(all, place)).or_else(|| self.objection(&all[place]));
+        let own = |place: usize| returns(all, place).or_else(|| self.objection(&all[place]));
         let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
         let others = self.no_jumps(all, &objections);
         for (found, objection) in all.iter().zip(&mut objections).filter(|(_, objection)| objection.is_none()) {
@@ -201,31 +200,12 @@ fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
     pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
 }
 
-/// Whether a boundary takes back a small part of a step at most four points before it: settling after a step is more
-/// common than another step so soon.
-fn settles(all: &[Boundary], place: usize) -> Option<Rejection> {
-    let (before, found) = (all.get(place.checked_sub(1)?)?, &all[place]);
-    let points = found.k - before.k;
-    // Within three points, a block that partly returns looks the same.
-    let share = if points < EDGE { 0.5 * LEFT_OVER } else { LEFT_OVER };
-    let small = before.size * found.size < 0.0 && found.size.abs() < share * before.size.abs();
-    (small && points <= MOST_OFF && !found.in_staircase && !before.in_staircase)
-        .then_some(Rejection::Settles { points })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn boundary(k: usize, size: f64) -> Boundary {
         Boundary { k, in_staircase: false, size, error: 0.01 }
-    }
-
-    #[test]
-    fn a_small_part_taken_back_soon_is_settling() {
-        let of = |k: usize, size: f64| settles(&[boundary(10, 0.3), boundary(k, size)], 1).is_some();
-        assert!(of(13, -0.09) && of(12, -0.04));
-        assert!(!of(12, -0.09) && !of(15, -0.09) && !of(13, -0.11) && !of(13, 0.09));
     }
 
     #[test]
