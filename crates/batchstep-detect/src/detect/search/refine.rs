@@ -85,10 +85,8 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Mode
 
 /// Makes the description of nearby changes unique, if several descriptions span the same fits.
 ///
-/// Two steps with one point between them are the larger one and a bad point, since that point may belong to either side; a step beside two or
-/// more disturbed points is a step at each of their ends.
+/// Two steps with one point between them are the larger one and a bad point, since that point may belong to either side.
 fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
-    let model = steps_after_alternation(model);
     let candidates = model.problem.candidates;
     let coefficients = model.coefficients();
     let own = |k: usize| model.terms.iter().position(|j| *j == k).map_or(0.0, |place| coefficients[place + FREE]);
@@ -109,48 +107,8 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
             terms.extend(missing.collect::<Vec<_>>());
         }
     }
-    for place in 0..terms.len() {
-        let Term::Off { at, length } = candidates.term(terms[place]) else { continue };
-        if length < 2 || at == 0 {
-            continue;
-        }
-        let ends = [at - 1, at + length - 1];
-        let there = ends.map(|k| terms.contains(&k));
-        let missing = if there[0] { ends[1] } else { ends[0] };
-        if there[0] != there[1] && candidates.allowed(missing) {
-            terms[place] = missing;
-        }
-    }
     let model = if terms == model.terms { model } else { Model::new(model.problem, &terms) };
     steps_for_ramps(model)
-}
-
-/// The units of description length by which steps after the points of an alternation may exceed steps before them.
-const BEFORE: f64 = 10.0;
-
-/// The model with steps after the points of an alternation instead of before them. A curve that rises after each
-/// sixteenth x, where that x itself is a little fast, can also be described as rising before it and falling back there
-/// by nearly as much.
-fn steps_after_alternation<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
-    let candidates = model.problem.candidates;
-    let coefficients = &model.coefficients()[FREE..];
-    let mut taken = vec![0.0; candidates.n];
-    for (&j, coefficient) in model.terms.iter().zip(coefficients).filter(|(j, _)| candidates.alternates(**j)) {
-        taken.iter_mut().zip(candidates.column(j)).for_each(|(taken, shape)| *taken += coefficient * shape);
-    }
-    let later = |(&j, height): (&usize, &f64)| match candidates.term(j) {
-        Term::Step(k) if k + 1 < candidates.n && (taken[k + 1] + height).abs() < TAKEN_BACK * height.abs() => {
-            let step = candidates.index(Term::Step(k + 1));
-            if candidates.allowed(step) && !model.terms.contains(&step) { step } else { j }
-        }
-        _ => j,
-    };
-    let terms: Vec<usize> = model.terms.iter().zip(coefficients).map(later).collect();
-    if terms == model.terms {
-        return model;
-    }
-    let rival = descend_within(Model::new(model.problem, &terms), Rules::default());
-    if rival.length() < model.length() + BEFORE { rival } else { model }
 }
 
 /// The longest distance of two bends that count as a change of level: farther apart they are two bends.
