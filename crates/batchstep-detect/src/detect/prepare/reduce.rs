@@ -77,28 +77,25 @@ fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
     let changing = || medians.windows(3).filter(|w| w[0] != w[1] || w[1] != w[2]);
     let straight = changing().filter(|w| bend(w).abs() < EXACT * w[1].exp()).count();
-    if log.len() < SOME || straight * 4 >= changing().count() * 3 {
+    if straight * 4 >= changing().count() * 3 {
         return None;
     }
-    let mut values: Vec<f64> = log.iter().step_by(log.len().div_ceil(MANY)).map(|log| log.exp()).collect();
-    let all = values.len();
+    let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
     values.sort_by(f64::total_cmp);
     values.dedup_by(|b, a| *b - *a <= 2.0 * FLOOR * *b);
     let distances: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
     let smallest = distances.iter().copied().min_by(f64::total_cmp)?;
-    // Noise that is not rounded repeats no value.
-    let least = if (all - values.len()) * REPEATED >= all { 1 } else { DISTINCT };
     let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
     let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
-    units.filter(|unit| agree(&distances, *unit, least)).find_map(|unit| refined(&values, unit))
+    units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(&values, unit))
 }
 
-/// Whether most of the `distances` of a few units are near multiples of `unit`, and there are at least `least`.
-fn agree(distances: &[f64], unit: f64, least: usize) -> bool {
+/// Whether most of the `distances` of a few units are near multiples of `unit`.
+fn agree(distances: &[f64], unit: f64) -> bool {
     let few = distances.iter().map(|distance| distance / unit).filter(|units| *units < FEW);
     let (count, sum) =
         few.fold((0, 0.0), |(count, sum), units| (count + 1, sum + (std::f64::consts::TAU * units).cos()));
-    count >= least && sum > NEAR_COSINE * count as f64
+    sum > NEAR_COSINE * f64::from(count)
 }
 
 /// The unit near `unit` of which the ascending `values` are multiples apart, by a line through the values over their numbers of units.
@@ -125,19 +122,12 @@ fn refined(values: &[f64], first: f64) -> Option<f64> {
     let off = |value: &f64| (value - values[0] - start) / unit;
     let square: f64 = values.iter().map(off).map(|units| (units - units.round()).powi(2)).sum();
     let n = values.len() as f64;
-    let improbable = ((1.0 - DEVIATIONS / n.sqrt()) / 12.0).clamp(MULTIPLES[0], MULTIPLES[1]);
     // The values themselves are multiples too, as far as the unit is known well enough to count them.
     let whole = (values[0] + start) / unit;
     let allowed = WHOLE + 3.0 * (square / (n * spread)).sqrt() * whole;
-    (square < improbable * n && (whole - whole.round()).abs() < allowed).then_some(unit)
+    (square < MULTIPLES * n && (whole - whole.round()).abs() < allowed).then_some(unit)
 }
 
-/// The fewest values for which a unit is searched; of more than [`MANY`], some are taken. Unless one in [`REPEATED`] repeats another,
-/// [`DISTINCT`] distances must agree.
-const SOME: usize = 8;
-const MANY: usize = 600;
-const REPEATED: usize = 4;
-const DISTINCT: usize = 5;
 /// Second differences that are rounding errors of arithmetic, as a share of the level.
 const EXACT: f64 = 1e-9;
 /// The finest unit that matters, as a share of a value.
@@ -153,12 +143,10 @@ const NEAR_COSINE: f64 = 0.5;
 const NEAR: f64 = 0.3;
 /// The weight of the first estimate of a unit, which is good to 1 %, where values are off by a seventh of a unit.
 const FIRST: f64 = 225.0;
-/// The mean squared distance of the values from multiples of a unit up to which it counts: 1/12 for any values, which that of n values is below by
-/// [`DEVIATIONS`] of its own standard deviations, and between these bounds.
-const DEVIATIONS: f64 = 2.5;
+/// The mean squared distance of the values from multiples of a unit up to which it counts; 1/12 for any values.
+const MULTIPLES: f64 = 0.02;
 /// The distance of the first value from a multiple of an exact unit.
 const WHOLE: f64 = 0.1;
-const MULTIPLES: [f64; 2] = [0.01, 0.02];
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let mut scratch = Vec::new();
