@@ -2,7 +2,7 @@
 //! away.
 //!
 //! Each window is explained separately ([`super::explain`]), at its share of the false-positive rate. Two neighbouring
-//! windows are divided at a place in their overlap where both find the same; each supplies the results on its side.
+//! windows are divided at a place in their overlap near which neither finds a jump; each supplies the results on its side.
 //! Cost: proportional to the number of windows.
 
 use std::ops::Range;
@@ -21,10 +21,8 @@ const LONGEST: usize = 200;
 /// Window length and stride, in points: with these, each half window has 32 further points on each side.
 const WINDOW: usize = 128;
 const STRIDE: usize = 64;
-/// Points at the ends of an overlap where only one of the windows is used.
-const MARGIN: usize = 16;
-/// Points on each side of the division between two windows over which they should agree.
-const AROUND: usize = 6;
+/// Points on each side of the division between two windows that should have no jump.
+const NEAR: usize = 6;
 
 /// A window and its findings.
 struct Window {
@@ -154,21 +152,14 @@ fn take_multiples(all: &mut Vec<Multiples>, own: &Findings, from: usize, here: i
     all.iter_mut().for_each(|known| known.shares.resize(from + kept.len(), 0.0));
 }
 
-/// The first position for which `second` is responsible: where both agree on the jumps around it, with none close by,
-/// and as near as possible to the middle of their overlap.
+/// The first position for which `second` is responsible: where neither has a jump near by, and as near as possible to the middle of their overlap.
 fn split(x: &[f64], first: &Window, second: &Window) -> usize {
     let (from, to) = (second.range.start, first.range.end);
-    let places = |window: &Window| -> Vec<usize> {
-        window.findings.jumps.iter().map(|jump| x.partition_point(|v| *v < jump.after)).collect()
-    };
-    let (a, b) = (places(first), places(second));
-    let unlike = |at: usize| {
-        let near = |k: &&usize| k.abs_diff(at) <= AROUND;
-        let only = |a: &[usize], b: &[usize]| a.iter().filter(near).filter(|k| !b.contains(k)).count();
-        let close = a.iter().chain(&b).filter(|k| k.abs_diff(at) <= 2).count();
-        (only(&a, &b) + only(&b, &a), close, at.abs_diff((from + to) / 2))
-    };
-    (from + MARGIN..to - MARGIN).min_by_key(|&at| unlike(at)).unwrap_or((from + to) / 2)
+    let jumps = first.findings.jumps.iter().chain(&second.findings.jumps);
+    let places: Vec<usize> = jumps.map(|jump| x.partition_point(|v| *v < jump.after)).collect();
+    let close = |at: usize| places.iter().filter(|k| k.abs_diff(at) <= NEAR).count();
+    let inner = from + STRIDE / 4..to - STRIDE / 4;
+    inner.min_by_key(|&at| (close(at), at.abs_diff((from + to) / 2))).unwrap_or((from + to) / 2)
 }
 
 #[cfg(test)]
