@@ -8,7 +8,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("candle_core", &["engine/cpu/", "engine/candle/"]),
     ("candle_nn", &["engine/cpu/", "engine/candle/"]),
     ("gemm", &["engine/cpu/"]),
-    ("pulp", &["engine/cpu/", "detect/model/simd.rs"]),
+    ("pulp", &["engine/cpu/"]),
     ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),

@@ -11,11 +11,14 @@ use super::section::Field;
 use crate::error::Result;
 use crate::units::Seconds;
 
+type Read<T> = Box<dyn Fn(&Field) -> Result<T>>;
+/// `None`: the key is left out.
+type Write<T> = Box<dyn Fn(&T) -> Option<String>>;
+
 /// How the value of a key is read and written.
 pub(crate) struct Form<T> {
-    read: Box<dyn Fn(&Field) -> Result<T>>,
-    /// `None`: the key is left out.
-    write: Box<dyn Fn(&T) -> Option<String>>,
+    read: Read<T>,
+    write: Write<T>,
 }
 
 impl<T: 'static> Form<T> {

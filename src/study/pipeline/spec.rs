@@ -191,7 +191,9 @@ mod tests {
         assert!(refusal("[data]\nformat = \"jpg\"").contains("did you mean `jpeg`?"));
         assert!(refusal("[data]\nimages = 4\ndamaged = 4").contains("from 0 to 3"));
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
-        assert!(refusal("[engine]\nname = \"torch\"").contains("the engines that can: `auto`, `cpu`, `candle`, `cudnn`"));
+        assert!(
+            refusal("[engine]\nname = \"torch\"").contains("the engines that can: `auto`, `cpu`, `candle`, `cudnn`")
+        );
         assert!(
             refusal("[engine]\nname = \"cudnn\"\nalgorithms = \"fixed\"\nfixed_from = \"results/a\"")
                 .contains("a pipeline has no `fixed_from`")
