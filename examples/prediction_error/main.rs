@@ -8,7 +8,7 @@
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
-//! Of two runs, every batch size and again, only the tables with batch sizes left out are printed. `--beyond RUN...` prints only how far off predictions beyond the measured sizes are, on any runs.
+//! For two runs of every batch size, only the tables with batch sizes left out are printed. `--beyond RUN...` prints only how far off predictions beyond the measured sizes are, on any runs.
 //!
 //! `--jumps RUN AGAIN` names a run whose networks jump, and the same once more; `--four RUN` adds networks by name, such as those of experiments/predict/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.

@@ -1,7 +1,7 @@
 //! Which column is what.
 
 use super::Query;
-use super::other_names::OtherName;
+use super::other_names::{OtherName, PEAK};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
@@ -15,8 +15,6 @@ const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 pub(super) const NODE: &str = "node";
 /// What the x of a run counts, where it is not the batch size.
 pub(super) const X_NAME: &str = "x_name";
-/// The most memory of a visit so far.
-pub(super) const PEAK: &str = "peak_memory_bytes";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
 /// How much longer a step took because its threads waited for processors, and the times that it is a part of.

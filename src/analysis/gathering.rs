@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, DELAY, NODE, OTHERS, PEAK, STARTED, WAITS_IN, X_NAME};
+use super::columns::{Columns, DELAY, NODE, OTHERS, STARTED, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
+use super::other_names::PEAK;
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
 use crate::error::{Error, Result};

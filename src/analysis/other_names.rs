@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::columns::PEAK;
 use crate::error::Result;
 use crate::store::Table;
 use crate::table::Sheet;
+
+/// The most memory of a visit so far.
+pub(super) const PEAK: &str = "peak_memory_bytes";
 
 /// A column of a table under a name of ours.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::columns::{Columns, PEAK};
+use super::columns::Columns;
 use super::gathering::{Gathering, MOST_STEPS};
+use super::other_names::PEAK;
 use super::{Kind, Query, Series, other_names};
 use crate::error::Result;
 use crate::foreign;

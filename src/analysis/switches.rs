@@ -14,7 +14,7 @@ use super::{Analysed, Series};
 use crate::error::{Error, Result};
 use crate::os::look;
 use crate::settings::EngineName;
-use crate::settings::own::members;
+use crate::settings::members;
 use crate::stats::quantile::median;
 use crate::store::{Table, files};
 

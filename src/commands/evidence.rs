@@ -8,7 +8,7 @@ use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::losses::{self, Agreement};
-use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::mechanisms::{self, Answers};
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline::{self, Nearest};
 use batchstep::analysis::scaling::scaling;
@@ -25,7 +25,6 @@ use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
 use batchstep::store::files;
 use serde_json::json;
 
-use super::explain::answers;
 use super::jumps::{explain, inside, jump_tables, switches};
 use super::output::notice;
 
@@ -66,7 +65,7 @@ impl Evidence {
         let warnings = report::warnings(&found, ended);
         let explained = explain(path, &found);
         let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
-            or_said("the mechanisms of the jumps are not named", answers(path, &found, &explained))
+            or_said("the mechanisms of the jumps are not named", mechanisms::of_run(path, &found, &explained))
         } else {
             Vec::new()
         };

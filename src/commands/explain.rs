@@ -1,10 +1,8 @@
 //! `batchstep explain`: the mechanisms behind the jumps of a run, or a forecast from published kernel times.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use batchstep::analysis::causes::Explanation;
-use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup, copying};
+use batchstep::analysis::mechanisms::{self, Answers, copying};
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::error::{Error, Result};
 use batchstep::network::Network;
@@ -14,10 +12,7 @@ use batchstep::predict::published_kernels::model::Assumptions;
 use batchstep::predict::published_kernels::validation::{Errors, LeftOut, predictions};
 use batchstep::predict::published_kernels::{PATH, Published};
 use batchstep::report::{self, Entry, Forecasts, Style, Warning};
-use batchstep::settings::EngineName;
-use batchstep::spec::Experiment;
-use batchstep::spec::plan::Plan;
-use batchstep::store::{RunDirectory, files};
+use batchstep::store::files;
 
 use super::intervene::intervene;
 use super::jumps::{DETAILS, explain as causes, warn};
@@ -88,36 +83,9 @@ fn read(path: &Path) -> Result<Run> {
         return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
     }
     let found = analyse(path, &Query::default(), None)?;
-    let answers = answers(path, &found, &causes(path, &found))?;
+    let answers = mechanisms::of_run(path, &found, &causes(path, &found))?;
     let warnings = report::warnings(&found, report::kept_warnings(path)?);
     Ok(Run { found, answers, warnings })
-}
-
-/// The mechanisms that predict a step at the jumps of each series of a run.
-///
-/// # Errors
-/// If the run has no layers or no spec.
-pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
-    let layers = RunDirectory::layers_of(path)?;
-    let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
-    let machine = |engine: &EngineName| Ok((*engine, Machine::of_run(path, *engine)?));
-    let machines: BTreeMap<EngineName, Machine> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
-    let case = |(found, causes)| {
-        let Analysed { series, findings }: &Analysed = found;
-        Case { series, findings, setup: setup(series, plan, &machines), causes }
-    };
-    let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)?))
-}
-
-/// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
-fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, Machine>) -> Option<Setup<'a>> {
-    let first = usize::try_from(*series.cells.first()?).ok()?;
-    let cell = plan.cells.get(first)?;
-    let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    let engine = stored.unwrap_or(cell.engine);
-    let machine = machines.get(&engine)?;
-    Some(Setup { engine, network: &cell.workload.network, settings: &cell.workload.settings, machine })
 }
 
 fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {

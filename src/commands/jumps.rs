@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
-use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::mechanisms::{self, Answers};
 use batchstep::analysis::{Analysed, Series, analyse, kernels, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
@@ -13,7 +13,6 @@ use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
 
-use super::explain::answers;
 use super::{Exit, notice, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
@@ -123,7 +122,7 @@ pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, S
 
 /// The mechanisms behind the jumps of each series; of data without layers none.
 pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>]) -> Vec<Option<Answers>> {
-    match answers(path, found, explained) {
+    match mechanisms::of_run(path, found, explained) {
         Ok(answers) => answers.into_iter().map(Some).collect(),
         Err(_) => vec![None; found.len()],
     }

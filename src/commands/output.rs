@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use batchstep::foreign;
+use batchstep::store::Sealed;
 
 /// Writes a result to stdout; control characters in quoted text are made harmless.
 pub fn print(text: &str) {
@@ -19,4 +20,10 @@ pub fn print_aside(text: &str) {
 /// Writes a sentence of the program's own to stderr.
 pub fn notice(what: impl Display) {
     print_aside(&format!("{}\n", foreign::message(&format!("batchstep: {what}"))));
+}
+
+/// Says what sealing a run found; whether nothing is left to resume.
+pub fn is_complete(sealed: Sealed) -> bool {
+    sealed.notices.iter().for_each(notice);
+    sealed.complete
 }

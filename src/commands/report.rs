@@ -12,9 +12,6 @@ use super::jumps::warn;
 use super::{Exit, print, query};
 use crate::cli::ReportArgs;
 
-/// The page's name in a run directory.
-pub const PAGE: &str = "report.html";
-
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let subjects: Vec<Subject> = args.paths.iter().map(|path| Subject::read(path, &query)).collect::<Result<_>>()?;
@@ -50,11 +47,11 @@ impl Subject {
 /// In the run directory, beside the file, or here for several.
 fn place(paths: &[PathBuf]) -> PathBuf {
     match paths {
-        [run] if run.is_dir() => run.join(PAGE),
+        [run] if run.is_dir() => run.join(page::NAME),
         [file] => {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            file.with_file_name(format!("{stem}-{PAGE}"))
+            file.with_file_name(format!("{stem}-{}", page::NAME))
         }
-        _ => PathBuf::from(PAGE),
+        _ => PathBuf::from(page::NAME),
     }
 }

@@ -27,7 +27,7 @@ use batchstep::run::{self as sweep, History, Outcome, RowContext, Sweep};
 use batchstep::settings::EngineName;
 use batchstep::spec::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy, StudyKind};
-use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
+use batchstep::store::{Begin, Opened, RunDirectory, StepRow, files};
 use batchstep::study::{Spec, Study};
 use batchstep::units::{Seconds, Share};
 
@@ -35,9 +35,9 @@ use super::evidence::Evidence;
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::drop_unsupported;
+use super::output::is_complete;
 use super::progress::Display;
 use super::qualify::{self, qualify};
-use super::report::PAGE;
 use super::{Exit, notice, print, print_aside};
 use super::{own, study};
 use crate::cli::{self, RunArgs};
@@ -236,12 +236,6 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let _ = ctrlc::set_handler(handler);
 }
 
-/// Says what sealing a run found; whether nothing is left to resume.
-pub fn said(sealed: Sealed) -> bool {
-    sealed.notices.iter().for_each(notice);
-    sealed.complete
-}
-
 /// One experiment that is being run.
 struct Session<'a> {
     experiment: &'a Experiment,
@@ -411,7 +405,7 @@ impl Session<'_> {
         // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
         let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete)?;
-        outcome.complete = said(sealed);
+        outcome.complete = is_complete(sealed);
         Ok(outcome)
     }
 
@@ -449,7 +443,7 @@ impl Session<'_> {
         for drawing in drawings {
             drawn.push(drawing.draw(&destination)?);
         }
-        let written = self.path.join(PAGE);
+        let written = self.path.join(page::NAME);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)?], &written)?;
         if !pairs.is_empty() {

@@ -17,10 +17,9 @@ use batchstep::store::{Begin, Opened, RunDirectory, count_visits, files};
 use batchstep::study::{Bench, Outcome, Plan, Study, carry_out, without_unfit};
 
 use super::left_out::drop_unsupported;
+use super::output::is_complete;
 use super::progress::StudyDisplay;
 use super::qualify::qualify;
-use super::report::PAGE;
-use super::run::said;
 use super::{Exit, notice, print, print_aside};
 
 /// One study that is being run.
@@ -119,7 +118,7 @@ impl<S: Study> Session<'_, S> {
         let mut outcome = carry_out(bench, &directory, &stored)?;
         display.finish();
         drop(supplies);
-        outcome.complete = said(directory.seal_visits::<S::Row, S::Detail>(outcome.complete)?);
+        outcome.complete = is_complete(directory.seal_visits::<S::Row, S::Detail>(outcome.complete)?);
         Ok(outcome)
     }
 
@@ -159,7 +158,7 @@ impl<S: Study> Session<'_, S> {
             atomic::write_text(path, &told.text())?;
         }
         let drawn = told.drawing.draw(&Destination::in_run(self.path.clone()))?;
-        let written = self.path.join(PAGE);
+        let written = self.path.join(page::NAME);
         page::write(&[told.page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
         print(&format!("Chart    {}\n", drawn.display()));

@@ -2,7 +2,7 @@
 
 use super::contact;
 use super::cudnn::engine::CudnnEngine;
-use super::open::DeviceChoice;
+use super::device_choice::DeviceChoice;
 use super::torch::TorchEngine;
 use crate::device::cuda::driver;
 use crate::error::{Error, Result};

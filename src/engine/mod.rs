@@ -7,6 +7,7 @@ pub mod contact;
 pub mod cpu;
 pub mod cudnn;
 pub mod data;
+mod device_choice;
 mod dropout;
 pub mod initial;
 mod kernels;

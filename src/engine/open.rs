@@ -9,6 +9,7 @@ use super::contact;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
+pub use super::device_choice::DeviceChoice;
 use super::own::OpenedEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
@@ -19,36 +20,6 @@ use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::os::cache::Cache;
 use crate::settings::EngineName;
-
-/// Where the step should run, as the user requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// A GPU where there is one, else the CPU.
-    Auto,
-    Cpu,
-    /// The GPU of that index.
-    Cuda(usize),
-}
-
-impl DeviceChoice {
-    /// Reads `auto`, `cpu`, `cuda`, `cuda:1`.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Spec`] for any other text.
-    pub fn parse(text: &str) -> Result<Self> {
-        let index = |text: &str| text.parse().ok().map(Self::Cuda);
-        let choice = match text {
-            "auto" => Some(Self::Auto),
-            "cpu" => Some(Self::Cpu),
-            "cuda" => Some(Self::Cuda(0)),
-            other => other.strip_prefix("cuda:").and_then(index),
-        };
-        choice.ok_or_else(|| {
-            Error::spec(format!("`{text}` is not a device"))
-                .hint("one of: auto, cpu, and for a GPU cuda:0, cuda:1, ... (`batchstep doctor` lists them)")
-        })
-    }
-}
 
 /// The engines of a run, opened.
 pub struct Engines {

@@ -30,6 +30,9 @@ const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
 const SCRIPT: &str = include_str!("assets/page.js");
 const STYLE: &str = include_str!("assets/page.css");
 
+/// The page's name in a run directory.
+pub const NAME: &str = "report.html";
+
 /// The contents of a page about one run.
 pub struct Run<'a> {
     /// The run directory or the file.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Document;
-use super::json::position;
+use super::position::position;
 use crate::analysis::advice::{Advice, Fits, MARGIN, Memory, Silence};
 use crate::analysis::{Analysed, Series};
 use crate::units::human;

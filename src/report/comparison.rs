@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::json::position;
+use super::position::position;
 use super::{Column, Style, Table};
 use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, Spread, When};
 use crate::units::human;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::position;
+use super::position::position;
 use crate::analysis::mechanisms::Intervention;
 use crate::analysis::mechanisms::copying::{Copied, CopyTime, Copying, Link};
 use crate::settings::DataPath;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::copying::{copying_json, sentences};
-use super::json::{early, position};
+use super::json::early;
+use super::position::position;
 use super::{Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::position::position;
 use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
@@ -206,9 +207,4 @@ fn kink(kink: &Kink) -> Value {
         "slope_after": kink.slope_after,
         "p_value": kink.p_value,
     })
-}
-
-/// A place on the batch axis: a whole number where it is one.
-pub(super) fn position(x: f64) -> Value {
-    if x.fract() == 0.0 && x.abs() < 9e15 { Value::from(x as i64) } else { Value::from(x) }
 }

@@ -18,6 +18,7 @@ mod kernels;
 mod nodes;
 mod parallel;
 mod plan;
+mod position;
 mod prediction;
 mod repeated;
 mod roofline;

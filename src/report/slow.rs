@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::position;
+use super::position::position;
 use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
 use crate::units::human;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::position;
+use super::position::position;
 use crate::detect::{Unexplained, UnexplainedPlace};
 use crate::units::human;
 

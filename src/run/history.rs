@@ -12,7 +12,7 @@ use crate::measure::visit_length::FirstVisit;
 use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::spec::plan::{Cell, Plan};
-use crate::stats::disturbance::VisitTimes;
+use crate::stats::slow_times::VisitTimes;
 use crate::store::{Status, StepRow};
 
 /// The part of a run's visits that the loop needs.

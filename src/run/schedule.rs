@@ -13,7 +13,7 @@ use crate::random::{Rng, mix};
 use crate::sequential::{Boundary, Decision, Sequence, SequenceCell};
 use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Decide, Measure, StepsPerVisit};
-use crate::stats::disturbance::VisitTimes;
+use crate::stats::slow_times::VisitTimes;
 
 /// Fewest batch sizes of a series whose boundaries are tested, as in [`crate::detect::FEWEST_POINTS`]; shorter ones are measured cell by cell.
 const FEWEST: usize = 8;

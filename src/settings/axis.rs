@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{EngineName, Settings, Text, own};
+use super::arguments::in_words;
+use super::{EngineName, Settings, Text};
 use crate::units::Bytes;
 
 /// A setting with a key in the spec and a column in `steps.parquet`.
@@ -96,7 +97,7 @@ impl Axis {
             Domain::Names(_) => Some(format!("{} {stored}", self.label())),
             Domain::Count { .. } => Some(format!("{stored} {}", self.label())),
             Domain::Bytes => Some(format!("{} {}", self.label(), bytes(stored))),
-            Domain::Text => Some(own::in_words(stored)),
+            Domain::Text => Some(in_words(stored)),
         }
     }
 }

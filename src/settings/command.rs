@@ -92,7 +92,7 @@ fn pieces(word: &str) -> impl Iterator<Item = Piece<'_>> {
 
 fn name_at(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.split_once('}')?.0;
-    super::own::is_name(name).then_some(name)
+    super::is_name(name).then_some(name)
 }
 
 #[cfg(test)]

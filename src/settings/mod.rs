@@ -4,6 +4,7 @@
 //! `steps.parquet`, the grouping of series and the tables of engines side by side all go by it: a new axis is an entry here, and
 //! what the engines make of it.
 
+mod arguments;
 mod axis;
 pub mod command;
 mod grid;
@@ -11,6 +12,7 @@ mod named;
 pub mod own;
 mod text;
 
+pub use arguments::{is_name, members};
 pub use axis::{Axis, Domain, Role, Value};
 use axis::{Setting, settings};
 pub use grid::Grid;

@@ -60,12 +60,6 @@ impl PartialEq for StepFile {
     }
 }
 
-/// What Python takes for the name of an argument.
-pub fn is_name(name: &str) -> bool {
-    let begins = name.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
-    begins && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
-}
-
 /// The product of the given values, as objects, with the last name innermost; without values, one empty object.
 pub fn product(given: &[(String, Vec<Value>)]) -> Vec<Text> {
     let mut all = vec![Map::new()];
@@ -80,26 +74,12 @@ pub fn product(given: &[(String, Vec<Value>)]) -> Vec<Text> {
     all.into_iter().map(|object| Text::new(&Value::Object(object).to_string())).collect()
 }
 
-/// The members of such an object; nothing of another text.
-pub fn members(stored: &str) -> Vec<(String, Value)> {
-    serde_json::from_str::<Map<String, Value>>(stored).map(|object| object.into_iter().collect()).unwrap_or_default()
-}
-
-/// As a person reads it: `seq_len=128, attention=sdpa`.
-pub(super) fn in_words(stored: &str) -> String {
-    let member = |(name, value): (String, Value)| match value {
-        Value::Null => format!("{name} not set"),
-        Value::String(text) => format!("{name}={text}"),
-        other => format!("{name}={other}"),
-    };
-    members(stored).into_iter().map(member).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::settings::arguments::in_words;
 
     #[test]
     fn the_product_has_the_last_name_innermost_and_reads_as_assignments() {

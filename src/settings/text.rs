@@ -28,7 +28,7 @@ impl Text {
 
     /// As a person reads it: `seq_len=128, attention=sdpa`.
     pub fn in_words(self) -> String {
-        super::own::in_words(self.0)
+        super::arguments::in_words(self.0)
     }
 
     pub fn as_str(self) -> &'static str {

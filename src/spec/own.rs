@@ -11,7 +11,8 @@ use super::section::{Field, Section};
 use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
 use crate::error::{Result, nearest};
 use crate::settings::command::{Command, Timed, UNITS};
-use crate::settings::own::{Fresh, OwnSteps, StepFile, is_name, members, product};
+use crate::settings::members;
+use crate::settings::own::{Fresh, OwnSteps, StepFile, product};
 use crate::settings::{AXES, EngineName, Grid, Settings, Text, Value};
 
 /// A spec with `step` or `command`, which the field holds. `networks`: tables that only the networks of other engines have.
@@ -210,7 +211,7 @@ fn read_sweep(sweep: Option<Section>) -> Result<OwnSweep> {
     }
     let mut has_x = x.is_none();
     for (name, field) in sweep.others() {
-        if !is_name(&name) {
+        if !crate::settings::is_name(&name) {
             return Err(field.error(format!("`{name}` can't be the name of an argument")));
         }
         if name == read.x {

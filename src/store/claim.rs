@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::names::files;
-use super::stored::{Number, Shelf};
+use super::shelf::{Number, Shelf};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;

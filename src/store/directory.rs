@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
-use super::parquet::{self, Metadata};
+use super::parquet::{self, Metadata, check_version};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
-use super::stored::{Each, Shelf, Stored, read_all};
+use super::shelf::{Shelf, Stored};
+use super::stored::{Each, read_all};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
@@ -521,19 +522,6 @@ pub(super) fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
         Ok(())
     })?;
     Ok(rows)
-}
-
-pub(super) fn check_version(path: &Path) -> Result<()> {
-    let (_, metadata) = parquet::describe(path)?;
-    match metadata.get(keys::VERSION).map(|version| version.parse::<u32>()) {
-        Some(Ok(version)) if version <= SCHEMA_VERSION => Ok(()),
-        Some(Ok(version)) => {
-            Err(Error::data(format!("schema version {version} is newer than this batchstep's {SCHEMA_VERSION}"))
-                .at(path.display().to_string())
-                .hint("install a newer batchstep"))
-        }
-        _ => Err(Error::data("this table was not written by batchstep").at(path.display().to_string())),
-    }
 }
 
 /// Renames a finished run to the first free `<name>.1`, `<name>.2`, ...; refuses an unfinished one, and one in use.

@@ -22,6 +22,7 @@ mod peaks;
 mod reading;
 mod record;
 pub mod schema;
+mod shelf;
 mod stored;
 mod table;
 #[cfg(test)]
@@ -44,5 +45,6 @@ pub use record::{ColumnFacts, Record};
 pub use schema::{
     BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason, SurfaceRow,
 };
-pub use stored::{Stored, count_visits, holds, rows_of, visits_of};
+pub use shelf::Stored;
+pub use stored::{count_visits, holds, rows_of, visits_of};
 pub use table::{Table, Texts, Values};

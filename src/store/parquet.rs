@@ -14,6 +14,7 @@ use polars::prelude::{
 
 use super::names::keys;
 use super::record::Record;
+use super::schema::SCHEMA_VERSION;
 use super::upgrade::upgrade;
 use super::{footer, pages, panic_guard};
 use crate::device::free_memory;
@@ -342,6 +343,20 @@ fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
         other => Error::data(format!("cannot {doing}: {}", other.to_string().lines().next().unwrap_or("damaged")))
             .at(path.display().to_string())
             .hint(DAMAGED),
+    }
+}
+
+/// Refuses a table of a newer schema, and one that batchstep has not written.
+pub(super) fn check_version(path: &Path) -> Result<()> {
+    let (_, metadata) = describe(path)?;
+    match metadata.get(keys::VERSION).map(|version| version.parse::<u32>()) {
+        Some(Ok(version)) if version <= SCHEMA_VERSION => Ok(()),
+        Some(Ok(version)) => {
+            Err(Error::data(format!("schema version {version} is newer than this batchstep's {SCHEMA_VERSION}"))
+                .at(path.display().to_string())
+                .hint("install a newer batchstep"))
+        }
+        _ => Err(Error::data("this table was not written by batchstep").at(path.display().to_string())),
     }
 }
 

@@ -6,7 +6,7 @@ use super::claim::parts;
 use super::directory::is_complete;
 use super::names::files;
 use super::schema::StepRow;
-use super::stored::Stored;
+use super::shelf::Stored;
 use crate::error::{Error, Result};
 use crate::os::look;
 

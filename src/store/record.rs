@@ -3,7 +3,6 @@
 
 use polars::prelude::{Column, DataFrame, DataType, PolarsResult};
 
-use super::schema::{Status, StopReason};
 use crate::error::{Error, Result};
 
 /// What a column means.
@@ -100,23 +99,23 @@ field!(String, DataType::String, str, |v: &str| v.to_string());
 /// Enums of stable names, as texts.
 macro_rules! named_field {
     ($($name:ty),+) => {$(
-        impl Field for $name {
-            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
-                vec![Column::new(name.into(), values.map(<$name>::name).collect::<Vec<_>>())]
+        impl crate::store::record::Field for $name {
+            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<polars::prelude::Column> {
+                vec![polars::prelude::Column::new(name.into(), values.map(<$name>::name).collect::<Vec<_>>())]
             }
 
-            fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+            fn fill(frame: &polars::prelude::DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> crate::error::Result<()> {
                 let mut unknown = None;
-                String::fill(frame, name, |row, text| match <$name>::from_name(&text) {
+                <String as crate::store::record::Field>::fill(frame, name, |row, text| match <$name>::from_name(&text) {
                     Some(value) => put(row, value),
                     None => unknown = Some(text),
                 })?;
-                unknown.map_or(Ok(()), |text| Err(unknown_name(name, &text, <$name>::NAMES)))
+                unknown.map_or(Ok(()), |text| Err(crate::store::record::unknown_name(name, &text, <$name>::NAMES)))
             }
         }
     )+};
 }
-named_field!(Status, StopReason);
+pub(super) use named_field;
 
 pub(super) fn unknown_name(column: &str, text: &str, names: &[&str]) -> Error {
     Error::data(format!("the column `{column}` holds `{text}`, which is none of: {}", names.join(", ")))

@@ -2,7 +2,7 @@
 
 use super::axis_values::AxisValues;
 use super::counter_values::CounterValues;
-use super::record::table;
+use super::record::{named_field, table};
 use crate::settings::named;
 
 /// The version of the tables below. A reader refuses a newer one.
@@ -36,6 +36,8 @@ named! {
         Failed = "failed",
     }
 }
+
+named_field!(Status, StopReason);
 
 table! {
     /// One training step that was executed, or the attempt at one: a row of `steps.parquet`.

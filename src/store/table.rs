@@ -12,7 +12,7 @@ use super::claim;
 use super::names::{files, keys};
 use super::parquet;
 use super::schema::StepRow;
-use super::stored::Stored;
+use super::shelf::Stored;
 use crate::error::{Error, Result};
 use crate::os::look;
 use crate::table::{self, Cells, Sheet};

@@ -1,4 +1,4 @@
-//! What the cells of a study are told apart by.
+//! What distinguishes the series of a study.
 
 use crate::settings::AXES;
 use crate::store::AxisValues;

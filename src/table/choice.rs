@@ -1,6 +1,7 @@
 //! Which columns of a table are x, y and groups: by their names, or by their contents if the names leave it open.
 
 use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::refusal::{short, shown};
 use super::seen::{STEP_TIMES, plain};
 use super::sizes::x_of;
 use super::values::y_of;
@@ -62,9 +63,6 @@ const REMARKS: &[&str] = &[
     "outliers",
     "test_time",
 ];
-/// The most columns that a message names, and the most letters of each.
-const SHOWN: usize = 12;
-const LONGEST: usize = 60;
 /// A text column of more different values distinguishes no series.
 const MOST_GROUPS: usize = 64;
 
@@ -154,25 +152,8 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen>
     })
 }
 
-/// The names for a message.
-pub(super) fn shown(names: &[&str]) -> String {
-    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-    names.iter().take(SHOWN).map(|name| short(name)).collect::<Vec<_>>().join(", ") + &more
-}
-
-fn short(name: &str) -> String {
-    foreign::name(&name.chars().take(LONGEST).collect::<String>())
-}
-
 fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("`{}`", short(name))).collect::<Vec<_>>().join(", ")
-}
-
-/// The message where several columns may be meant.
-pub fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    Error::data(format!("several columns could be the {what}: {}", shown(&names)))
-        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 /// The columns that may distinguish series: texts with few values, other sizes and settings.

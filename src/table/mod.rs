@@ -30,10 +30,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use cell::Notation;
-pub use choice::{Choice, Query, ambiguous};
+pub use choice::{Choice, Query};
 use grid::Grid;
 use layout::{Layout, Part, Record};
 pub use names::{Kind, Size};
+pub use refusal::ambiguous;
 pub use seen::STEP_TIMES;
 pub use source::is_stdin;
 use text::{Fields, Lines};

@@ -3,6 +3,10 @@
 use crate::error::Error;
 use crate::foreign;
 
+/// The most columns that a message names, and the most letters of each.
+const SHOWN: usize = 12;
+const LONGEST: usize = 60;
+
 /// First bytes of files, what they are, and a remedy.
 const FORMATS: &[(&[u8], &str, &str)] = &[
     (b"PK\x03\x04", "this is a spreadsheet or another archive (ZIP)", "save its sheet as CSV, or unpack it"),
@@ -115,6 +119,23 @@ pub(super) fn of_text(text: &str) -> Error {
 /// The refusal of JSON without a table.
 pub(super) fn of_json(what: &str) -> Error {
     Error::data(what.to_string()).hint("batchstep reads JSON as a list of flat objects, one for each measurement: [{\"batch\": 8, \"time_ms\": 5.2}, ...]")
+}
+
+/// The names for a message.
+pub(super) fn shown(names: &[&str]) -> String {
+    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    names.iter().take(SHOWN).map(|name| short(name)).collect::<Vec<_>>().join(", ") + &more
+}
+
+pub(super) fn short(name: &str) -> String {
+    foreign::name(&name.chars().take(LONGEST).collect::<String>())
+}
+
+/// The message where several columns may be meant.
+pub fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
+    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+    Error::data(format!("several columns could be the {what}: {}", shown(&names)))
+        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 #[cfg(test)]

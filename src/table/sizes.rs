@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::choice::{ambiguous, shown};
 use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
+use super::refusal::{ambiguous, shown};
 use super::seen;
 use super::{Hints, Profile, Seen};
 use crate::error::{Error, Result};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::choice::{ambiguous, shown};
 use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::refusal::{ambiguous, shown};
 use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
 use super::{Hints, Profile, Seen};
 use crate::error::{Error, Result};

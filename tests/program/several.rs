@@ -104,7 +104,7 @@ fn several_runs_a_side_are_compared_by_their_runs() {
         let tidy = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         (output.status.code(), tidy, stderr(&output))
     };
-    // By one run a side every size differs: 3 % by the machine alone.
+    // With one run a side every size differs: the machine changed by 3 %.
     let (code, text, said) = compared(&["a2.csv", "same2.csv"]);
     assert!(code == Some(1) && text.starts_with("DIFFERS at 12 of 12 sizes, most: "), "{text}");
     assert!(text.contains("one run a side cannot tell, three interleaved runs a side can"), "{text}");

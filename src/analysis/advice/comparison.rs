@@ -13,8 +13,6 @@ use super::rates::{Rates, shrunken};
 use crate::random::Rng;
 use crate::stats::quantile::{median, quantile};
 
-/// Sizes, beyond which comparing each with all others takes too long.
-pub(super) const MOST_SIZES: usize = 2_000;
 /// Draws. The quantile's own error is then 1 % of probability.
 const DRAWS: usize = 500;
 const CONFIDENCE: f64 = 0.95;

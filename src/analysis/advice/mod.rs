@@ -128,7 +128,7 @@ impl fmt::Display for Silence {
                 rates::FEWEST_VISITS
             ),
             Self::Sizes => {
-                write!(f, "more than {} sizes are too many to compare with each other", comparison::MOST_SIZES)
+                write!(f, "more than {} sizes are too many to compare with each other", rates::MOST_SIZES)
             }
             Self::NoScatter => {
                 f.write_str("the repetitions of a size do not differ, so that no error can be estimated")

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::MOST_SIZES;
 use super::{Silence, Work};
 use crate::analysis::Series;
 use crate::detect::{Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
 use crate::stats::robust::mad;
+
+/// Sizes, beyond which comparing each with all others takes too long.
+pub(super) const MOST_SIZES: usize = 2_000;
 
 /// Visits of a size below which it is left out.
 pub(super) const FEWEST_VISITS: usize = 4;

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((none, one), ([0.0; 3], [0.5]));
     }
 
-    /// Of cells with very different scatter. By the formulas of limma's `fitFDist` and `squeezeVar` in Python with SciPy's digamma and trigamma;
+    /// Cells with very different scatter. Expected: the formulas of limma's `fitFDist` and `squeezeVar` in Python with SciPy's digamma and trigamma;
     /// its inverse by `scipy.optimize.brentq`.
     const VARIANCES: [f64; 8] = [1.0, 0.01, 3.0, 0.2, 40.0, 0.05, 7.0, 0.6];
     const FREEDOM: f64 = 4.847454577340447;

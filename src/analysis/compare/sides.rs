@@ -47,7 +47,7 @@ struct Moved<'a> {
     both: &'a Both<'a>,
     /// The means of each side's runs over the cells.
     means: [Vec<f64>; 2],
-    /// Of the difference of the sides as wholes.
+    /// The difference of the sides as wholes.
     whole: Welch,
     /// The variance of a run's deviation at each cell, and its degrees of freedom.
     variances: Vec<f64>,
@@ -105,7 +105,7 @@ fn once(cells: &Cells) -> BTreeMap<Key, f64> {
     cells.iter().map(|(key, blocks)| (key.clone(), middle(blocks))).collect()
 }
 
-/// Of `runs`, those up to `split` are the first side.
+/// The first `split` runs are the first side.
 fn judged(runs: &[BTreeMap<Key, f64>], split: usize, rules: &Rules) -> Comparison {
     let known: BTreeSet<&Key> = runs.iter().flat_map(BTreeMap::keys).collect();
     let of_first: BTreeSet<&Key> = runs[..split].iter().flat_map(BTreeMap::keys).collect();

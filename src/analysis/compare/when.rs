@@ -39,7 +39,7 @@ impl When {
         }
     }
 
-    /// Of several runs a side.
+    /// When several runs a side were measured.
     pub(super) fn of_sides(first: &[Vec<Series>], second: &[Vec<Series>]) -> Self {
         let middles = |side: &[Vec<Series>]| -> Option<Vec<f64>> {
             side.iter().map(|run| span(run).map(|[from, to]| 0.5 * (from + to))).collect()

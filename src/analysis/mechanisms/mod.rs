@@ -11,6 +11,7 @@ pub mod copying;
 pub mod formulas;
 mod judge;
 mod machine;
+mod of_run;
 mod predict;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::settings::{EngineName, Settings};
 use crate::store::LayerRow;
 use copying::Copying;
 pub use machine::Machine;
+pub use of_run::of_run;
 
 /// A predicted step below this part of the step time counts as none.
 pub const LEAST: f64 = 0.005;

@@ -8,25 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::blocking::{Blocking, Factors};
 use super::op::activation::Rectifier;
+pub use super::op::conv2d::Switch;
 use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
 use super::thread_team::Team;
 use crate::network::{Conv2d, Padding};
 use crate::os::cache::{Cache, Key};
 use crate::settings::Winograd;
-
-/// The least saving of multiplications that pays for the transforms, summed over the tiles of all images, in units of
-/// the multiplications of one tile. The first number applies where the transformed filters fit in the third-level
-/// cache, the second where they do not. Infinite where the algorithm never pays.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Switch(pub [f64; 2]);
-
-impl Default for Switch {
-    /// Measured for ten convolutions on one and on two threads of an EPYC (docs/cpu-engine.md).
-    fn default() -> Self {
-        Self([28.0, 40.0])
-    }
-}
 
 /// Channels of the two convolutions that are timed; their images are [`SIDE`] on a side.
 const CHANNELS: [usize; 2] = [128, 512];

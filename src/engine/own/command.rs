@@ -14,7 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::foreign;
 use crate::os::child::{self, Ended, Failure};
 use crate::settings::command::{Command, Timed, UNITS};
-use crate::settings::own::members;
+use crate::settings::members;
 use crate::settings::{EngineName, Settings};
 
 /// The longest that a command may take.

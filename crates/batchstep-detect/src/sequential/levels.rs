@@ -1,8 +1,9 @@
 //! Each cell's level from the visits so far.
 
 use crate::stats::common_factor::{self, Visit};
-use crate::stats::disturbance::{Counting, VisitTimes, counted};
+use crate::stats::disturbance::{Counting, counted};
 use crate::stats::quantile::median;
+use crate::stats::slow_times::VisitTimes;
 
 /// Degrees of freedom of a visit's deviation.
 const TAILS: f64 = 4.0;

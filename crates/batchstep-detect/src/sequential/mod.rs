@@ -23,7 +23,7 @@ use boundary::{Evidence, Window};
 use levels::{Level, Levels, levels};
 
 use crate::random::Rng;
-use crate::stats::disturbance::VisitTimes;
+use crate::stats::slow_times::VisitTimes;
 
 /// Cells on each side of a boundary that its test uses.
 const REACH: usize = 6;

@@ -10,7 +10,7 @@
 
 use super::common_factor::scale;
 use super::quantile::quantile;
-use super::slow_times::{SlowTimes, divide};
+use super::slow_times::{SlowTimes, VisitTimes, divide};
 
 /// A summary is used if its scatter, times the square root of the visits that it combines, is below this share of the
 /// plainer summary's scatter. If only the steps have noise, and it is normal, the ratio is 1.1 for the fastest of three
@@ -21,16 +21,6 @@ const CLEARLY: f64 = 0.7;
 const TOGETHER: [usize; 4] = [2, 4, 8, 16];
 /// Three of four cells must have enough visits for at least this number of groups.
 const LEAST: f64 = 2.0;
-
-/// The steps of one visit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VisitTimes {
-    /// The index of its cell.
-    pub cell: usize,
-    /// ln of the median step time, and of the shortest.
-    pub median: f64,
-    pub fastest: f64,
-}
 
 /// How disturbed visits are summarised, and how much the remaining values scatter within cells: robust standard
 /// deviations of ln time.

@@ -8,7 +8,6 @@
 //! often than its neighbours would have a level that cannot be compared with theirs, and would show a false jump. So
 //! visits in slow times do not count if every cell has others; a run that continues visits the cells that lack some.
 
-use super::disturbance::VisitTimes;
 use super::quantile::{median, quantile};
 
 /// A machine is slow from this multiple of its quiet step time on. Below it, cells really share the common factor: each
@@ -22,6 +21,16 @@ const NEAR: usize = 10;
 const QUIET: f64 = 0.1;
 /// The fewest visits that each cell keeps, if it had that many.
 const KEPT: usize = 2;
+
+/// The steps of one visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VisitTimes {
+    /// The index of its cell.
+    pub cell: usize,
+    /// ln of the median step time, and of the shortest.
+    pub median: f64,
+    pub fastest: f64,
+}
 
 /// The times that were left out.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
-use crate::engine::cpu::op::dense::Sizes;
+use crate::engine::cpu::op::dense::{Sizes, is_narrow};
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ pub enum Kernel {
 pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &Settings) -> Option<&'static str> {
     match Kernel::new(network, layer, batch, settings.into()).ok()? {
         Kernel::Convolution(convolution) => Some(convolution.algorithm()),
-        Kernel::Dense(sizes) if sizes.is_narrow() => Some("product by blocks of examples"),
+        Kernel::Dense(sizes) if is_narrow(sizes) => Some("product by blocks of examples"),
         Kernel::Dense(_) => Some("one product"),
         _ => None,
     }

@@ -9,9 +9,10 @@
 use std::cmp::Ordering;
 
 use crate::detect::input::Observation;
-use crate::stats::disturbance::{Counting, Summary, VisitTimes, counted};
+use crate::stats::disturbance::{Counting, Summary, counted};
 use crate::stats::quantile::median;
 use crate::stats::slow_times::SlowTimes;
+use crate::stats::slow_times::VisitTimes;
 
 /// The observations of a series, and how its visits were summarised.
 #[derive(Clone, Debug, PartialEq)]

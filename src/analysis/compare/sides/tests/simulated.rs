@@ -17,9 +17,9 @@ struct Machine {
     name: &'static str,
     /// What each run is slower than the one before it.
     drift: f64,
-    /// Of all cells of a run alike.
+    /// Shared by all cells of a run.
     clock: f64,
-    /// Of each cell of a run by itself.
+    /// Each cell of a run has its own.
     layout: f64,
     /// The scatter of a block; it differs from cell to cell by this factor, up or down.
     uneven: f64,

@@ -23,13 +23,13 @@ use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_element
 use super::parallel::Shared;
 use super::place::Place;
 use super::scalar::Scalar;
-use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
 pub use depthwise::Slopes;
 use geometry::Geometry;
+pub use winograd::switch::Switch;
 
 /// Convolves a batch of images: `x` N x C x H x W, `weight` O x (C / groups) x kernel, `bias` O; gives N x O x H' x W'
 /// with `H' = (H + top + bottom - kernel) / stride + 1`, rounded down, as `torch.nn.functional.conv2d` does.

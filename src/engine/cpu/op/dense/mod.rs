@@ -13,6 +13,7 @@ use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::Blocking;
+pub use narrow::suits as is_narrow;
 pub use sizes::Sizes;
 
 /// `x w^T + bias`: `x` N x I, `weight` O x I, `bias` O; gives N x O, as `torch.nn.functional.linear`.

@@ -11,6 +11,7 @@
 mod filters;
 mod gradient;
 mod grid;
+pub mod switch;
 mod tiles;
 mod transform;
 
@@ -19,7 +20,6 @@ use std::ops::Range;
 use super::cpu::{cut, enough_tasks};
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
-use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
@@ -30,6 +30,7 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Direction, Extent};
 use filters::{Matrices, Turn, Weights};
 use grid::Grid;
+use switch::Switch;
 use tiles::{COMPONENTS, Components, Finish, Planes, Strips, View};
 use transform::TAPS;
 

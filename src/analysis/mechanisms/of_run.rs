@@ -1,0 +1,40 @@
+//! The mechanisms behind the jumps of a stored run: its layers, its plan and its machine are read from its folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Answers, Case, Machine, Setup, copying, explain};
+use crate::analysis::causes::Explanation;
+use crate::analysis::{Analysed, Series};
+use crate::error::Result;
+use crate::settings::EngineName;
+use crate::spec::Experiment;
+use crate::spec::plan::Plan;
+use crate::store::{RunDirectory, files};
+
+/// The mechanisms that predict a step at the jumps of each series of a run.
+///
+/// # Errors
+/// If the run has no layers or no spec.
+pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
+    let layers = RunDirectory::layers_of(path)?;
+    let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
+    let machine = |engine: &EngineName| Ok((*engine, Machine::of_run(path, *engine)?));
+    let machines: BTreeMap<EngineName, Machine> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
+    let case = |(found, causes)| {
+        let Analysed { series, findings }: &Analysed = found;
+        Case { series, findings, setup: setup(series, plan, &machines), causes }
+    };
+    let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
+    Ok(explain(&cases, &layers, &copying::times(path)?))
+}
+
+/// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
+fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, Machine>) -> Option<Setup<'a>> {
+    let first = usize::try_from(*series.cells.first()?).ok()?;
+    let cell = plan.cells.get(first)?;
+    let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
+    let engine = stored.unwrap_or(cell.engine);
+    let machine = machines.get(&engine)?;
+    Some(Setup { engine, network: &cell.workload.network, settings: &cell.workload.settings, machine })
+}
