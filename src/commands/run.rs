@@ -176,13 +176,20 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
                 measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
             }
-            Spec::Training(spec) => spec.set(args.seed, time),
-            Spec::Pipeline(spec) => spec.set(args.seed, time),
-            Spec::Fit(spec) => spec.set(args.seed, time),
+            Spec::Training(spec) => limit(&mut **spec, args.seed, time),
+            Spec::Pipeline(spec) => limit(&mut **spec, args.seed, time),
+            Spec::Fit(spec) => limit(&mut **spec, args.seed, time),
         }
         Ok(spec)
     };
     args.specs.iter().map(read).collect()
+}
+
+/// What the command line says in place of a study's spec.
+fn limit(study: &mut impl Study, seed: Option<u64>, time_limit_s: Option<f64>) {
+    let (own_seed, own_limit) = study.limits();
+    *own_seed = seed.unwrap_or(*own_seed);
+    *own_limit = time_limit_s.unwrap_or(*own_limit);
 }
 
 fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {

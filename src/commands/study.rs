@@ -102,7 +102,7 @@ impl<S: Study> Session<'_, S> {
         let mut notices = Vec::new();
         let stored = directory.all(&mut notices)?;
         notices.iter().for_each(notice);
-        let supplies = self.spec.supplies(&directory)?;
+        let supplies = self.spec.supplies(&directory, &|what| notice(what))?;
         let mut display = StudyDisplay::new(name);
         let bench = Bench {
             spec: self.spec,

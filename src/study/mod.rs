@@ -51,8 +51,8 @@ pub trait Study: Clone {
 
     fn course(&self) -> Course;
 
-    /// Takes what the command line says in place of the spec.
-    fn set(&mut self, seed: Option<u64>, time_limit_s: Option<f64>);
+    /// The seed and the time limit, which the command line may replace.
+    fn limits(&mut self) -> (&mut u64, &mut f64);
 
     /// The full resolved spec; parsing it again gives an equal study.
     fn to_toml(&self) -> String;
@@ -80,9 +80,11 @@ pub trait Study: Clone {
     /// [`Kind::Spec`].
     fn plan(&self, data: &Self::Data, engines: &mut Engines) -> Result<Plan<Self::Beside>>;
 
+    /// Makes them; `say` tells the user what takes a while.
+    ///
     /// # Errors
     /// [`Kind::Io`].
-    fn supplies(&self, directory: &RunDirectory) -> Result<Self::Supplies>;
+    fn supplies(&self, directory: &RunDirectory, say: &dyn Fn(&str)) -> Result<Self::Supplies>;
 
     /// For messages.
     fn name_of(facts: &RowContext, cell: &Cell<Self::Beside>) -> String;

@@ -58,10 +58,8 @@ impl Study for Fit {
         Course { repetitions: 1, time_limit_s, seed }
     }
 
-    fn set(&mut self, seed: Option<u64>, time_limit_s: Option<f64>) {
-        let measure = &mut self.measure;
-        measure.seed = seed.unwrap_or(measure.seed);
-        measure.time_limit_s = time_limit_s.unwrap_or(measure.time_limit_s);
+    fn limits(&mut self) -> (&mut u64, &mut f64) {
+        (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
     fn to_toml(&self) -> String {
@@ -87,7 +85,7 @@ impl Study for Fit {
         Ok(Plan::of(cells, seed, Order::Ascending))
     }
 
-    fn supplies(&self, _: &RunDirectory) -> Result<()> {
+    fn supplies(&self, _: &RunDirectory, _: &dyn Fn(&str)) -> Result<()> {
         Ok(())
     }
 

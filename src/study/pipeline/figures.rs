@@ -40,7 +40,7 @@ fn chart(source: &Path, study: &Results) -> Feeding {
         panels: panels(study),
         predicted,
         limits,
-        stages: study.cells.first().map(stage_names).unwrap_or_default(),
+        stages: study.stages().into_iter().map(str::to_owned).collect(),
         stacks: stacks(study),
         caption: vec![
             format!(
@@ -113,20 +113,18 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
 }
 
-fn stage_names(cell: &FedCell) -> Vec<String> {
-    cell.demands.stages.iter().map(|stage| stage.name.clone()).collect()
-}
-
 /// One bar for each kind of image: its demands do not depend on the number of workers, so those of the first cell are shown.
-fn stacks(study: &Results) -> Vec<Stack> {
-    let mut stacks: Vec<Stack> = Vec::new();
+pub(super) fn stacks(study: &Results) -> Vec<Stack> {
+    let (stages, mut stacks) = (study.stages(), Vec::<Stack>::new());
     for cell in &study.cells {
         let name = cell.place();
         if stacks.iter().any(|stack| stack.name == name) {
             continue;
         }
         let note = cell.file_bytes.map(|bytes| format!("{} a file", human::bytes(bytes.round() as u64)));
-        let parts = cell.demands.stages.iter().map(|stage| stage.seconds).collect();
+        let seconds =
+            |name: &&str| cell.demands.stages.iter().find(|stage| stage.name == **name).map(|stage| stage.seconds);
+        let parts = stages.iter().map(|name| seconds(name).unwrap_or(0.0)).collect();
         stacks.push(Stack { name, parts, note: note.unwrap_or_default() });
     }
     stacks

@@ -72,10 +72,8 @@ impl Study for Pipeline {
         Course { repetitions, time_limit_s, seed }
     }
 
-    fn set(&mut self, seed: Option<u64>, time_limit_s: Option<f64>) {
-        let measure = &mut self.measure;
-        measure.seed = seed.unwrap_or(measure.seed);
-        measure.time_limit_s = time_limit_s.unwrap_or(measure.time_limit_s);
+    fn limits(&mut self) -> (&mut u64, &mut f64) {
+        (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
     fn to_toml(&self) -> String {
@@ -103,11 +101,12 @@ impl Study for Pipeline {
     }
 
     /// Makes the images where the spec says.
-    fn supplies(&self, directory: &RunDirectory) -> Result<Supplies> {
+    fn supplies(&self, directory: &RunDirectory, say: &dyn Fn(&str)) -> Result<Supplies> {
         let root = match &self.data.folder {
             Some(folder) => folder.join(format!("batchstep-{}-{}", self.subject.name, std::process::id())),
             None => directory.scratch()?.join("images"),
         };
+        say(&format!("making the images in {}", root.display()));
         let made = Made::new(&root, &self.data, self.measure.seed)?;
         let folder = self.data.folder.as_deref().unwrap_or(directory.path());
         Ok(Supplies { made, storage: Storage::under(&FilesystemRoot::system(), folder).describe() })

@@ -71,7 +71,7 @@ impl Place {
 }
 
 fn stages(study: &Results) -> Table {
-    let names: Vec<&str> = study.cells[0].demands.stages.iter().map(|stage| stage.name.as_str()).collect();
+    let names = study.stages();
     let place = Place::of(study);
     let mut columns = place.columns();
     columns.extend(names.iter().map(|name| Column::right(name)));

@@ -109,7 +109,8 @@ const USUAL: Usual = Usual {
 impl Pipeline {
     /// Reads the keys of a spec.
     pub(crate) fn of(mut spec: Section, origin: &str) -> Result<Self> {
-        let (data, loader, measure) = (spec.section("data")?, spec.section("loader")?, spec.section("measure")?);
+        let (mut data, loader, measure) = (spec.section("data")?, spec.section("loader")?, spec.section("measure")?);
+        let damaged = data.as_mut().and_then(|data| data.get("damaged"));
         let pipeline = Self {
             subject: Subject::read(spec, &USUAL, origin)?,
             data: Images::read(data)?,
@@ -121,11 +122,8 @@ impl Pipeline {
                 .at(origin)
                 .hint("leave `input` out of [model]; `size` in [data] sets it"));
         }
-        let Images { images, damaged, .. } = pipeline.data;
-        if damaged >= images {
-            let what =
-                format!("`damaged` in [data] is a number from 0 to {}: of {images} images one is left", images - 1);
-            return Err(Error::spec(what).at(origin));
+        if let Some(field) = damaged {
+            field.count(0, pipeline.data.images - 1)?;
         }
         refuse_many(pipeline.cell_count(), origin)?;
         Ok(pipeline)
@@ -189,7 +187,10 @@ mod tests {
     fn what_has_no_meaning_is_refused_with_its_place() {
         let refusal = |body: &str| parse(body).expect_err("refused").to_string();
         assert!(refusal("[data]\nformat = \"jpg\"").contains("did you mean `jpeg`?"));
-        assert!(refusal("[data]\nimages = 4\ndamaged = 4").contains("from 0 to 3"));
+        assert!(
+            refusal("[data]\nimages = 4\ndamaged = 4")
+                .contains("p.toml:8: data.damaged: expected a whole number from 0 to 3")
+        );
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
         assert!(
             refusal("[engine]\nname = \"torch\"").contains("the engines that can: `auto`, `cpu`, `candle`, `cudnn`")

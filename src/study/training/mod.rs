@@ -59,10 +59,8 @@ impl Study for Training {
         Course { repetitions, time_limit_s, seed }
     }
 
-    fn set(&mut self, seed: Option<u64>, time_limit_s: Option<f64>) {
-        let measure = &mut self.measure;
-        measure.seed = seed.unwrap_or(measure.seed);
-        measure.time_limit_s = time_limit_s.unwrap_or(measure.time_limit_s);
+    fn limits(&mut self) -> (&mut u64, &mut f64) {
+        (&mut self.measure.seed, &mut self.measure.time_limit_s)
     }
 
     fn to_toml(&self) -> String {
@@ -100,7 +98,7 @@ impl Study for Training {
         Ok(plan)
     }
 
-    fn supplies(&self, directory: &RunDirectory) -> Result<RawFiles> {
+    fn supplies(&self, directory: &RunDirectory, _: &dyn Fn(&str)) -> Result<RawFiles> {
         directory.scratch().map(RawFiles::new)
     }
 

@@ -171,6 +171,24 @@ impl Results {
         }
     }
 
+    /// The names of the stages, in the order of an image's way. A cell lacks those that were too short to be measured.
+    pub fn stages(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            let mut place = 0;
+            for stage in &cell.demands.stages {
+                match names.iter().position(|name| *name == stage.name) {
+                    Some(known) => place = known + 1,
+                    None => {
+                        names.insert(place, &stage.name);
+                        place += 1;
+                    }
+                }
+            }
+        }
+        names
+    }
+
     /// How many cells are predicted to a tenth, by each model.
     pub fn within(&self) -> Within {
         let count = |ratio: &dyn Fn(&FedCell) -> Option<f64>| {

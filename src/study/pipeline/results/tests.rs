@@ -113,3 +113,16 @@ fn files_that_came_from_memory_are_not_cold() {
     rows.iter_mut().for_each(|row| row.cache = "warm".into());
     assert!(Results::of(&rows).not_cold().is_empty());
 }
+
+#[test]
+fn a_stage_that_the_first_cell_lacks_keeps_its_place_and_takes_no_time_there() {
+    // Too short to be measured in the first cell.
+    let first: Vec<PipelineRow> = visit_rows(0, 5e-3).into_iter().filter(|row| row.stage != "decode").collect();
+    let other = visit_rows(1, 5e-3).into_iter().map(|row| PipelineRow { image_size: 128, ..row });
+    let study = Results::of(&first.into_iter().chain(other).collect::<Vec<_>>());
+    let all = ["read", "decode", "step"];
+    assert_eq!(study.stages(), all);
+    let stacks = crate::study::pipeline::figures::stacks(&study);
+    assert_eq!(stacks.iter().map(|stack| stack.parts.len()).collect::<Vec<_>>(), [all.len(); 2]);
+    assert_eq!((stacks[0].parts[1], stacks[0].parts[2]), (0.0, 1e-3), "the step is the step");
+}
