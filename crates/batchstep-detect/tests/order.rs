@@ -34,6 +34,8 @@ const ORDER: &[&str] = &[
     "model",
     "search::descent",
     "search::segment",
+    "search::cliffs",
+    "search::levels",
     "search::staircase",
     "search::refine",
     "search",

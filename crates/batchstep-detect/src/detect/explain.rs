@@ -15,15 +15,19 @@ use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::search;
-use super::search::{segment, staircase};
+use super::search::{cliffs, levels, segment, staircase};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{BESIDE_IF_DELAYED, BY_DELAYS, Examination, straightened, without_alternation};
+use super::verify::examination::{
+    BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
+};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 use crate::stats::quantile::median;
 
+/// A cliff is at least this many standard errors high.
+const CLIFF: f64 = 6.0;
 /// A roughness of more than this multiple of what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
 
@@ -52,7 +56,12 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
-    let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
+    let least = |k: usize| {
+        let noise = if reduced.repeated { CLIFF * scaled.error[k].hypot(scaled.error[k + 1]) } else { 0.0 };
+        noise.max(settings.smallest_jump * scaled.y[k]).max(LEAST_UNITS * reduced.unit / scaled.unit)
+    };
+    let kept = cliffs::cliffs(&candidates, &scaled.y, least);
+    let initial = Problem { kept, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
     let (first, settled) = search::search(&initial, &scaled.y);
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
@@ -60,7 +69,8 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
-    let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, floor) };
+    let kept = initial.kept.clone();
+    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
     if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y, reduced.repeated) {
@@ -70,7 +80,10 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
     let limit = threshold::threshold(&candidates, model.error_freedom(), settings.false_positive_rate);
+    let in_turn = series.order.is_none() || series.in_turn();
+    let (model, likelier) = levels::sorted(model, in_turn, limit);
     let report = Report {
+        likelier,
         series,
         reduced,
         scaled: &scaled,
@@ -136,6 +149,8 @@ struct Report<'a, 'b, 'c> {
     model: &'a Model<'b, 'c>,
     /// The smallest size in standard errors that counts.
     limit: f64,
+    /// How much likelier a few points must be as a level than as disturbed ones.
+    likelier: f64,
     /// The number of looks for which a p-value is corrected, so that the p-value at the limit is the false-positive
     /// rate.
     looks: usize,
@@ -263,6 +278,7 @@ impl Report<'_, '_, '_> {
             rounding: self.reduced.unit / self.scaled.unit,
             limit: self.limit,
             delays: self.delays(),
+            likelier: self.likelier,
             explained_below: autoregressive::explained_below(self.model),
         }
     }

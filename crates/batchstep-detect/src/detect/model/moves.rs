@@ -26,6 +26,8 @@ pub(crate) struct Rules {
     pub no_step_near: Option<usize>,
     /// Only continuous terms: no steps at all.
     pub continuous: bool,
+    /// A term that may not be added.
+    pub without: Option<usize>,
 }
 
 /// The best change of one term, and the description length after it.
@@ -55,6 +57,7 @@ impl Barred {
     /// Two bends one point apart amount to a step, so the second is not allowed.
     pub(crate) fn forbids(&self, candidates: &CandidateTerms, j: usize) -> bool {
         match candidates.term(j) {
+            _ if self.rules.without == Some(j) => true,
             Term::Step(_) if self.rules.continuous => true,
             Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
             Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
@@ -92,7 +95,8 @@ impl Model<'_, '_> {
                 (z, along)
             })
             .collect();
-        for (place, (_, along)) in directions.iter().enumerate() {
+        let is_kept = |place: usize| self.problem.kept.contains(&self.terms[place]);
+        for (place, (_, along)) in directions.iter().enumerate().filter(|(place, _)| !is_kept(*place)) {
             let cost = self.cost - self.problem.candidates.cost(self.terms[place]);
             let length = self.problem.misfit(self.rss + along * along) + cost;
             if length < best.length - LEAST_GAIN {
@@ -103,7 +107,7 @@ impl Model<'_, '_> {
         self.best_addition(rules, None, &mut gains, &mut best);
         let least = self.least_exchanged(&gains);
         let mut products = Vec::new();
-        for (place, (z, along)) in directions.iter().enumerate() {
+        for (place, (z, along)) in directions.iter().enumerate().filter(|(place, _)| !is_kept(*place)) {
             if least - self.problem.candidates.cost(self.terms[place]) >= best.length {
                 continue;
             }

@@ -15,6 +15,8 @@ pub(crate) struct Problem<'a> {
     /// Whether the errors include a roughness that was estimated from residuals, and therefore have their degrees of
     /// freedom.
     pub estimated: bool,
+    /// Terms that a search keeps.
+    pub kept: Vec<usize>,
     /// How many of the candidate terms are offered to a search: all, or all except the staircases.
     pub offered: usize,
 }
@@ -32,6 +34,7 @@ impl<'a> Problem<'a> {
             norms: candidates.norms(&weight),
             floor,
             estimated: false,
+            kept: Vec::new(),
             offered: candidates.staircase_range().start,
         }
     }

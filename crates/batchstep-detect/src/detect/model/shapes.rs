@@ -77,6 +77,9 @@ impl Form {
 /// Numbers whose multiples may all be slower or faster: rows of a kernel's tile, widths of vectors.
 const MODULI: [f64; 12] = [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 16.0];
 
+/// A pattern turns at least this often between multiples and others; on a grid of powers of two, all from one number on are its multiples.
+const FEWEST_TURNS: usize = 6;
+
 /// Shapes in which every multiple of one of [`MODULI`], counted in `unit`, is off by a constant or in proportion to x, its square or its cube.
 pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<(Form, Vec<f64>)> {
     let top = x[x.len() - 1].abs().max(1.0);
@@ -84,7 +87,8 @@ pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<(Form, Vec<f64>)> {
     for modulus in MODULI {
         let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus * unit) == 0.0)).collect();
         let share = hit.iter().sum::<f64>() / x.len() as f64;
-        if share > 0.03 && share < 0.97 {
+        let turns = hit.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        if share > 0.03 && share < 0.97 && turns >= FEWEST_TURNS {
             for power in 0..4 {
                 let column = hit.iter().zip(x).map(|(h, v)| h * (v / top).powi(power)).collect();
                 shapes.push((Form::Alternation { of: modulus * unit }, column));

@@ -43,6 +43,9 @@ const WAITING: f64 = 0.01;
 /// The least share of y that is not waiting: clocks are read one after another.
 const LEAST_OWN: f64 = 1e-3;
 
+/// The share of neighbours that were measured in the order of their x.
+const IN_TURN: f64 = 0.8;
+
 impl Prepared {
     pub fn new(observations: &[Observation]) -> Self {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
@@ -108,6 +111,15 @@ impl Prepared {
     /// Where the observations of some of the distinct x stand in the columns.
     pub fn rows(&self, x: &Range<usize>) -> Range<usize> {
         self.groups[x.start].start..self.groups[x.end - 1].end
+    }
+
+    /// Whether neighbouring x are known to have been measured one after another, so that whatever disturbs the machine for a while disturbs neighbours.
+    pub fn in_turn(&self) -> bool {
+        let Some(order) = &self.order else { return false };
+        let means: Vec<f64> =
+            self.groups.iter().map(|g| order[g.clone()].iter().sum::<f64>() / g.len() as f64).collect();
+        let ascending = means.windows(2).filter(|pair| pair[1] > pair[0]).count();
+        ascending.max(means.len() - 1 - ascending) as f64 > IN_TURN * (means.len() - 1) as f64
     }
 
     /// Which distinct x each observation belongs to.

@@ -16,8 +16,10 @@ const CLOSE: usize = 5;
 /// The model after alternatives to its doubtful parts were tried.
 pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, visited: &mut Visited) -> Model<'a, 'b> {
     for _ in 0..4 {
-        let rivals =
-            (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model, visited));
+        let steps = (0..model.terms.len()).filter_map(|place| without_step(&model, place));
+        let mut rivals: Vec<Model> = steps.collect();
+        rivals.extend((0..model.terms.len()).filter_map(|place| without_term(&model, place, visited)));
+        rivals.extend(merged(&model, visited));
         match shortest(rivals) {
             Some(found) if found.length() < model.length() - LEAST_GAIN => model = found,
             _ => break,
@@ -30,6 +32,9 @@ pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, visited: &mut Visited) ->
 fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let Term::Step(k) = candidates.term(model.terms[place]) else { return None };
+    if model.problem.kept.contains(&model.terms[place]) {
+        return None;
+    }
     let bend = |k: usize| model.terms.contains(&candidates.index(Term::Hinge(k)));
     let (_, along, _) = model.direction(place);
     if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !bend(k + 1) {
@@ -39,6 +44,20 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     Some(descend_within(model.without(&[place]), rules))
 }
 
+/// The best description found from the model without the term at `place`, after the best change that does not put it back.
+fn without_term<'a, 'b>(model: &Model<'a, 'b>, place: usize, visited: &mut Visited) -> Option<Model<'a, 'b>> {
+    if model.problem.kept.contains(&model.terms[place]) {
+        return None;
+    }
+    let mut bare = model.without(&[place]);
+    let change = bare.best_move(Rules { without: Some(model.terms[place]), ..Rules::default() });
+    if change.length > bare.length() - LEAST_GAIN {
+        return None;
+    }
+    bare.make(change);
+    visited.descend(bare)
+}
+
 /// Descriptions in which one step or one bend replaces two local terms that are close together.
 fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
@@ -46,6 +65,7 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a,
         .terms
         .iter()
         .filter_map(|&j| match candidates.term(j) {
+            _ if model.problem.kept.contains(&j) => None,
             Term::Step(k) | Term::Hinge(k) | Term::Off { at: k, .. } => Some(Local { k, j }),
             _ => None,
         })

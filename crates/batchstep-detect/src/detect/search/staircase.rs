@@ -80,8 +80,16 @@ fn steps_agree(model: &Model) -> bool {
         let (_, along, error) = model.direction(place);
         let departs = |k: &usize| {
             let step = candidates.index(Term::Step(*k));
-            let (extra, own) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
-            model.terms.contains(&step) || extra.abs() > (0.5 * (along * error).abs()).max(DISAGREE * own * spread)
+            let there = model.terms.iter().position(|j| *j == step);
+            let (extra, own) = match there {
+                Some(place) => {
+                    let (_, along, error) = model.direction(place);
+                    (along * error, error)
+                }
+                None => model.addition(step).unwrap_or((0.0, f64::INFINITY)),
+            };
+            let was_chosen = there.is_some() && !model.problem.kept.contains(&step);
+            was_chosen || extra.abs() > (0.5 * (along * error).abs()).max(DISAGREE * own * spread)
         };
         let steps = &candidates.staircases[s].steps;
         let departing = steps.iter().filter(|k| departs(k)).count();

@@ -52,13 +52,51 @@ fn a_ramp_over_two_points_is_one_jump() {
 #[test]
 fn up_to_four_disturbed_points_are_no_jump() {
     for seed in 0..20 {
-        let (length, factor) = (1.0 + (seed % 4) as f64, [1.2, 0.85][seed as usize / 4 % 2]);
-        let disturbed = |x: f64| line(x) * if x > 30.0 && x <= 30.0 + length { factor } else { 1.0 };
+        let (length, share) = (1.0 + (seed % 4) as f64, [0.2, -0.15][seed as usize / 4 % 2]);
+        let unequal = |x: f64| if x % 2.0 == 0.0 { 0.8 } else { 1.2 };
+        let disturbed =
+            |x: f64| line(x) * (1.0 + if x > 30.0 && x <= 30.0 + length { share * unequal(x) } else { 0.0 });
         let findings = found(&single(seed).of(disturbed));
         assert!(findings.jumps.is_empty(), "seed {seed}: {:?}", findings.jumps);
         let off: Vec<f64> = findings.points.iter().filter(|point| point.off).map(|point| point.x).collect();
         assert_eq!(off, (1..=length as u32).map(|i| f64::from(30 + i)).collect::<Vec<_>>(), "seed {seed}");
     }
+}
+
+#[test]
+fn points_that_agree_are_a_level_and_fewer_suffice_where_the_curve_has_other_jumps() {
+    let mut seen = [0; 2];
+    for seed in 0..20 {
+        let share = [0.3, -0.25][seed as usize % 2];
+        let level = |x: f64| line(x) * (1.0 + if x > 30.0 && x <= 34.0 { share } else { 0.0 });
+        seen[0] += usize::from(afters(&found(&single(seed).noise(0.004).of(level))) == [30.0, 34.0]);
+        let stepped = |x: f64| line(x) * (1.0 + 0.2 * ((x - 1.0) / 14.0).floor());
+        let level = |x: f64| stepped(x) * (1.0 + if x > 34.0 && x <= 37.0 { share } else { 0.0 });
+        let expected = [14.0, 28.0, 34.0, 37.0, 42.0, 56.0];
+        seen[1] += usize::from(afters(&found(&single(seed).noise(0.004).of(level))) == expected);
+    }
+    assert!(seen.iter().all(|count| *count >= 17), "{seen:?} of 20 each");
+}
+
+/// Steps of 5 to 15 % after every tenth x, and treads that sag by 2 %: until most are described the curve looks rough.
+#[test]
+fn cliffs_are_found_however_many_there_are() {
+    let (mut seen, mut others) = (0, 0);
+    for seed in 0..20 {
+        let mut rng = Rng::new(40 + seed);
+        let mut level = 1e-3;
+        let levels: Vec<f64> = (0..7)
+            .map(|_| {
+                level *= 1.05 + 0.1 * rng.uniform();
+                level
+            })
+            .collect();
+        let curve = |x: f64| levels[((x - 1.0) / 10.0) as usize] * (1.0 + 0.004 * ((x - 1.0) % 10.0 - 4.5).abs());
+        let afters = afters(&found(&single(seed).noise(0.006).of(curve)));
+        seen += afters.iter().filter(|after| *after % 10.0 == 0.0).count();
+        others += afters.iter().filter(|after| *after % 10.0 != 0.0).count();
+    }
+    assert!(seen >= 116 && others <= 1, "{seen} of 120, {others} others");
 }
 
 #[test]
@@ -156,7 +194,7 @@ fn noise_that_grows_hides_no_early_jump_and_makes_no_late_one() {
         hits += usize::from(afters(&findings).contains(&15.0));
         late += usize::from(findings.jumps.iter().any(|jump| jump.after > 20.0));
     }
-    assert!(hits >= 33 && late <= 2, "{hits} and {late} of 40");
+    assert!(hits >= 33 && late <= 3, "{hits} and {late} of 40");
 }
 
 #[test]

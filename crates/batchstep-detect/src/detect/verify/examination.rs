@@ -5,6 +5,7 @@ use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::neighbourhood;
+use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
 
 /// The share of a jump that the points next to it must show, within [`DOUBT`] of their standard errors.
@@ -17,9 +18,7 @@ const AROUND: usize = 10;
 const SELDOM: usize = 9;
 const AS_LARGE: f64 = 0.3;
 /// Units of rounded times that a jump must reach.
-pub(super) const LEAST_UNITS: f64 = 2.0;
-/// The share of the largest of some steps that may remain of all together, if the points between were disturbed.
-const LEFT_OVER: f64 = 1.0 / 3.0;
+pub(crate) const LEAST_UNITS: f64 = 2.0;
 
 /// The fewest points on each side of an event that delays may have made. They add to some sizes what they do not add to others: between the ends the curve returns after them, at an end nothing
 /// shows whether it does. In runs of a straight line beside other programs, the false jumps and kinks were three and four points from the end (2 of 40 runs, 10 s each).
@@ -44,6 +43,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub limit: f64,
     /// The largest change, as a share of the level, that delays of steps may have made; 0 if they are not delayed.
     pub delays: f64,
+    /// How much likelier a few points must be as a level than as disturbed ones.
+    pub likelier: f64,
     /// The size in standard errors below which the autoregressive alternative explains a step as well.
     pub explained_below: f64,
 }
@@ -76,10 +77,13 @@ struct Change {
 impl Examination<'_, '_, '_> {
     /// For each boundary, why it is not a jump; `None` if it is one.
     pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
-        let own = |place: usize| returns(all, place).or_else(|| self.objection(&all[place]));
+        let level = |from: usize, to: usize| levels::is_level(self.model, from, to, self.likelier);
+        let own = |place: usize| returns(all, place, &level).or_else(|| self.objection(&all[place]));
         let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
         let others = self.no_jumps(all, &objections);
-        for (found, objection) in all.iter().zip(&mut objections).filter(|(_, objection)| objection.is_none()) {
+        for (found, objection) in
+            all.iter().zip(&mut objections).filter(|(found, objection)| objection.is_none() && !self.is_cliff(found.k))
+        {
             let as_large = |other: &&Change| {
                 other.k.abs_diff(found.k) <= AROUND && other.size.abs() >= AS_LARGE * found.size.abs()
             };
@@ -118,6 +122,10 @@ impl Examination<'_, '_, '_> {
         if z < self.limit {
             return Some(Rejection::BelowThreshold { size: z, needed: self.limit });
         }
+        if self.is_cliff(found.k) {
+            let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
+            return (before.min(after) < EDGE).then_some(Rejection::NearTheEnd);
+        }
         if z < self.explained_below {
             return Some(Rejection::CorrelatedErrors);
         }
@@ -125,6 +133,10 @@ impl Examination<'_, '_, '_> {
             true => self.staircase_objection(found),
             false => self.local_objection(found),
         })
+    }
+
+    fn is_cliff(&self, k: usize) -> bool {
+        self.model.problem.kept.contains(&self.model.problem.candidates.index(Term::Step(k)))
     }
 
     /// Why the two measured points of the jump do not show it, if they do not.
@@ -184,8 +196,9 @@ impl Examination<'_, '_, '_> {
     }
 }
 
-/// Whether a boundary is one end of a few disturbed points, after which the curve returns.
-fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
+/// Whether a boundary is one end of a few disturbed points, after which the curve returns. `level` says of the points from one position to another
+/// whether they are a level of their own.
+fn returns(all: &[Boundary], place: usize, level: &dyn Fn(usize, usize) -> bool) -> Option<Rejection> {
     let near = |i: &usize| all[*i].k.abs_diff(all[place].k) <= MOST_OFF;
     let (first, last) = ((0..=place).find(near)?, (place..all.len()).rfind(near)?);
     if all[first..=last].iter().any(|step| step.in_staircase) {
@@ -195,7 +208,8 @@ fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
     let returning = |&(i, j): &(usize, usize)| {
         let steps = || all[i..=j].iter().map(|step| step.size);
         let largest = steps().map(f64::abs).fold(0.0, f64::max);
-        all[j].k - all[i].k <= MOST_OFF && steps().sum::<f64>().abs() < LEFT_OVER * largest
+        let is_level = || j == i + 1 && level(all[i].k + 1, all[j].k + 1);
+        all[j].k - all[i].k <= MOST_OFF && steps().sum::<f64>().abs() < LEFT_OVER * largest && !is_level()
     };
     pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
 }
@@ -213,7 +227,7 @@ mod tests {
         // 0.3 - 0.25 leaves a sixth; 0.3 - 0.1 two thirds; five points are a level of their own; three steps may cancel together.
         let of = |steps: &[(usize, f64)]| -> Vec<bool> {
             let all: Vec<Boundary> = steps.iter().map(|&(k, size)| boundary(k, size)).collect();
-            (0..all.len()).map(|place| returns(&all, place).is_some()).collect()
+            (0..all.len()).map(|place| returns(&all, place, &|_, _| false).is_some()).collect()
         };
         assert_eq!(of(&[(10, 0.3), (13, -0.25)]), [true, true]);
         assert_eq!(of(&[(10, 0.3), (13, -0.1)]), [false, false]);

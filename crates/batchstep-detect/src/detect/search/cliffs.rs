@@ -1,0 +1,38 @@
+//! Cliffs: steps that anyone sees, whatever the curve does elsewhere. A search keeps them.
+//!
+//! A curve with many steps looks rough until most of them are described, so single changes do not pay, and a search that starts with none
+//! may stop there. A cliff is found from its neighbours alone.
+
+use crate::detect::model::candidates::{CandidateTerms, Term};
+use crate::stats::quantile::median;
+use crate::stats::robust::MAD_TO_SIGMA;
+
+/// The changes on each side that must be smaller than a cliff by [`CALM`], so that both levels are there.
+const BESIDE: usize = 2;
+const CALM: f64 = 4.0;
+/// The changes on each side from which slope and scatter are computed, and how many times the scatter a cliff is.
+const AROUND: usize = 8;
+const CLEAR: f64 = 4.0;
+
+/// The steps at the cliffs of `y`, each at least `least` high.
+pub(crate) fn cliffs(candidates: &CandidateTerms, y: &[f64], least: impl Fn(usize) -> f64) -> Vec<usize> {
+    let t = &candidates.t;
+    let gap = |k: usize| t[k + 1] - t[k];
+    let others = |k: usize| (k.saturating_sub(AROUND)..(k + 1 + AROUND).min(y.len() - 1)).filter(move |j| *j != k);
+    let slope = |k: usize| median(&mut others(k).map(|j| (y[j + 1] - y[j]) / gap(j)).collect::<Vec<_>>());
+    let changes = |k: usize| {
+        let usual = slope(k);
+        move |j: usize| (y[j + 1] - y[j] - usual * gap(j)).abs()
+    };
+    let scatter = |k: usize| MAD_TO_SIGMA * median(&mut others(k).map(changes(k)).collect::<Vec<_>>());
+    let share: Vec<f64> = (0..y.len() - 1).map(|k| scatter(k) / y[k]).collect();
+    let usual = median(&mut share.clone());
+    let is_cliff = |k: usize| {
+        let change = changes(k);
+        let mut beside = (k - BESIDE..k).chain(k + 1..k + 1 + BESIDE).map(&change);
+        let scatter = y[k] * share[k].max(usual);
+        change(k) >= least(k).max(CLEAR * scatter) && beside.all(|other| CALM * other <= change(k))
+    };
+    let places = (BESIDE..y.len().saturating_sub(BESIDE + 1)).filter(|&k| is_cliff(k));
+    places.map(|k| candidates.index(Term::Step(k))).filter(|&j| candidates.allowed(j)).collect()
+}
