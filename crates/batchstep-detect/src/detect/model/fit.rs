@@ -35,6 +35,9 @@ pub(crate) struct Model<'a, 'b> {
 /// Intercept and slope.
 pub(crate) const FREE: usize = 2;
 
+/// The residual sum of squares below which a fit is exact, as a share of the least dispersion.
+const EXACT: f64 = 1e-9;
+
 impl<'a, 'b> Model<'a, 'b> {
     /// The straight line and `terms`; a term that is a combination of earlier terms is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
@@ -196,7 +199,8 @@ impl<'a, 'b> Model<'a, 'b> {
     /// correlation that the fit of m terms itself causes, and only down to -1/2.
     pub fn spread(&self) -> f64 {
         let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
-        let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
+        // A fit through all points leaves errors of arithmetic.
+        let r = if self.rss > EXACT * self.problem.floor { products / self.rss } else { 0.0 };
         let critical = 2.0 / (self.residual.len() as f64).sqrt();
         let lost = self.basis.len() as f64 / self.residual.len() as f64;
         let inflation = |r: f64| (1.0 + r) / (1.0 - r);

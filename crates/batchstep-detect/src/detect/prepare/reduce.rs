@@ -87,8 +87,23 @@ fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     let smallest = distances.iter().copied().min_by(f64::total_cmp)?;
     let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
     let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
-    units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(&values, unit))
+    let mut unit = units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(&values, unit))?;
+    // A median of an even number of values may lie between two ticks: a few such values do not halve the unit.
+    let is_whole = |value: &&f64| (value.exp() / unit * 0.5 - (value.exp() / unit * 0.5).round()).abs() < 0.25;
+    let whole = log.iter().filter(is_whole).count();
+    if whole * MOSTLY.1 > log.len() * MOSTLY.0 {
+        unit *= 2.0;
+    }
+    Some(unit)
 }
+
+/// A value in units, to a half.
+pub(crate) fn ticks(value: f64, unit: f64) -> f64 {
+    (2.0 * value / unit).round() / 2.0
+}
+
+/// The share of values on whole units, above which those on halves do not count.
+const MOSTLY: (usize, usize) = (4, 5);
 
 /// Whether most of the `distances` of a few units are near multiples of `unit`.
 fn agree(distances: &[f64], unit: f64) -> bool {
@@ -150,7 +165,7 @@ const WHOLE: f64 = 0.1;
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let mut scratch = Vec::new();
-    let medians: Vec<f64> = groups
+    let mut medians: Vec<f64> = groups
         .iter()
         .map(|g| {
             scratch.clear();
@@ -163,6 +178,10 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
     if !repeated {
+        if unit > 0.0 {
+            // What is off a tick is arithmetic, or a jitter below all noise.
+            medians.iter_mut().for_each(|log| *log = (ticks(log.exp(), unit) * unit).ln());
+        }
         let sigma = from_neighbours(&medians);
         // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =

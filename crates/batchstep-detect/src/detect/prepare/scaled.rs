@@ -1,12 +1,15 @@
 //! The reduced values on the scale of the fit.
 
-use super::reduce::Reduced;
+use super::reduce::{Reduced, ticks};
 use crate::stats::quantile::median;
 
 /// The lower bound on the dispersion: with repetitions the errors are known. Without them the errors are a rough guess,
 /// inflated by jumps and alternations, and the residuals decide.
 const KNOWN: f64 = 1.0;
 const GUESSED: f64 = 0.1;
+
+/// Errors of rounded values are counted in parts of this.
+const DIGITS: f64 = 1e9;
 
 /// Values of one series on their own scale: the fit does not depend on units.
 pub(crate) struct Scaled {
@@ -20,8 +23,16 @@ pub(crate) struct Scaled {
 impl Scaled {
     pub fn new(reduced: &Reduced) -> Self {
         let middle = median(&mut reduced.center.clone());
-        let y: Vec<f64> = reduced.center.iter().map(|c| (c - middle).exp()).collect();
-        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| e * level).collect();
+        // Rounded values are multiples of their unit, and many changes to a model gain exactly the same. Whole numbers and errors of
+        // nine digits keep the last digit, and with it the unit of the input, from choosing between them.
+        let is_rounded = reduced.unit > 0.0 && !reduced.repeated;
+        let value = |center: f64| match is_rounded {
+            true => ticks(center.exp(), reduced.unit) / ticks(middle.exp(), reduced.unit),
+            false => (center - middle).exp(),
+        };
+        let y: Vec<f64> = reduced.center.iter().map(|c| value(*c)).collect();
+        let digits = |error: f64| if is_rounded { (error * DIGITS).round() / DIGITS } else { error };
+        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| digits(*e) * level).collect();
         Self { y, error, unit: middle.exp(), floor: if reduced.repeated { KNOWN } else { GUESSED } }
     }
 }

@@ -63,3 +63,27 @@ fn the_ticks_of_a_clock_are_no_jumps() {
         }
     }
 }
+
+/// Rounded to a thirtieth of the median, many changes to a model gain exactly the same, and sizes are whole units: nothing may depend on the last
+/// digit.
+#[test]
+fn of_rounded_values_neither_the_unit_nor_a_jitter_matters() {
+    let mut unlike = Vec::new();
+    for (name, observations) in series() {
+        let mut ys: Vec<f64> = observations.iter().map(|o| o.y).collect();
+        let unit = crate::stats::quantile::median(&mut ys) / 30.0;
+        let rounded = |factor: f64, jitter: f64| -> Vec<Observation> {
+            let mut rng = Rng::new(7);
+            let y = |o: &Observation, rng: &mut Rng| {
+                (o.y / unit).round().max(1.0) * unit * factor * (1.0 + jitter * rng.normal())
+            };
+            observations.iter().map(|o| Observation { y: y(o, &mut rng), ..*o }).collect()
+        };
+        let own = answer(&rounded(1.0, 0.0));
+        let others = [rounded(1000.0, 0.0), rounded(1.0 / 7.0, 0.0), rounded(1.0, 1e-5)];
+        if others.iter().any(|other| answer(other) != own) {
+            unlike.push(name);
+        }
+    }
+    assert!(unlike.is_empty(), "{unlike:?}");
+}
