@@ -67,19 +67,13 @@ impl Reduced {
 const ROUNDING: f64 = 0.288_675;
 
 /// The unit of which the values in `log` are whole multiples apart, such as the tick of a clock, also where they were rounded once more when printed;
-/// `None` if no unit matters, or if `medians` are mostly on exact lines.
+/// `None` if no unit matters, or if `medians` are mostly on lines whose slope is a multiple of it.
 ///
 /// Neighbours among the sorted values are few units apart, so a coarse search over units finds those that most of these distances are
 /// multiples of. The distances from the smallest value, in ascending order, refine a unit, each as a larger number of units. The largest unit
 /// to which the values then are improbably near counts. Distances below the least error count as none, so that a jitter below all noise
 /// changes nothing.
 fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
-    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
-    let changing = || medians.windows(3).filter(|w| w[0] != w[1] || w[1] != w[2]);
-    let straight = changing().filter(|w| bend(w).abs() < EXACT * w[1].exp()).count();
-    if straight * 4 >= changing().count() * 3 {
-        return None;
-    }
     let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
     values.sort_by(f64::total_cmp);
     values.dedup_by(|b, a| *b - *a <= 2.0 * FLOOR * *b);
@@ -88,6 +82,14 @@ fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
     let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
     let mut unit = units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(&values, unit))?;
+    // The values of a line whose slope is the unit are on its multiples without any clock.
+    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
+    let changing =
+        || medians.windows(3).filter(|w| w.iter().any(|log| (log.exp() - w[1].exp()).abs() > STRAIGHT * unit));
+    let straight = changing().filter(|w| bend(w).abs() < STRAIGHT * unit).count();
+    if straight * 4 >= changing().count() * 3 {
+        return None;
+    }
     // A median of an even number of values may lie between two ticks: a few such values do not halve the unit.
     let is_whole = |value: &&f64| (value.exp() / unit * 0.5 - (value.exp() / unit * 0.5).round()).abs() < 0.25;
     let whole = log.iter().filter(is_whole).count();
@@ -143,8 +145,8 @@ fn refined(values: &[f64], first: f64) -> Option<f64> {
     (square < MULTIPLES * n && (whole - whole.round()).abs() < allowed).then_some(unit)
 }
 
-/// Second differences that are rounding errors of arithmetic, as a share of the level.
-const EXACT: f64 = 1e-9;
+/// Second differences below this share of the unit are those of a line.
+const STRAIGHT: f64 = 0.25;
 /// The finest unit that matters, as a share of a value.
 const FINEST: f64 = 10.0 * FLOOR;
 /// The units that are tried: from [`LARGEST`] of the smallest distance down to a [`PARTS`]th of it, each [`FINER`] than the one before, held

@@ -10,7 +10,7 @@ use crate::stats::robust;
 const UNEQUAL: f64 = 0.12;
 /// How much likelier, as a logarithm, the points must be as a level than as disturbed ones: on a curve with other jumps, or where what disturbs
 /// a machine for a while does not disturb neighbours, and elsewhere.
-const LIKELIER: [f64; 2] = [0.5, 2.5];
+const LIKELIER: [f64; 2] = [0.5, 5.0];
 /// A curve with this many other jumps may have short levels too.
 const STEPPED: usize = 3;
 /// The share of the larger of two steps that may remain of both together, if the points between them are off the curve.

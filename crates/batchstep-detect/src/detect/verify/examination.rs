@@ -17,8 +17,8 @@ const DOUBT: f64 = 2.5;
 const AROUND: usize = 10;
 const SELDOM: usize = 9;
 const AS_LARGE: f64 = 0.3;
-/// Units of rounded times that a jump must reach: more than one. No whole number, since sizes of rounded times are whole numbers of units.
-pub(crate) const LEAST_UNITS: f64 = 1.5;
+/// Units of rounded times that a jump must reach: more than two. No whole number, since sizes of rounded times are whole numbers of units.
+pub(crate) const LEAST_UNITS: f64 = 2.5;
 
 /// The fewest points on each side of an event that delays may have made. They add to some sizes what they do not add to others: between the ends the curve returns after them, at an end nothing
 /// shows whether it does. In runs of a straight line beside other programs, the false jumps and kinks were three and four points from the end (2 of 40 runs, 10 s each).
