@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use super::setup::Setup;
 use super::setup::setups;
-use super::{Kind, Series};
+use super::{Series, TimeOrRate};
 use crate::error::Result;
 use crate::random::Rng;
 use crate::stats::bootstrap::percentiles;
@@ -38,12 +38,12 @@ pub struct Crossover {
     pub smallest: f64,
     pub largest: f64,
     /// `None` where one is the faster at all sizes.
-    pub at: Option<Place>,
+    pub at: Option<Crossing>,
 }
 
 /// Where two series cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Crossing {
     pub size: f64,
     /// The 95 % interval; `None`: beyond the sizes that were measured, or not known, as one of them was visited once.
     pub low: Option<f64>,
@@ -108,7 +108,7 @@ impl Crossovers {
 
 /// By size.
 fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
-    let is_time = series.kind == Kind::Time && series.y == "step_time_s";
+    let is_time = series.kind == TimeOrRate::Time && series.y == "step_time_s";
     let mut own: Vec<Setup> =
         series.cells.iter().filter(|_| is_time).filter_map(|cell| known.get(cell).copied()).collect();
     own.sort_by(|a, b| a.size.total_cmp(&b.size));
@@ -219,7 +219,7 @@ fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Cross
         let repeated = shared.iter().all(|at| at.first.len().min(at.second.len()) > 1);
         let inside = |log: f64| (repeated && log > smallest.ln() && log < largest.ln()).then(|| log.exp());
         let crossings = points.windows(2).filter(|pair| changes(pair)).count();
-        Place { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
+        Crossing { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
     });
     Some(Crossover {
         first,

@@ -3,7 +3,7 @@
 
 use super::compare::{self, Cell, Overall, Rules};
 use super::scaling::without;
-use super::{Kind, Series};
+use super::{Series, TimeOrRate};
 use crate::settings::DataPath;
 
 /// The column of the axis.
@@ -38,7 +38,7 @@ pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
     let resident = Some(DataPath::Resident.name().to_owned());
     let one = |copied: usize| {
         let own = data(&series[copied]).filter(|own| Some(own) != resident.as_ref())?;
-        if series[copied].kind != Kind::Time {
+        if series[copied].kind != TimeOrRate::Time {
             return None;
         }
         let in_place =

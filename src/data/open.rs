@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::digits::{self, Part};
+use super::digits::{self, TrainOrTest};
 use super::folder::Folder;
 use super::table::{self, Limits, Opened};
 use super::{DataSet, Examples, Labelled, Normal, Source, idx};
@@ -80,8 +80,8 @@ fn grouped(count: usize) -> String {
 
 fn drawn(data: &Data, seed: u64) -> Parts {
     let [train, test] = DRAWN;
-    let train = digits::draw(seed, Part::Train, data.examples.unwrap_or(train));
-    let test = digits::draw(seed, Part::Test, data.test_examples.unwrap_or(test));
+    let train = digits::draw(seed, TrainOrTest::Train, data.examples.unwrap_or(train));
+    let test = digits::draw(seed, TrainOrTest::Test, data.test_examples.unwrap_or(test));
     held("drawn digits", digits::SHAPE, digits::CLASSES, train, Some(test))
 }
 

@@ -7,7 +7,7 @@ use super::json::early;
 use super::position::position;
 use super::{Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
-use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
+use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::units::human;
 
 /// The version of the JSON document.
@@ -272,8 +272,8 @@ fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-fn places(places: &[Place]) -> String {
-    let one = |place: &Place| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
+fn places(places: &[AffectedLayer]) -> String {
+    let one = |place: &AffectedLayer| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
     let mut names: Vec<String> = places.iter().take(MOST_LAYERS).map(one).collect();
     if places.len() > MOST_LAYERS {
         names.push(format!("{} more", places.len() - MOST_LAYERS));
@@ -346,7 +346,7 @@ fn candidate(candidate: &Candidate) -> Value {
         Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
         Verdict::Consistent => (Value::Null, Value::Null),
     };
-    let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
+    let place = |place: &AffectedLayer| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
         "meaning": candidate.mechanism.meaning(),

@@ -1,6 +1,6 @@
 //! Which columns of a table are x, y and groups: by their names, or by their contents if the names leave it open.
 
-use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{short, shown};
 use super::seen::{STEP_TIMES, plain};
 use super::sizes::x_of;
@@ -17,7 +17,7 @@ pub struct Query {
     /// The column of the time or of a rate, or several separated by commas; each column gives separate series.
     pub y: Option<String>,
     /// Which of the two it is.
-    pub kind: Option<Kind>,
+    pub kind: Option<TimeOrRate>,
     /// Columns whose values make a series each.
     pub group: Option<Vec<String>>,
 }
@@ -27,7 +27,7 @@ pub struct Query {
 pub struct Choice {
     pub x: String,
     pub ys: Vec<String>,
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     /// Whether neither the names nor a person say the kind.
     pub is_guess: bool,
     /// Columns that split the table where they differ at the same x.
@@ -85,7 +85,7 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
         }
     };
     let readings: Vec<Reading> = ys.iter().map(|name| Reading::of(name)).collect();
-    let said: Vec<Kind> = readings.iter().filter_map(|reading| reading.kind).collect();
+    let said: Vec<TimeOrRate> = readings.iter().filter_map(|reading| reading.kind).collect();
     if query.kind.is_none() && said.windows(2).any(|pair| pair[0] != pair[1]) {
         let message = format!("{} are times and rates, which do not go together", listed(&ys));
         return Err(
@@ -93,9 +93,10 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
         );
     }
     let is_provider = readings.iter().any(Reading::is_provider);
-    let guess = if is_provider { Kind::Rate } else { Kind::Time };
+    let guess = if is_provider { TimeOrRate::Rate } else { TimeOrRate::Time };
     let kind = query.kind.or(said.first().copied()).unwrap_or(guess);
-    let is_time = readings.iter().all(|reading| STEP_TIMES.contains(&&reading.stem[..]) || reading.may_be(Kind::Time));
+    let is_time =
+        readings.iter().all(|reading| STEP_TIMES.contains(&&reading.stem[..]) || reading.may_be(TimeOrRate::Time));
     let is_guess = query.kind.is_none() && said.is_empty() && !is_time;
     for name in query.group.iter().flatten() {
         named(profile, name, "--group")?;

@@ -32,8 +32,8 @@ use crate::error::{Error, Result};
 use cell::Notation;
 pub use choice::{Choice, Query};
 use grid::Grid;
-use layout::{Layout, Part, Record};
-pub use names::{Kind, Size};
+use layout::{Layout, Record, RecordKind};
+pub use names::{Size, TimeOrRate};
 pub use refusal::ambiguous;
 pub use seen::STEP_TIMES;
 pub use source::is_stdin;
@@ -316,7 +316,7 @@ fn rows_of(
             }
         }
         let part = layout.part(&mut record, false).map_err(|e| (last, e))?;
-        if part == Part::End || !each(&record).map_err(|e| (0, e))? {
+        if part == RecordKind::End || !each(&record).map_err(|e| (0, e))? {
             break;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Seen;
 use super::cell::is_missing;
-use super::names::{Kind, Reading};
+use super::names::{Reading, TimeOrRate};
 
 /// Names of the time under which others write it, in order of preference.
 pub const STEP_TIMES: &[&str] = &[
@@ -139,7 +139,7 @@ impl Seen {
         let reading = Reading::of(&self.name);
         let statistic = |word: &str| TYPICAL.contains(&word) || EXTREME.contains(&word);
         reading.kind.is_some()
-            || reading.may_be(Kind::Time)
+            || reading.may_be(TimeOrRate::Time)
             || reading.is_scatter()
             || self.is_share()
             || reading.stem.split('_').any(statistic)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, shown};
 use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
 use super::{Hints, Profile, Seen};
@@ -12,8 +12,13 @@ use crate::error::{Error, Result};
 const MOST_VALUES: usize = 8;
 
 /// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
-pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
-    let fits = |reading: &Reading, kind: Kind| {
+pub(super) fn y_of(
+    profile: &Profile,
+    columns: &[&Seen],
+    hints: &Hints,
+    asked: Option<TimeOrRate>,
+) -> Result<Vec<String>> {
+    let fits = |reading: &Reading, kind: TimeOrRate| {
         asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
     };
     let hinted: Vec<String> = columns
@@ -36,14 +41,16 @@ pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: O
     };
     let read: Vec<(&Seen, Reading)> =
         columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
-    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
-    if let Some((seen, reading)) = STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, Kind::Time))
+    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(TimeOrRate::Rate));
+    if let Some((seen, reading)) =
+        STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, TimeOrRate::Time))
     {
         let alike = read.iter().filter(|(_, other)| other.unit == reading.unit && numbered(&reading.stem, &other.stem));
         let alike: Vec<String> = alike.map(|(seen, _)| seen.name.clone()).collect();
         return Ok(if alike.is_empty() { vec![seen.name.clone()] } else { alike });
     }
-    for kind in [Kind::Rate, Kind::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind)) {
+    for kind in [TimeOrRate::Rate, TimeOrRate::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind))
+    {
         let found: Vec<&(&Seen, Reading)> = read.iter().filter(|(_, reading)| reading.may_be(kind)).collect();
         if !found.is_empty() {
             return several(found, kind.name());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Silence, Work};
+use super::{RateConversion, Silence};
 use crate::analysis::Series;
 use crate::detect::{Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
@@ -51,7 +51,7 @@ struct Visit {
 impl Rates {
     /// # Errors
     /// [`Silence::Visits`], [`Silence::NoScatter`].
-    pub fn of(series: &Series, work: &Work) -> Result<Self, Silence> {
+    pub fn of(series: &Series, work: &RateConversion) -> Result<Self, Silence> {
         let mut found = by_size(&by_visit(times(series, work)).observations, work);
         // If the fastest of several visits represents them, too few visits may be left.
         if found.kept.len() <= found.few.len() {
@@ -116,7 +116,7 @@ struct BySize {
     blocks: bool,
 }
 
-fn by_size(observations: &[Observation], work: &Work) -> BySize {
+fn by_size(observations: &[Observation], work: &RateConversion) -> BySize {
     let blocks = observations.iter().all(|seen| seen.block.is_some());
     let mut values: BTreeMap<u64, Seen> = BTreeMap::new();
     for seen in observations {
@@ -132,7 +132,7 @@ fn by_size(observations: &[Observation], work: &Work) -> BySize {
 }
 
 /// The steps with positive sizes and values, as times: in a disturbed visit the fastest step counts, which for a rate is the largest value.
-fn times(series: &Series, work: &Work) -> Vec<Observation> {
+fn times(series: &Series, work: &RateConversion) -> Vec<Observation> {
     let usable = |seen: &Observation| seen.x > 0.0 && seen.y > 0.0 && seen.x.is_finite() && seen.y.is_finite();
     let as_time = |seen: Observation| if work.inverse { Observation { y: seen.y.recip(), ..seen } } else { seen };
     series.observations().into_iter().filter(usable).map(as_time).collect()

@@ -180,7 +180,7 @@ fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series 
         Measurement { observation: Observation { y: work(seen.x) / seen.y, ..seen }, ..step.clone() }
     };
     let measurements = from.measurements.iter().map(as_rate).collect();
-    Series { y: y.into(), kind: names::Kind::Rate, unit: unit.into(), measurements, ..from.clone() }
+    Series { y: y.into(), kind: names::TimeOrRate::Rate, unit: unit.into(), measurements, ..from.clone() }
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn runs_that_show_nothing_get_no_advice() {
 
 /// The sizes of a series, each compared with all others.
 fn compared(series: &Series) -> Comparison {
-    let rates = Rates::of(series, &Work::of(series, None).expect("work")).expect("rates");
+    let rates = Rates::of(series, &RateConversion::of(series, None).expect("work")).expect("rates");
     let every: Vec<usize> = (0..rates.x.len()).collect();
     Comparison::new(&rates, &every)
 }

@@ -90,7 +90,7 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
         return Err(nothing_in_common("no cell is in all of the runs", rules));
     }
     found.when = When::of_sides(first, second);
-    if all[0].iter().any(|series| series.kind == crate::analysis::Kind::Rate) {
+    if all[0].iter().any(|series| series.kind == crate::analysis::TimeOrRate::Rate) {
         found.cells.iter_mut().for_each(Cell::as_rate);
         found.overall.iter_mut().for_each(super::Overall::as_rate);
     }

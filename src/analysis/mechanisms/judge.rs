@@ -1,7 +1,7 @@
 //! The evidence for and against a mechanism at a jump.
 
 use super::predict::Predictions;
-use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
+use super::{AffectedLayer, Answer, Candidate, Case, Intervention, Verdict};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::settings::AXES;
@@ -207,7 +207,7 @@ fn too_small(mechanism: Mechanism, at_most: Option<f64>, jump: &Jump) -> Option<
 }
 
 /// Contradicted where the layers were timed, other layers cause the jump, and none of the mechanism's layers does.
-fn other_layers(case: &Case, jump: &Jump, places: &[Place]) -> Option<Verdict> {
+fn other_layers(case: &Case, jump: &Jump, places: &[AffectedLayer]) -> Option<Verdict> {
     let explained = case.causes.iter().find(|explanation| explanation.after == jump.after && explanation.timed)?;
     let is_own = |layer: &str, direction: &str| places.iter().any(|p| p.layer == layer && p.direction == direction);
     let (mut own, mut others) = (false, 0.0);

@@ -54,7 +54,7 @@ pub struct Case<'a> {
 
 /// A layer in one direction in which a mechanism predicts a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct AffectedLayer {
     pub layer: String,
     pub direction: String,
     /// The layer's share of the step time before the jump: measured, or by arithmetic where the layers were not timed.
@@ -71,7 +71,7 @@ pub struct Place {
 pub struct Candidate {
     pub mechanism: Mechanism,
     /// The largest first.
-    pub places: Vec<Place>,
+    pub places: Vec<AffectedLayer>,
     /// The sum over all places, as a part of the step time; `None` where no size is predicted.
     pub predicted: Option<f64>,
     /// Batch sizes after which it predicts a step that is large enough to be seen but was not found.

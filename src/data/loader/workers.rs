@@ -17,7 +17,7 @@ pub struct Workers {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<LoaderState>,
     /// Something to do for the workers: room for another batch, a new epoch, the end.
     room: Condvar,
     /// Something for the consumer.
@@ -28,7 +28,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LoaderState {
     batches: Arc<Batches>,
     /// Counts epochs, so that a batch of an epoch that was broken off is not taken for one of the next.
     epoch: u64,
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LoaderState> {
         // No worker panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +58,7 @@ impl Workers {
         let batch = options.batch_size.min(examples.count());
         let free = (0..capacity).map(|_| Loaded::new(batch, examples.each())).collect();
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { free, ..State::default() }),
+            state: Mutex::new(LoaderState { free, ..LoaderState::default() }),
             room: Condvar::new(),
             ready: Condvar::new(),
             capacity,

@@ -68,7 +68,7 @@ pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);
     let wanted = |key, limit| Wanted { key, limit };
-    let mut train = Part::read(train, tables, wanted("examples", limits.train))?;
+    let mut train = SplitRows::read(train, tables, wanted("examples", limits.train))?;
     let mut test = match limits.test {
         Some(0) => None,
         _ if test.is_empty() => None,
@@ -76,13 +76,13 @@ pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
             // The columns of both parts are the same.
             let Columns { image, label, .. } = train.columns.clone();
             let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
-            Some(Part::read(test, &tables, wanted("test_examples", limit))?)
+            Some(SplitRows::read(test, &tables, wanted("test_examples", limit))?)
         }
     };
     let classes = classes(&mut train, test.as_mut())?;
     let decoded = train.rows.iter().map(|row| row.decode(&train.files));
     let shape = Image::first_shape(decoded)?;
-    let encoded = |Part { files, rows, .. }: Part| Encoded { files, rows, shape };
+    let encoded = |SplitRows { files, rows, .. }: SplitRows| Encoded { files, rows, shape };
     Ok(Opened { train: encoded(train), test: test.map(encoded), shape, classes, notice })
 }
 
@@ -105,7 +105,7 @@ struct Wanted {
 }
 
 /// One part, whose labels may not be the numbers of classes yet.
-struct Part {
+struct SplitRows {
     files: Vec<PathBuf>,
     columns: Columns,
     rows: Vec<Row>,
@@ -121,7 +121,7 @@ struct Seen {
     texts: HashMap<String, u32>,
 }
 
-impl Part {
+impl SplitRows {
     fn read(files: Vec<PathBuf>, tables: &Tables, wanted: Wanted) -> Result<Self> {
         let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
         let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
@@ -149,7 +149,7 @@ impl Part {
     }
 
     fn add(&mut self, row: EncodedImage, file: u32, name: &Path, thinning: &mut Thinning) -> Result<()> {
-        let label = self.labels.number(row.label).map_err(|e| e.at(Place::of(&row, name).to_string()))?;
+        let label = self.labels.number(row.label).map_err(|e| e.at(RowLocation::of(&row, name).to_string()))?;
         if thinning.keeps() {
             self.rows.push(Row {
                 file,
@@ -219,7 +219,7 @@ impl Seen {
 
 /// The number of classes; afterwards the labels of both parts are numbers of classes. Texts are classes in the order of their names,
 /// as the names of a folder's folders are.
-fn classes(train: &mut Part, test: Option<&mut Part>) -> Result<usize> {
+fn classes(train: &mut SplitRows, test: Option<&mut SplitRows>) -> Result<usize> {
     if !train.columns.texts {
         let largest = train.labels.largest.max(test.map_or(0, |test| test.labels.largest)) as usize;
         return match &train.columns.classes {
@@ -278,19 +278,19 @@ impl Room {
 }
 
 /// What a message calls a row: the file, the row counted from 0, and the path that the image had.
-struct Place<'a> {
+struct RowLocation<'a> {
     file: &'a Path,
     row: usize,
     path: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RowLocation<'a> {
     fn of(row: &EncodedImage<'a>, file: &'a Path) -> Self {
         Self { file, row: row.row, path: row.path }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for RowLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, row {}", self.file.display(), self.row)?;
         self.path.map_or(Ok(()), |path| write!(f, " ({path})"))
@@ -298,8 +298,8 @@ impl fmt::Display for Place<'_> {
 }
 
 impl Row {
-    fn place<'a>(&'a self, files: &'a [PathBuf]) -> Place<'a> {
-        Place { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
+    fn place<'a>(&'a self, files: &'a [PathBuf]) -> RowLocation<'a> {
+        RowLocation { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
     }
 
     fn decode(&self, files: &[PathBuf]) -> Result<Image> {

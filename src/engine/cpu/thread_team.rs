@@ -47,7 +47,7 @@ struct Shared {
     round: Line<AtomicU64>,
     /// Helpers that have finished the work of this round.
     done: Line<AtomicUsize>,
-    work: UnsafeCell<Work>,
+    work: UnsafeCell<RoundTask>,
     /// Whether each helper is asleep.
     asleep: Box<[Line<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
@@ -63,9 +63,9 @@ unsafe impl Send for Shared {}
 
 /// The work of a round; its lifetime ends when all helpers that joined have finished.
 #[derive(Clone, Copy)]
-struct Work(*const (dyn Fn() + Sync));
+struct RoundTask(*const (dyn Fn() + Sync));
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for RoundTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Work")
     }
@@ -94,7 +94,7 @@ impl Shared {
         // helpers that joined.
         let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
         // SAFETY: the last round is closed, and all helpers that joined it have finished, so none reads.
-        unsafe { *self.work.get() = Work(unbound) };
+        unsafe { *self.work.get() = RoundTask(unbound) };
         self.done.0.store(0, Ordering::Relaxed);
         let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
         // Sequentially consistent, like the helper's two operations: one of the two threads sees the other's write.
@@ -224,7 +224,7 @@ impl Team {
         let shared = Arc::new(Shared {
             round: Line::default(),
             done: Line::default(),
-            work: UnsafeCell::new(Work(&|| ())),
+            work: UnsafeCell::new(RoundTask(&|| ())),
             asleep: (1..threads).map(|_| Line::default()).collect(),
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::worker::{Patience, Pipes, Place, Program, Worker};
+use super::worker::{Patience, Pipes, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
@@ -311,9 +311,9 @@ fn worker(steps: &OwnSteps, source: Source, env: Text, run: Run) -> Result<Worke
     let program = Program {
         name: foreign::name(&source.name()),
         place: match (source, run) {
-            (Source::Command(command), _) => Place::Command(command.words.clone()),
-            (_, Run::Parent(pipes)) => Place::Parent(pipes),
-            (_, Run::Child | Run::Heard) => Place::Python(interpreter::interpreter()),
+            (Source::Command(command), _) => ProgramHost::Command(command.words.clone()),
+            (_, Run::Parent(pipes)) => ProgramHost::Parent(pipes),
+            (_, Run::Child | Run::Heard) => ProgramHost::Python(interpreter::interpreter()),
         },
         text: TEXT,
         environment: members(env.as_str()).into_iter().map(variable).collect(),
@@ -347,7 +347,7 @@ impl Engine for OwnEngine {
     }
 
     fn profiles(&self) -> bool {
-        self.workers.values().any(|worker| matches!(worker.borrow().program.place, Place::Python(_)))
+        self.workers.values().any(|worker| matches!(worker.borrow().program.place, ProgramHost::Python(_)))
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {

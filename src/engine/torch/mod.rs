@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::worker::{Patience, Place, Process, Program, Worker};
+use super::worker::{Patience, Process, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -102,7 +102,7 @@ impl TorchEngine {
             interpreter::VARIABLE
         );
         let (name, environment) = ("PyTorch".to_owned(), Vec::new());
-        let place = Place::Python(interpreter);
+        let place = ProgramHost::Python(interpreter);
         let program = Program { name, place, text: TEXT, environment, remedy, is_heard: false };
         let worker = Worker::new(program, message::open(device), patience);
         let mut connection = Connection { worker, opened_on: String::new(), others: Vec::new(), grouped: 0 };

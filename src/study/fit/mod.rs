@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 pub use spec::Fit;
 
 use super::plan::Axes;
-use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, failure, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
 use crate::engine::data::{self, Point, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
@@ -93,7 +93,7 @@ impl Study for Fit {
         facts.name_of(&cell.step)
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: Place, visit: &mut Visit<Self>) -> Result<bool> {
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
         let watch = Stopwatch::start();
         let workload = &cell.step.workload;
         let prepared = bench.engines.get(cell.step.engine)?.prepare(workload);
@@ -108,7 +108,7 @@ impl Study for Fit {
         Ok(true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<()>, place: Place, error: &Error) -> FitRow {
+    fn failed(bench: &Bench<Self>, cell: &Cell<()>, place: VisitInRun, error: &Error) -> FitRow {
         FitRow { status: failure(error), error: Some(error.clause()), ..bench.row(cell, place) }
     }
 
@@ -154,7 +154,7 @@ impl Bench<'_, Fit> {
         Ok(Some(rows))
     }
 
-    fn row(&self, cell: &Cell<()>, place: Place) -> FitRow {
+    fn row(&self, cell: &Cell<()>, place: VisitInRun) -> FitRow {
         let (facts, step) = (&self.facts, &cell.step);
         let device = facts.device_of(step);
         FitRow {

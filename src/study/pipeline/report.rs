@@ -44,11 +44,11 @@ pub fn answer(study: &Results, sentence: String) -> Answer {
 }
 
 /// The columns that say which cell it is.
-struct Place {
+struct CellColumns {
     series: bool,
 }
 
-impl Place {
+impl CellColumns {
     fn of(study: &Results) -> Self {
         Self { series: study.cells.iter().any(|cell| !cell.series.is_empty()) }
     }
@@ -72,7 +72,7 @@ impl Place {
 
 fn stages(study: &Results) -> Table {
     let names = study.stages();
-    let place = Place::of(study);
+    let place = CellColumns::of(study);
     let mut columns = place.columns();
     columns.extend(names.iter().map(|name| Column::right(name)));
     columns.extend([Column::right("cores"), Column::right("shared"), Column::left("read by"), Column::right("stored")]);
@@ -93,7 +93,7 @@ fn stages(study: &Results) -> Table {
 }
 
 fn together(study: &Results) -> Table {
-    let place = Place::of(study);
+    let place = CellColumns::of(study);
     let mut columns = place.columns();
     columns.extend([
         Column::right("measured"),

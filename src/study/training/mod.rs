@@ -22,7 +22,7 @@ use std::path::Path;
 pub use plan::Loader;
 pub use spec::Training;
 
-use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
@@ -106,11 +106,11 @@ impl Study for Training {
         format!("{}, {}", facts.name_of(&cell.step), human::counted(cell.beside.workers as u64, "worker"))
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Loader>, place: Place, visit: &mut Visit<Self>) -> Result<bool> {
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
         bench.train(cell, place, visit).map(|()| true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: Place, error: &Error) -> EpochRow {
+    fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, error: &Error) -> EpochRow {
         Rows { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
     }
 

@@ -1,6 +1,6 @@
 //! From what was measured to rows.
 
-use super::super::{Cell, Place, failure};
+use super::super::{Cell, VisitInRun, failure};
 use super::Loader;
 use super::epoch::{Evaluated, Timed, TimedStep};
 use crate::data::DataSet;
@@ -14,7 +14,7 @@ pub(super) struct Rows<'a> {
     pub facts: &'a RowContext,
     pub data: &'a DataSet,
     pub cell: &'a Cell<Loader>,
-    pub place: Place,
+    pub place: VisitInRun,
 }
 
 impl Rows<'_> {

@@ -1,6 +1,6 @@
 //! One visit to a cell: prepare, warm up, train, evaluate, write down.
 
-use super::super::{Bench, Cell, Place, Visit};
+use super::super::{Bench, Cell, Visit, VisitInRun};
 use super::epoch::{Runner, Sources};
 use super::rows::Rows;
 use super::spec::OnError;
@@ -14,7 +14,7 @@ use crate::store::EpochRow;
 impl Bench<'_, Training> {
     /// # Errors
     /// What goes wrong; the rows before it are in `visit`.
-    pub(super) fn train(&mut self, cell: &Cell<Loader>, place: Place, visit: &mut Visit<Training>) -> Result<()> {
+    pub(super) fn train(&mut self, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Training>) -> Result<()> {
         let watch = Stopwatch::start();
         let prepared = self.prepare(cell);
         let prepare_s = watch.elapsed();

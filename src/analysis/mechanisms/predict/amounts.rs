@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::mechanisms::formulas::{Mechanism, excess};
 
-pub(super) struct Work {
+pub(super) struct LayerAmounts {
     pub mechanism: Mechanism,
     pub layer: String,
     pub direction: String,

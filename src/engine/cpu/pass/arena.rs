@@ -10,7 +10,7 @@ use crate::engine::placement::{Span, place};
 
 /// The memory from which pieces are cut.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct PassMemory {
     lines: Arc<Vec<Line>>,
 }
 
@@ -35,7 +35,7 @@ struct Placed {
     offsets: Vec<usize>,
 }
 
-/// A piece of a [`Memory`], which lives as long as its last piece: `len` values, or none by default.
+/// A piece of a [`PassMemory`], which lives as long as its last piece: `len` values, or none by default.
 #[derive(Debug)]
 pub struct Piece<N> {
     held: Option<Arc<Vec<Line>>>,
@@ -43,7 +43,7 @@ pub struct Piece<N> {
     len: usize,
 }
 
-impl Memory {
+impl PassMemory {
     /// Calls `cut` twice: once to count its pieces, and once to hand them out. Reuses the memory of earlier pieces if
     /// they have been dropped and it is large enough.
     ///
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn pieces_share_memory_by_their_spans_and_stay_when_it_is_cut_again() {
-        let mut memory = Memory::default();
-        let cut = |memory: &mut Memory, len: usize| {
+        let mut memory = PassMemory::default();
+        let cut = |memory: &mut PassMemory, len: usize| {
             let (mut a, mut b, mut c) = (Piece::<f32>::default(), Piece::<f64>::default(), Piece::<u32>::default());
             let [early, late] = [(0, 1), (2, 3)].map(|(first, last)| Span { first, last });
             // SAFETY: `a` and `c` are used one after the other here.

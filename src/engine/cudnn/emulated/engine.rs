@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{Memory, emulator};
+use super::{EmulatedMemory, emulator};
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::{BufferId, Call, Slice};
 use crate::engine::cudnn::element::Element;
@@ -50,7 +50,7 @@ pub struct EmulatedEngine {
 pub struct EmulatedStep {
     plan: StepPlan,
     arena: Arena,
-    memory: Memory,
+    memory: EmulatedMemory,
     workload: Workload,
     faults: Vec<(&'static str, Fault)>,
 }
@@ -97,7 +97,7 @@ impl EmulatedEngine {
     fn step_in(&self, workload: &Workload, placed: fn(&StepPlan) -> Arena) -> Result<EmulatedStep> {
         let plan = StepPlan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
         let arena = placed(&plan);
-        let memory = Memory::of(&[arena.bytes]);
+        let memory = EmulatedMemory::of(&[arena.bytes]);
         let faults = self.faults.clone();
         let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), faults };
         step.begin_again()?;

@@ -2,7 +2,7 @@ use candle_core::{DType, Device, Tensor, Var};
 
 use super::*;
 use crate::engine::cpu;
-use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, rounded, rounding, sample};
+use crate::engine::cudnn::emulated::{EmulatedMemory, assert_close, emulator, rounded, rounding, sample};
 use crate::settings::Loss;
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
@@ -23,7 +23,7 @@ fn reference(kind: Loss, logits: &[f32], targets: &[f32], shape: (usize, usize))
 }
 
 struct Case {
-    memory: Memory,
+    memory: EmulatedMemory,
     rows: Rows,
 }
 
@@ -34,7 +34,7 @@ fn case(
     targets: &[f32],
     scale: Option<f32>,
 ) -> Case {
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let (logits, targets) = (memory.tensor(element, logits), memory.tensor(Element::F32, targets));
     let (gradient, row_losses) = (memory.empty(element, batch * classes), memory.empty(Element::F32, batch));
     let loss_scale = scale.map(|scale| memory.tensor(Element::F32, &[scale]));

@@ -18,7 +18,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{CHANNELS, Shared, for_each_channels};
-use crate::engine::cpu::op::place::Place;
+use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -54,7 +54,7 @@ fn values(g: &Geometry) -> usize {
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let (x, y) = (Shared::reading(x), Shared::new(y));
     for_each_channels(g.in_channels, values(g), |channels| {
-        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: g.in_channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
         unsafe { forward_channels(g, channels, (&x, place), filters, &y) };
     });
@@ -72,7 +72,7 @@ pub fn reads_anywhere(g: &Geometry) -> bool {
 pub unsafe fn forward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    (x, place): (&Shared<'_, T>, &Place),
+    (x, place): (&Shared<'_, T>, &ChannelPlanes),
     filters: Filters<'_, T>,
     y: &Shared<'_, T>,
 ) {
@@ -118,7 +118,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
     let slopes = Slopes { dy, dx: dx.as_ref(), dw: dw.as_ref() };
     for_each_channels(g.in_channels, values(g), |channels| {
-        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: g.in_channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
         unsafe { backward_channels(g, channels, (x, place), weight, slopes) };
     });
@@ -147,7 +147,7 @@ impl<T> Copy for Slopes<'_, T> {}
 pub unsafe fn backward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    (x, place): (&Shared<'_, T>, &Place),
+    (x, place): (&Shared<'_, T>, &ChannelPlanes),
     weight: &[T],
     slopes: Slopes<'_, T>,
 ) {
