@@ -250,7 +250,7 @@ pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::sizes::Sizes;
+    use super::super::sizes::SizeColumns;
     use super::*;
 
     fn strings(names: &[&str]) -> Vec<String> {
@@ -259,9 +259,9 @@ mod tests {
 
     fn chosen(names: &[&str], query: &Query) -> Result<Columns> {
         let present = strings(names);
-        match Sizes::choose(&present, query)? {
-            Sizes::One(x) => Columns::choose(&present, x, query),
-            Sizes::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
+        match SizeColumns::choose(&present, query)? {
+            SizeColumns::One(x) => Columns::choose(&present, x, query),
+            SizeColumns::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
         }
     }
 

@@ -46,7 +46,7 @@ use gathering::Gathering;
 use goal::Asked;
 pub use goal::Goal;
 pub use sheets::columns_apart;
-use sizes::Sizes;
+use sizes::SizeColumns;
 pub use sources::run_names;
 
 /// One measured step, with what was in force.
@@ -299,7 +299,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
         Some(sheet) => sheets::series(path, &sheet, query)?,
         None => {
             let present = Table::names(path)?;
-            let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
+            let x = SizeColumns::choose(&present, query).map_err(named)?.decide(path)?;
             let columns = Columns::choose(&present, x, query).map_err(named)?;
             let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
             let wanted = gathering.wanted();

@@ -1,7 +1,7 @@
 //! What copying the batch in each step costs: each series whose batch is copied against the one of the run that differs from it in nothing but
 //! that its batch lies in the device's memory.
 
-use super::compare::{self, Cell, Overall, Rules};
+use super::compare::{self, ComparedCell, Overall, Rules};
 use super::scaling::without;
 use super::{Series, TimeOrRate};
 use crate::settings::DataPath;
@@ -19,14 +19,14 @@ pub struct Transfer {
     /// The unit of the times.
     pub unit: String,
     /// By batch size: the first time is that with the batch in place, the second that with its copy.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
     /// All batch sizes together; `None` with fewer than two whole blocks.
     pub overall: Option<Overall>,
 }
 
 impl Transfer {
     /// The cell with the largest ratio, among those whose step the copy provably makes longer.
-    pub fn dearest(&self) -> Option<&Cell> {
+    pub fn dearest(&self) -> Option<&ComparedCell> {
         self.cells.iter().filter(|cell| cell.low > 1.0).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 }

@@ -3,7 +3,7 @@
 use super::axis::{Axis, Scale};
 use super::data::{CrossingMark, CrossingPanel, Crossings, Line, Quantity};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
 use super::palette::{INK, MUTED, RUNS, WHITE};
@@ -20,7 +20,7 @@ const TITLE: f64 = 22.0;
 /// The figure.
 pub fn scene(chart: &Crossings) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let keys: Vec<Key> = vec![
+    let keys: Vec<LegendEntry> = vec![
         (Mark::Interval(MUTED), "median of the visits".to_owned()),
         (Mark::Dashes(INK), "crossover, with its 95 % interval".to_owned()),
     ];

@@ -195,7 +195,7 @@ pub struct Timeline {
 
 /// A study of whole epochs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Training {
+pub struct TrainingChart {
     pub title: String,
     /// Under the title.
     pub summary: String,
@@ -318,14 +318,14 @@ pub struct Stacked {
 pub struct StackedPanel {
     pub lines: LinePanel,
     /// A dashed line across it.
-    pub level: Option<Level>,
+    pub level: Option<ReferenceLevel>,
     /// Places on the horizontal axis.
     pub marks: Vec<f64>,
 }
 
 /// A value that something is held against.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct ReferenceLevel {
     pub y: f64,
     pub name: String,
 }

@@ -4,7 +4,7 @@
 use super::axis::{Axis, Scale};
 use super::data::{Feeding, Predicted, Stack};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
@@ -30,7 +30,7 @@ const BAND: f64 = 0.1;
 /// The figure.
 pub fn scene(chart: &Feeding) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = Vec::new();
+    let mut keys: Vec<LegendEntry> = Vec::new();
     keys.push((Mark::Interval(MUTED), "median of the blocks, their standard deviation".to_owned()));
     keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
     for (number, name) in chart.limits.iter().enumerate() {

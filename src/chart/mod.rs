@@ -34,9 +34,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Level, Line,
-    LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief,
-    ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Line, LinePanel,
+    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, ReferenceLevel,
+    Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline,
+    TrainingChart,
 };
 pub use font::typeset;
 
@@ -46,7 +47,7 @@ pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
     Timeline(Timeline),
-    Training(Training),
+    Training(TrainingChart),
     Prediction(Prediction),
     Feeding(Feeding),
     Crossings(Crossings),

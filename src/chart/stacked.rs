@@ -4,7 +4,7 @@
 use super::axis::{Axis, Scale, scale_of};
 use super::data::{Line, Stacked, StackedPanel};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
@@ -19,7 +19,7 @@ const ROW_GAP: f64 = 92.0;
 /// The figure.
 pub fn scene(chart: &Stacked) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = vec![(Mark::Interval(MUTED), chart.point.clone())];
+    let mut keys: Vec<LegendEntry> = vec![(Mark::Interval(MUTED), chart.point.clone())];
     keys.extend(chart.panels.iter().filter_map(|panel| Some((Mark::Dashes(INK), panel.level.as_ref()?.name.clone()))));
     if chart.panels.iter().any(|panel| !panel.marks.is_empty()) {
         keys.push((Mark::Dashes(VERMILLION), chart.mark.clone()));
@@ -81,7 +81,7 @@ fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Level, LinePanel, LinePoint, Quantity};
+    use super::super::data::{LinePanel, LinePoint, Quantity, ReferenceLevel};
     use super::super::scene::Primitive;
     use super::*;
 
@@ -91,7 +91,7 @@ mod tests {
             points: [16.0, 17.0, 32.0].map(|x| LinePoint { x, y, sd: 2.0 }).to_vec(),
             marked: None,
         };
-        let panel = |name: &str, level: Option<Level>, from_zero| StackedPanel {
+        let panel = |name: &str, level: Option<ReferenceLevel>, from_zero| StackedPanel {
             lines: LinePanel {
                 x: Quantity::new("Batch size", ""),
                 y: Quantity::new(name, ""),
@@ -101,7 +101,7 @@ mod tests {
             level,
             marks: marks.clone(),
         };
-        let level = Level { y: 95.0, name: "95 %, as platforms for training promise".into() };
+        let level = ReferenceLevel { y: 95.0, name: "95 %, as platforms for training promise".into() };
         Stacked {
             title: "processes".into(),
             summary: "0 of 3 batch sizes reach 95 %.".into(),

@@ -2,9 +2,9 @@
 //! with the one that suffices marked, the accuracy after the epoch, and where the time goes.
 
 use super::axis::{Axis, Scale, scale_of};
-use super::data::{Bar, LinePanel, Training};
+use super::data::{Bar, LinePanel, TrainingChart};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
@@ -25,9 +25,10 @@ const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED]
 const PARTS: [Color; 3] = [BLUE, VERMILLION, MUTED];
 
 /// The figure.
-pub fn scene(chart: &Training) -> Scene {
+pub fn scene(chart: &TrainingChart) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = vec![(Mark::Interval(MUTED), "mean of the epochs, one standard deviation".to_owned())];
+    let mut keys: Vec<LegendEntry> =
+        vec![(Mark::Interval(MUTED), "mean of the epochs, one standard deviation".to_owned())];
     if chart.panels.iter().flat_map(|panel| &panel.lines).any(|line| line.marked.is_some()) {
         keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
     }
@@ -150,7 +151,7 @@ mod tests {
     use super::super::data::{Line, LinePoint, Quantity};
     use super::*;
 
-    fn chart() -> Training {
+    fn chart() -> TrainingChart {
         let point = |x: f64, y: f64| LinePoint { x, y, sd: 0.1 };
         let line = |name: &str, marked| Line {
             name: name.into(),
@@ -163,7 +164,7 @@ mod tests {
             lines: vec![line("no workers", marked), line("2 workers", None)],
             from_zero: true,
         };
-        Training {
+        TrainingChart {
             title: "mnist_cpu".into(),
             summary: "cpu, batch size 512: 2 workers".into(),
             panels: vec![panel("Epoch time", None), panel("Again", Some(2))],

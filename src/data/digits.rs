@@ -24,7 +24,7 @@ pub enum TrainOrTest {
 /// Draws the first `count` images of a part.
 ///
 /// ```
-/// use batchstep::data::digits::{draw, Part};
+/// use batchstep::data::digits::{draw, TrainOrTest};
 /// let digits = draw(1, TrainOrTest::Train, 20);
 /// assert_eq!((digits.pixels.len(), digits.labels.len()), (20 * 28 * 28, 20));
 /// assert_eq!(draw(1, TrainOrTest::Train, 10).pixels, digits.pixels[..10 * 28 * 28]);

@@ -63,7 +63,7 @@ fn page_of(name: &str) -> String {
     let table =
         report::JumpTable { label: name, findings: &series.findings, axes, smallest: None, hardware, aa_rate: None };
     let found = [analysed];
-    let run = Run {
+    let run = RunPage {
         source: Path::new("results/run"),
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],

@@ -295,7 +295,7 @@ pub fn explanation_json(entries: &[Entry]) -> Value {
 }
 
 fn series(entry: &Entry) -> Value {
-    let jump = |answer: &crate::analysis::mechanisms::Answer| {
+    let jump = |answer: &crate::analysis::mechanisms::JumpCandidates| {
         json!({
             "after": position(answer.after),
             "relative": answer.relative,
@@ -366,7 +366,7 @@ fn candidate(candidate: &Candidate) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::mechanisms::Answer;
+    use crate::analysis::mechanisms::JumpCandidates;
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -378,7 +378,7 @@ mod tests {
             unjudged: vec![],
             verdict: verdict.clone(),
         };
-        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| Answer {
+        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| JumpCandidates {
             after: 16.0 * (at + 1) as f64,
             relative: 0.1,
             candidates: candidates.iter().map(candidate).collect(),

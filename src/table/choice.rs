@@ -5,7 +5,7 @@ use super::refusal::{short, shown};
 use super::seen::{STEP_TIMES, plain};
 use super::sizes::x_of;
 use super::values::y_of;
-use super::{Hints, Profile, Seen};
+use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result, nearest};
 use crate::foreign;
 
@@ -71,7 +71,7 @@ const MOST_GROUPS: usize = 64;
 /// # Errors
 /// [`crate::error::Kind::Data`].
 pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<Choice> {
-    let columns: Vec<&Seen> = profile.columns.iter().filter(|column| column.is_numeric()).collect();
+    let columns: Vec<&ColumnSample> = profile.columns.iter().filter(|column| column.is_numeric()).collect();
     let asked = query.y.as_deref().map(|asked| asked_for(profile, asked)).transpose()?;
     let x = match &query.x {
         Some(name) => numeric(profile, name, "--x")?.name.clone(),
@@ -80,7 +80,7 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
     let ys = match asked {
         Some(asked) => asked,
         None => {
-            let values: Vec<&Seen> = columns.iter().copied().filter(|column| column.name != x).collect();
+            let values: Vec<&ColumnSample> = columns.iter().copied().filter(|column| column.name != x).collect();
             y_of(profile, &values, hints, query.kind)?
         }
     };
@@ -118,14 +118,14 @@ fn asked_for(profile: &Profile, asked: &str) -> Result<Vec<String>> {
 }
 
 /// A column by its name, or by its name without the unit that its cells have.
-fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p Seen> {
+fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p ColumnSample> {
     let exact = profile.columns.iter().find(|column| column.name == name);
     exact.or_else(|| {
         profile.columns.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" (")))
     })
 }
 
-fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
+fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
     if let Some(seen) = find(profile, name) {
         return Ok(seen);
     }
@@ -137,7 +137,7 @@ fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
     })
 }
 
-fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
+fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
     let seen = named(profile, name, flag)?;
     if seen.is_numeric() {
         return Ok(seen);
@@ -160,7 +160,7 @@ fn listed(names: &[String]) -> String {
 /// The columns that may distinguish series: texts with few values, other sizes and settings.
 fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
     let source = x.strip_suffix(" (number)");
-    let is_key = |column: &&Seen| {
+    let is_key = |column: &&ColumnSample| {
         let name = &column.name;
         if name == x || ys.contains(name) || Some(&name[..]) == source || name.ends_with(" (number)") {
             return false;

@@ -84,12 +84,12 @@ pub struct Cells {
 /// The columns of the first rows.
 #[derive(Clone, Debug, Default)]
 struct Profile {
-    columns: Vec<Seen>,
+    columns: Vec<ColumnSample>,
 }
 
 /// What the first rows of a column hold.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct ColumnSample {
     name: String,
     /// NaN if a cell is not a number.
     numbers: Vec<f64>,
@@ -220,7 +220,7 @@ impl Sheet {
             let numbers =
                 cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();
-            self.profile.columns.push(Seen { name: name.clone(), numbers, texts });
+            self.profile.columns.push(ColumnSample { name: name.clone(), numbers, texts });
             self.notations.push(notation);
         }
         self

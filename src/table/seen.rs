@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Seen;
+use super::ColumnSample;
 use super::cell::is_missing;
 use super::names::{Reading, TimeOrRate};
 
@@ -88,7 +88,7 @@ pub(super) const EXTREME: &[&str] = &[
     "high",
 ];
 
-impl Seen {
+impl ColumnSample {
     /// Whether most cells that hold anything hold a number.
     pub(super) fn is_numeric(&self) -> bool {
         let held = self.texts.iter().filter(|text| !is_missing(text)).count();

@@ -182,7 +182,7 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
 
 /// The work of one step.
 #[derive(Clone)]
-enum Step {
+enum WorkPerStep {
     Size,
     Formula(Formula),
 }
@@ -194,7 +194,7 @@ struct RateConversion {
     /// Whether the values are rates.
     inverse: bool,
     /// The work of a step, which multiplies the rate of steps; `None` if the values already count the work.
-    step: Option<Step>,
+    step: Option<WorkPerStep>,
     /// What a value in the series' unit is in that of the rate.
     factor: f64,
 }
@@ -210,9 +210,11 @@ impl RateConversion {
         }
         let column = &series.size.column;
         let (counted, step) = match asked {
-            Some(work) if work.name().eq_ignore_ascii_case(column) => (work.to_string(), Step::Formula(work.clone())),
+            Some(work) if work.name().eq_ignore_ascii_case(column) => {
+                (work.to_string(), WorkPerStep::Formula(work.clone()))
+            }
             Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
-            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, Step::Size),
+            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, WorkPerStep::Size),
         };
         if series.facts.contains_key("executed_batch_size") {
             return Err(Silence::Control);
@@ -237,8 +239,8 @@ impl RateConversion {
     fn rate(&self, x: f64, time: f64) -> f64 {
         let work = match &self.step {
             None => 1.0,
-            Some(Step::Size) => x,
-            Some(Step::Formula(work)) => work.at(x),
+            Some(WorkPerStep::Size) => x,
+            Some(WorkPerStep::Formula(work)) => work.at(x),
         };
         work.ln() - time.ln() - self.factor.ln()
     }

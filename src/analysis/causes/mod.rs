@@ -51,13 +51,13 @@ pub struct Cause {
     pub direction: String,
     /// Its own step; `None` where it was not timed, or does not stand out.
     pub step: Option<LayerStep>,
-    pub before: Side,
-    pub behind: Side,
+    pub before: SideExecution,
+    pub behind: SideExecution,
 }
 
 /// How a layer is executed on one side of a jump.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct SideExecution {
     pub algorithm: Option<String>,
     pub kernel: Option<String>,
     pub waves: Option<f64>,
@@ -131,9 +131,9 @@ impl LayerOverSizes<'_> {
         self.rows.iter().find(|row| row.batch_size as f64 == x).copied()
     }
 
-    fn side(&self, x: f64) -> Side {
+    fn side(&self, x: f64) -> SideExecution {
         let row = self.at(x);
-        Side {
+        SideExecution {
             algorithm: row.and_then(|row| row.algorithm.clone()),
             kernel: row.and_then(|row| row.kernel.clone()),
             waves: row.and_then(|row| row.waves),

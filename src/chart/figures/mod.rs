@@ -25,7 +25,7 @@ pub use copying::copying;
 pub use crossover::crossover;
 pub use parallel::efficiency;
 pub use prediction::draw_predictions;
-pub use runs::{Source, Together, draw_together, together};
+pub use runs::{AnalysedRun, Together, draw_together, together};
 
 /// The files that the charts of one source are written to.
 pub struct Destination {

@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 /// Running workers; they end when this is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<LoaderQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LoaderQueue {
     state: Mutex<LoaderState>,
     /// Something to do for the workers: room for another batch, a new epoch, the end.
     room: Condvar,
@@ -41,7 +41,7 @@ struct LoaderState {
     ends: bool,
 }
 
-impl Shared {
+impl LoaderQueue {
     fn lock(&self) -> MutexGuard<'_, LoaderState> {
         // No worker panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -57,7 +57,7 @@ impl Workers {
         let capacity = options.workers * options.prefetch.max(1);
         let batch = options.batch_size.min(examples.count());
         let free = (0..capacity).map(|_| Loaded::new(batch, examples.each())).collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LoaderQueue {
             state: Mutex::new(LoaderState { free, ..LoaderState::default() }),
             room: Condvar::new(),
             ready: Condvar::new(),
@@ -112,7 +112,7 @@ impl Drop for Workers {
     }
 }
 
-fn work(shared: &Shared, examples: &Examples) {
+fn work(shared: &LoaderQueue, examples: &Examples) {
     let mut state = shared.lock();
     loop {
         if state.ends {

@@ -27,12 +27,12 @@ use splits::Files;
 #[derive(Debug)]
 pub struct Encoded {
     files: Vec<PathBuf>,
-    rows: Vec<Row>,
+    rows: Vec<ImageRow>,
     shape: Shape,
 }
 
 #[derive(Debug)]
-struct Row {
+struct ImageRow {
     /// The file's place in [`Encoded::files`], and the row's in it.
     file: u32,
     number: usize,
@@ -43,7 +43,7 @@ struct Row {
 
 /// A data set of Parquet files.
 #[derive(Debug)]
-pub struct Opened {
+pub struct ParquetDataSet {
     pub train: Encoded,
     pub test: Option<Encoded>,
     pub shape: Shape,
@@ -64,7 +64,7 @@ pub struct Limits {
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
+pub fn open(tables: &Tables, limits: Limits) -> Result<ParquetDataSet> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);
     let wanted = |key, limit| Wanted { key, limit };
@@ -83,7 +83,7 @@ pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
     let decoded = train.rows.iter().map(|row| row.decode(&train.files));
     let shape = Image::first_shape(decoded)?;
     let encoded = |SplitRows { files, rows, .. }: SplitRows| Encoded { files, rows, shape };
-    Ok(Opened { train: encoded(train), test: test.map(encoded), shape, classes, notice })
+    Ok(ParquetDataSet { train: encoded(train), test: test.map(encoded), shape, classes, notice })
 }
 
 fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
@@ -108,14 +108,14 @@ struct Wanted {
 struct SplitRows {
     files: Vec<PathBuf>,
     columns: Columns,
-    rows: Vec<Row>,
+    rows: Vec<ImageRow>,
     /// Over all rows, kept or not.
-    labels: Seen,
+    labels: SplitLabels,
 }
 
 /// The labels that a part has.
 #[derive(Default)]
-struct Seen {
+struct SplitLabels {
     largest: u32,
     /// If the classes are texts: the number of each in the order of first appearance, which its rows have as label.
     texts: HashMap<String, u32>,
@@ -138,7 +138,8 @@ impl SplitRows {
         let count = wanted.limit.unwrap_or(all).min(all);
         Room { bytes, rows: all, wanted: count }.check(wanted.key, free_memory::bytes())?;
         let mut thinning = Thinning { all, count, seen: 0, kept: 0 };
-        let mut part = Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: Seen::default() };
+        let mut part =
+            Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: SplitLabels::default() };
         for (number, file) in (0..).zip(files) {
             let table = ImageTable::open(&file)?;
             let (image, label) = (part.columns.image.clone(), part.columns.label.clone());
@@ -151,7 +152,7 @@ impl SplitRows {
     fn add(&mut self, row: EncodedImage, file: u32, name: &Path, thinning: &mut Thinning) -> Result<()> {
         let label = self.labels.number(row.label).map_err(|e| e.at(RowLocation::of(&row, name).to_string()))?;
         if thinning.keeps() {
-            self.rows.push(Row {
+            self.rows.push(ImageRow {
                 file,
                 number: row.row,
                 bytes: row.bytes.map(Box::from),
@@ -184,7 +185,7 @@ impl Thinning {
 /// No data set has more; a column of identities does.
 const MOST_CLASSES: u32 = 1 << 20;
 
-impl Seen {
+impl SplitLabels {
     /// The number of a label among those of its part.
     fn number(&mut self, label: Label) -> Result<u32> {
         match label {
@@ -297,7 +298,7 @@ impl fmt::Display for RowLocation<'_> {
     }
 }
 
-impl Row {
+impl ImageRow {
     fn place<'a>(&'a self, files: &'a [PathBuf]) -> RowLocation<'a> {
         RowLocation { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
     }

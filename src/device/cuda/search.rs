@@ -36,7 +36,7 @@ struct SearchFolder {
 
 /// A file that may be the library, or a soname for the loader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct LibraryCandidate {
     pub origin: String,
     pub path: PathBuf,
 }
@@ -62,9 +62,9 @@ impl Search {
     }
 
     /// The candidates for one library, best first. Python is started only when all others have been tried.
-    pub fn candidates(&self, library: Library) -> impl Iterator<Item = Candidate> + '_ {
+    pub fn candidates(&self, library: Library) -> impl Iterator<Item = LibraryCandidate> + '_ {
         let files = move |place: SearchFolder| files(&place, library);
-        let by_loader = |name: String| Candidate { origin: "the system's loader".into(), path: name.into() };
+        let by_loader = |name: String| LibraryCandidate { origin: "the system's loader".into(), path: name.into() };
         let sonames = if self.asks_loader { library.sonames() } else { &[] };
         let bare = if self.asks_loader { bare_names(library) } else { Vec::new() };
         let asks_python = self.asks_python;
@@ -189,7 +189,7 @@ fn matching(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// The files of `library` in a folder: highest version first; for equal versions the soname before longer names; and
 /// the developers' link without a version last.
-fn files(place: &SearchFolder, library: Library) -> Vec<Candidate> {
+fn files(place: &SearchFolder, library: Library) -> Vec<LibraryCandidate> {
     let version = |path: &PathBuf| {
         let rest = path.file_name()?.to_str()?.strip_prefix(library.file())?.to_string();
         (rest.is_empty() || rest.starts_with('.')).then(|| numbers(&rest))
@@ -201,7 +201,7 @@ fn files(place: &SearchFolder, library: Library) -> Vec<Candidate> {
         let major = version.first().copied();
         (std::cmp::Reverse(major), version.len(), std::cmp::Reverse(version.clone()), path.clone())
     });
-    found.into_iter().map(|(_, path)| Candidate { origin: place.origin.clone(), path }).collect()
+    found.into_iter().map(|(_, path)| LibraryCandidate { origin: place.origin.clone(), path }).collect()
 }
 
 /// The numbers in a name: `-13.0` gives 13 and 0.

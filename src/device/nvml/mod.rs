@@ -16,7 +16,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
-use crate::device::cuda::driver::Seen;
+use crate::device::cuda::driver::CudaGpuFacts;
 use crate::device::root::FilesystemRoot;
 use crate::device::selector::BusAddress;
 use crate::device::sysfs::{self, Link, PciDevice};
@@ -212,9 +212,9 @@ impl From<PciDevice> for GpuFacts {
     }
 }
 
-impl From<Seen> for GpuFacts {
+impl From<CudaGpuFacts> for GpuFacts {
     /// The facts about a GPU that CUDA provides.
-    fn from(seen: Seen) -> Self {
+    fn from(seen: CudaGpuFacts) -> Self {
         let (major, minor) = seen.compute_capability;
         Self {
             name: seen.name,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_only_cuda_shows_has_a_name_and_an_address() {
-        let seen = Seen {
+        let seen = CudaGpuFacts {
             name: "NVIDIA H200".into(),
             compute_capability: (9, 0),
             memory_bytes: 150_000_000_000,

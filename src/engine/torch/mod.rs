@@ -63,13 +63,13 @@ pub fn gpu() -> Result<String> {
 #[derive(Debug)]
 pub struct TorchEngine {
     device: DeviceName,
-    opened: Opened,
+    opened: TorchReport,
     connection: Rc<RefCell<Connection>>,
 }
 
 /// What PyTorch reports about itself and its device.
 #[derive(Clone, Debug, Deserialize)]
-struct Opened {
+struct TorchReport {
     torch: String,
     device: String,
     device_name: Option<String>,
@@ -259,9 +259,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn connect(&mut self) -> Result<Opened> {
+    fn connect(&mut self) -> Result<TorchReport> {
         let answer = self.worker.connect()?;
-        let opened: Opened =
+        let opened: TorchReport =
             serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
         self.opened_on.clone_from(&opened.device);
         Ok(opened)

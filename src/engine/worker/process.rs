@@ -88,7 +88,7 @@ pub struct Process {
 /// One line of answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum WorkerReply {
     Ok(Value),
     Error {
         kind: String,
@@ -228,8 +228,8 @@ impl Process {
             Err(error) => return Some(Err(error)),
         };
         Some(match serde_json::from_str(&line) {
-            Ok(Answer::Ok(value)) => Ok(value),
-            Ok(Answer::Error { kind, what, spent }) => {
+            Ok(WorkerReply::Ok(value)) => Ok(value),
+            Ok(WorkerReply::Error { kind, what, spent }) => {
                 if spent {
                     self.end();
                 }

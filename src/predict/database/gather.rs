@@ -47,7 +47,7 @@ struct Environment {
     #[serde(default)]
     peaks: Vec<MeasuredPeaks>,
     #[serde(default)]
-    machine: Machine,
+    machine: StoredMachine,
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct EngineFacts {
 }
 
 #[derive(Default, Deserialize)]
-struct Machine {
+struct StoredMachine {
     batchstep: Option<String>,
     started: Option<String>,
     os: Option<String>,

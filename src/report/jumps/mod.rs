@@ -275,9 +275,9 @@ impl JumpTable<'_> {
         table
     }
 
-    fn row(&self, jump: &Jump) -> Row {
+    fn row(&self, jump: &Jump) -> JumpRow {
         let [first, at, last] = [jump.after_low, jump.after, jump.after_high].map(human::batch_size);
-        Row {
+        JumpRow {
             after: if first == last { at } else { format!("{at} ({first} to {last})") },
             size: self.size(jump.size),
             interval: human::range(jump.low, jump.high, self.axes.unit),
@@ -288,8 +288,8 @@ impl JumpTable<'_> {
     }
 
     /// All members of a staircase or sawtooth: their median, and from the smallest to the largest.
-    fn row_of_all(&self, repeated: &Repeated) -> Row {
-        Row {
+    fn row_of_all(&self, repeated: &Repeated) -> JumpRow {
+        JumpRow {
             after: repeated.places(),
             size: self.size(repeated.size()),
             interval: human::range(repeated.smallest(), repeated.largest(), self.axes.unit),
@@ -399,7 +399,7 @@ struct Columns {
 const FINDINGS: [&str; 5] = ["Rate", "Changes", "Ends", "Slow", "Kink"];
 
 /// The cells of a jump, as texts.
-struct Row {
+struct JumpRow {
     after: String,
     size: String,
     interval: String,
@@ -408,7 +408,7 @@ struct Row {
     verdict: &'static str,
 }
 
-impl Row {
+impl JumpRow {
     fn cells(self, shown: Columns, told: bool) -> Vec<String> {
         let mut cells = vec![self.after, self.size, self.relative];
         if shown.interval {

@@ -18,7 +18,7 @@ pub use spec::Fit;
 
 use super::plan::Axes;
 use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
-use crate::engine::data::{self, Point, side};
+use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
@@ -179,7 +179,7 @@ fn surface(workload: &Workload, first: &FitRow, output: &[f64]) -> Vec<SurfaceRo
     let stride = side.div_ceil(MOST_STORED);
     let kept = |example: &usize| (example / side).is_multiple_of(stride) && (example % side).is_multiple_of(stride);
     let row = |example: usize| {
-        let point = Point::of(example, side);
+        let point = PeaksPoint::of(example, side);
         SurfaceRow {
             cell: first.cell,
             visit: first.visit,

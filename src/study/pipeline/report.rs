@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::results::model::{Limit, Stage};
-use super::results::sides::{Half, Side, Sides};
+use super::results::sides::{Half, SideTimes, Sides};
 use super::results::{FedCell, Held, Knee, Results, Share, Within};
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::units::human;
@@ -227,7 +227,7 @@ pub fn json(study: &Results) -> Value {
 
 /// Seconds for an image, for each side by itself and beside the other.
 fn sides(sides: Sides) -> Value {
-    let side = |side: Side| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
+    let side = |side: SideTimes| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
     let half = |half: Half| json!({"workers": half.workers, "loader_s": half.loader_s, "training_s": half.training_s});
     json!({"loader": side(sides.loader), "training": side(sides.training), "half": sides.half.map(half), "cpu_s": sides.cpu_s})
 }

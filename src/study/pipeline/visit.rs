@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::{Bench, Cell, VisitInRun};
 use super::files::{self, Files};
-use super::rounds::{Alone, Found, Stages};
+use super::rounds::{Alone, Stages, VisitResults};
 use super::stages::{Loaded, Ready};
 use super::together::Fed;
 use super::{Pipeline, Source};
@@ -63,7 +63,7 @@ impl Bench<'_, Pipeline> {
             ..self.row(cell, place)
         };
         let mut bench = Stages { files, loaded, examples, options, batches, trainer, threads, engine_threads };
-        let mut found = Found::default();
+        let mut found = VisitResults::default();
         for _ in 0..ROUNDS {
             bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::report;
 use super::results::{CellEpochs, Results, WorkerCurve, worker_curves};
 use crate::chart::figures::{Drawing, made_by};
-use crate::chart::{Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
+use crate::chart::{Bar, Chart, Line, LinePanel, LinePoint, Quantity, TrainingChart};
 use crate::units::human;
 
 /// The chart of a study.
@@ -14,7 +14,7 @@ pub fn drawing(source: &Path, study: &Results) -> Drawing {
     Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Training(chart) }
 }
 
-fn chart(source: &Path, study: &Results) -> Training {
+fn chart(source: &Path, study: &Results) -> TrainingChart {
     let curves = worker_curves(study);
     let batches = count(study, |cell| cell.batch_size);
     let mut panels = Vec::new();
@@ -34,7 +34,7 @@ fn chart(source: &Path, study: &Results) -> Training {
         panels.push(accuracy(study));
     }
     let advice = report::advice(study).join(". ");
-    Training {
+    TrainingChart {
         title: format!("Whole epochs on {}", study.device),
         summary: if advice.is_empty() { "Time of whole epochs.".to_owned() } else { advice + "." },
         panels,

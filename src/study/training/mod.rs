@@ -32,7 +32,7 @@ use crate::store::{BatchRow, EpochRow, RunDirectory};
 use crate::units::human;
 use raw::RawFiles;
 use results::Results;
-use rows::Rows;
+use rows::VisitContext;
 use spec::{Loading, OnError};
 
 visited!(EpochRow, block);
@@ -111,7 +111,7 @@ impl Study for Training {
     }
 
     fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, error: &Error) -> EpochRow {
-        Rows { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
+        VisitContext { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
     }
 
     fn stops_at_an_error(&self) -> bool {

@@ -6,8 +6,8 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::amounts::{Amounts, LayerAmounts, Step};
-use super::{AffectedLayer, Case, LEAST, Setup};
+use self::amounts::{Amounts, LayerAmounts, PredictedStep};
+use super::{AffectedLayer, KnownSeries, LEAST, Setup};
 use crate::analysis::mechanisms::formulas::catalogue::{cpu_work, kernel_work};
 use crate::analysis::mechanisms::formulas::cpu::Blocking;
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Mechanism, own};
@@ -26,7 +26,7 @@ pub(super) struct Predictions {
 }
 
 /// The predictions for a case from its layers; empty where the layers or the network are not known.
-pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
+pub(super) fn of(case: &KnownSeries, layers: &[LayerRow]) -> Predictions {
     let rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
     let timed = rows.iter().any(|row| row.device_time_s.is_some());
     let mut predictions = Predictions { works: Vec::new(), shares: shares(case, &rows), timed, unknown: Vec::new() };
@@ -52,14 +52,14 @@ fn unknown(network: &Network, works: &[LayerAmounts]) -> Vec<String> {
 }
 
 /// The step time at each batch size, in seconds.
-fn level(case: &Case, batch: i64) -> Option<f64> {
+fn level(case: &KnownSeries, batch: i64) -> Option<f64> {
     let seconds_per_unit = case.series.seconds_per_unit()?;
     let point = case.findings.points.iter().find(|point| point.x == batch as f64)?;
     Some(point.fit * seconds_per_unit)
 }
 
 /// Each layer's share of the step time: measured, or its share of the arithmetic.
-fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
+fn shares(case: &KnownSeries, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
     let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
     rows.iter().for_each(|row| *flops.entry(row.batch_size).or_default() += row.flops);
     let mut shares: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMa
 }
 
 /// The work of one layer in one direction by each mechanism. The rows ascend by batch size.
-fn works(case: &Case, rows: &[&LayerRow]) -> Vec<LayerAmounts> {
+fn works(case: &KnownSeries, rows: &[&LayerRow]) -> Vec<LayerAmounts> {
     let Some(first) = rows.first() else { return Vec::new() };
     let work = |mechanism, amounts| LayerAmounts {
         mechanism,
@@ -133,7 +133,7 @@ fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
         let (layer, direction) = (&before.layer, &before.direction);
         let (at, next) = (before.batch_size, behind.batch_size);
         let detail = format!("{layer} {direction}: {of_before} at {at}, {of_behind} at {next}{times}{why}");
-        (at, Step { detail: Some(detail), ..Step::default() })
+        (at, PredictedStep { detail: Some(detail), ..PredictedStep::default() })
     };
     (!names.is_empty()).then(|| Amounts::Passed(changes.map(step).collect()))
 }

@@ -12,7 +12,7 @@ use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::{self, Placement};
-use super::trial::Outcome;
+use super::trial::TrialOutcome;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
@@ -174,14 +174,14 @@ impl Program {
     /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`]
     /// where the GPU no longer works. The refusal of a single call, after which the GPU works as before, is an outcome
     /// instead.
-    pub fn attempt(&self, index: usize) -> Result<Outcome> {
+    pub fn attempt(&self, index: usize) -> Result<TrialOutcome> {
         self.gpu.synchronize(StreamId::Compute)?;
         let started = self.enqueue_each(index..index + 1, |_| Ok(()));
         self.gpu.synchronize(StreamId::Compute)?;
         match started {
-            Ok(()) => Ok(Outcome::Ran),
+            Ok(()) => Ok(TrialOutcome::Ran),
             Err(error) if error.is_out_of_memory() => Err(error),
-            Err(error) => Ok(Outcome::Refused(error.clause())),
+            Err(error) => Ok(TrialOutcome::Refused(error.clause())),
         }
     }
 

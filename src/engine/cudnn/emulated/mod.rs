@@ -29,7 +29,7 @@ use super::call::{Arg, Call, Kernel, Launch};
 use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
-pub use engine::{EVERY_OPERATOR, EmulatedEngine, Fault};
+pub use engine::{EVERY_OPERATOR, EmulatedEngine, KernelFault};
 pub use memory::EmulatedMemory;
 pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};

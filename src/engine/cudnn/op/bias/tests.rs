@@ -100,7 +100,7 @@ fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
 fn large_maps_are_split_over_enough_blocks_and_small_ones_are_not() {
     let maps = |batch, channels, height, layout| FeatureMaps { batch, channels, height, width: height, layout };
     let blocks = |maps| {
-        let parts = Parts::new(Element::F32, maps);
+        let parts = LaunchLayout::new(Element::F32, maps);
         parts.across * parts.parts
     };
     for layout in [Layout::Nchw, Layout::Nhwc] {

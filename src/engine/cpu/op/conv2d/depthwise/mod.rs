@@ -23,7 +23,7 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 use phases::Phases;
-use rows::{Plane, Rows, Sum, WeightGradient, rows_backward, rows_forward};
+use rows::{Plane, PlaneSum, Rows, WeightGradient, rows_backward, rows_forward};
 
 /// Rows and columns of a filter.
 const K: usize = 3;
@@ -98,7 +98,7 @@ pub unsafe fn forward_channels<T: Scalar>(
             let (from, to) = (place.plane(image, at) * pixels, (image * g.in_channels + channel) * g.positions());
             // SAFETY: by the caller's promise.
             let (x, y) = unsafe { (x.get(from, pixels), y.slice(to, g.positions())) };
-            Arch::new().dispatch(Sum {
+            Arch::new().dispatch(PlaneSum {
                 from: Plane::split(phases, x, &mut room),
                 filter: filter(filters.weight, channel),
                 first: filters.bias(channel),
@@ -185,7 +185,7 @@ pub unsafe fn backward_channels<T: Scalar>(
             let dx = unsafe { dx.slice(plane * pixels, pixels) };
             let size = g.height * phases.columns();
             for (phase, taps) in taps_backward.iter().enumerate() {
-                Arch::new().dispatch(Sum {
+                Arch::new().dispatch(PlaneSum {
                     from: dy,
                     filter: match backward {
                         // A row of the input contributes to several rows of the output; the first row of the filter
