@@ -25,6 +25,7 @@ mod pdf;
 mod prediction;
 pub mod scene;
 mod stacked;
+mod stacks;
 mod step_time;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Line, LinePanel,
+    ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Line, LinePanel,
     LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, ReferenceLevel,
     Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline,
     TrainingChart,

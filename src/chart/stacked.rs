@@ -2,14 +2,13 @@
 //! the copies of batches.
 
 use super::axis::{Axis, Scale, scale_of};
-use super::data::{Line, Stacked, StackedPanel};
+use super::data::{Stacked, StackedPanel};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::labels::spread;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene, Stroke};
+use super::scene::{Scene, Stroke};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
@@ -59,29 +58,12 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
     for at in marks.iter().map(|&mark| panel.at_x(mark)) {
         scene.dashes((at, area.top), (at, area.bottom), 2.5, Stroke { width: 1.0, color: VERMILLION });
     }
-    draw_lines(scene, &panel, &chart.lines);
-}
-
-fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
-    let area = panel.area;
-    let end = |line: &Line| line.points.last().map_or(area.bottom, |point| panel.at_clamped(point.x, point.y).1);
-    let ends: Vec<f64> = lines.iter().map(end).collect();
-    for ((number, line), place) in lines.iter().enumerate().zip(spread(&ends, 15.0, area.top, area.bottom)) {
-        let color = RUNS[number % RUNS.len()];
-        for point in line.points.iter().filter(|point| point.sd > 0.0) {
-            let [low, high] = [-point.sd, point.sd].map(|off| panel.at_clamped(point.x, point.y + off));
-            scene.line(vec![low, high], 4.0, color.tint(0.3));
-        }
-        let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
-        scene.line(at.clone(), 1.75, color);
-        at.iter().for_each(|&at| scene.disc(at, 2.8, color));
-        scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
-    }
+    panel.draw_lines(scene, &chart.lines, &RUNS);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{LinePanel, LinePoint, Quantity, ReferenceLevel};
+    use super::super::data::{Line, LinePanel, LinePoint, Quantity, ReferenceLevel};
     use super::super::scene::Primitive;
     use super::*;
 

@@ -11,7 +11,7 @@ use super::{Charts, RunPage};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, scale_of};
 use crate::chart::typeset;
-use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, StepTime, Timeline, TrainingChart};
+use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
 use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::units::human;
 
@@ -241,7 +241,8 @@ fn panel(panel: &LinePanel) -> Value {
 }
 
 fn bars(training: &TrainingChart) -> Vec<Value> {
-    let bar = |bar: &crate::chart::Bar| json!({"name": bar.name, "parts": bar.parts.map(rounded), "note": bar.note});
+    let parts = |bar: &Stack| bar.parts.iter().copied().map(rounded).collect::<Vec<_>>();
+    let bar = |bar: &Stack| json!({"name": bar.name, "parts": parts(bar), "note": bar.note});
     training.bars.iter().map(bar).collect()
 }
 
