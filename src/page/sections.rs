@@ -241,11 +241,6 @@ fn blocks(html: &mut Html, blocks: &[Block]) {
                 html.literal("</div>");
             }
             Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
-            Block::Lines(text) => {
-                html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", "Tables")]);
-                html.text(text);
-                html.literal("</pre>");
-            }
             Block::Break => {}
         }
     }

@@ -26,12 +26,11 @@ pub use told::{Told, told};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, Stored};
 
 /// One kind of study.
 pub trait Study: Clone {
-    const KIND: StudyKind;
     /// The errors that are about one cell: it fails, and the study goes on with the others.
     const OF_A_CELL: &'static [Kind];
     /// What varies between cells beside the step.

@@ -42,11 +42,6 @@ impl Batches {
         self.order.len().div_ceil(self.batch_size.max(1))
     }
 
-    /// The examples that the epoch reads.
-    pub fn examples(&self) -> usize {
-        self.order.len()
-    }
-
     /// The examples of batch `number`.
     ///
     /// # Panics

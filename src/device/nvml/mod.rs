@@ -23,7 +23,7 @@ use crate::device::sysfs::{self, Link, PciDevice};
 use crate::device::throttle;
 use crate::device::topology::Ancestor;
 use crate::device::warnings::Warnings;
-use crate::device::{Covariates, Device, Facts};
+use crate::device::{Covariates, Device};
 
 /// The soname, then the places where containers and WSL keep the library if the loader does not find it.
 const PLACES: [&str; 4] = [
@@ -252,10 +252,6 @@ impl Device for Gpu {
         reading
     }
 
-    fn facts(&self) -> Facts {
-        Facts { id: self.id.clone(), name: self.facts.name.clone(), cpu: None, gpu: Some(self.facts.clone()) }
-    }
-
     fn warnings(&mut self) -> Vec<String> {
         self.warnings.take()
     }
@@ -373,7 +369,7 @@ mod tests {
         let (_guard, root) = planted(&[]);
         let mut gpu = Gpu::new(&at("0000:07:00.0"), Err("not found".into()), root);
         assert_eq!(gpu.read(), Covariates::default());
-        assert_eq!(gpu.facts().id, "0000:07:00.0");
+        assert_eq!(gpu.id, "0000:07:00.0");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn but(facts: &str, lines: &[&str]) -> String {
 fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
     let Some(machine) = RecordedMachine::with(LOADED) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
-    assert_eq!(gpu.facts().name, "GeForce GTX 1080 Ti");
+    assert_eq!(gpu.facts.name, "GeForce GTX 1080 Ti");
     let read = gpu.read();
     assert_eq!((read.pcie_link_width, read.pcie_link_generation), (Some(16), Some(3)));
     assert_eq!((read.pcie_link_width_max, read.pcie_link_generation_max), (Some(16), Some(3)));
@@ -83,7 +83,7 @@ fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
     );
     assert_eq!((read.sm_clock_hz, read.memory_clock_hz, read.power_w), (Some(139e6), Some(405e6), Some(11.95)));
     assert_eq!(read.throttle_reasons.as_deref(), Some("gpu_idle"));
-    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    let facts = machine.gpu("0000:03:00.0").facts;
     assert_eq!(
         (facts.sm_clock_max_hz, facts.memory_clock_max_hz, facts.power_limit_w),
         (Some(1999e6), Some(5505e6), Some(275.0))
@@ -143,7 +143,7 @@ fn throttle_reasons_match_nvml_and_an_unknown_one_is_not_lost() {
 fn mig_a_link_of_half_its_width_and_ecc_are_facts() {
     let lines = ["mig 1", "ecc 1", "link_width 8", "compute_capability 80"];
     let Some(machine) = RecordedMachine::with(&but(LOADED, &lines)) else { return };
-    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    let facts = machine.gpu("0000:03:00.0").facts;
     assert_eq!((facts.mig, facts.ecc, facts.compute_capability.as_deref()), (Some(true), Some(true), Some("8.0")));
     assert_eq!((facts.link.width, facts.link.width_max), (Some(8), Some(16)));
     assert_eq!(facts.memory_bytes, Some(11163 << 20));
@@ -168,7 +168,7 @@ fn another_gpu_than_the_one_that_computes_is_not_read() {
     let warnings = gpu.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("NVML does not know 0000:04:00.0"), "{warnings:?}");
     // CUDA writes the GPU's address in capitals.
-    assert_eq!(machine.gpu("0000:03:00.0").facts().name, machine.gpu("00000000:03:00.0").facts().name);
+    assert_eq!(machine.gpu("0000:03:00.0").facts.name, machine.gpu("00000000:03:00.0").facts.name);
     let path: &Path = machine.folder.path();
     assert!(path.join("facts").is_file());
 }

@@ -108,11 +108,6 @@ impl Statement {
         self.runs.iter().flat_map(|run| &run.nodes).map(|node| node.name.as_str()).collect()
     }
 
-    /// The kinds of devices, by their own names.
-    pub fn devices(&self) -> &BTreeSet<String> {
-        &self.devices
-    }
-
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

@@ -8,7 +8,7 @@ use super::{Ended, Recorded};
 use crate::analysis::{Query, analyse};
 use crate::chart::figures::{Destination, Figures};
 use crate::device::selector::Selector;
-use crate::device::{self, Covariates, Device, Facts};
+use crate::device::{self, Covariates, Device};
 use crate::engine::cudnn::recorded;
 use crate::needs::shared_library;
 use crate::store::{Begin, Table};
@@ -151,10 +151,6 @@ impl Device for Idling {
     fn read(&mut self) -> Covariates {
         let sm_clock_hz = Some(if recorded::is_at_work() { 1.98e9 } else { 345e6 });
         Covariates { sm_clock_hz, ..Covariates::default() }
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: "idling".into(), name: "a GPU that saves power".into(), cpu: None, gpu: None }
     }
 
     fn warnings(&mut self) -> Vec<String> {

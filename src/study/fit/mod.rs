@@ -26,7 +26,7 @@ use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::settings::Examples;
 use crate::spec::plan::networks;
-use crate::spec::{Order, StudyKind, Subject};
+use crate::spec::{Order, Subject};
 use crate::store::{AxisValues, FitRow, RunDirectory, Status, SurfaceRow, files};
 use crate::units::human;
 use results::Results;
@@ -37,7 +37,6 @@ const MOST_STORED: usize = 200;
 visited!(FitRow,);
 
 impl Study for Fit {
-    const KIND: StudyKind = StudyKind::Fit;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine];
     type Beside = ();
     type Row = FitRow;

@@ -36,7 +36,7 @@ use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{PipelineRow, RunDirectory, files as names};
 use crate::study::training::spec::OnError;
 use crate::units::human;
@@ -51,7 +51,6 @@ pub struct Supplies {
 }
 
 impl Study for Pipeline {
-    const KIND: StudyKind = StudyKind::Pipeline;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data, Kind::Io];
     type Beside = Source;
     type Row = PipelineRow;

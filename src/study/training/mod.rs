@@ -27,7 +27,7 @@ use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{BatchRow, EpochRow, RunDirectory};
 use crate::units::human;
 use raw::RawFiles;
@@ -38,7 +38,6 @@ use spec::{Loading, OnError};
 visited!(EpochRow, block);
 
 impl Study for Training {
-    const KIND: StudyKind = StudyKind::Training;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data];
     type Beside = Loader;
     type Row = EpochRow;
