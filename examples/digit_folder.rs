@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use batchstep::data::digits::{CLASSES, Part, draw};
+use batchstep::data::digits::{CLASSES, TrainOrTest, draw};
 use batchstep::network::Shape;
 use rayon::prelude::*;
 
@@ -21,13 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let number = |at: usize, default: usize| arguments.get(at).map_or(Ok(default), |text| text.parse::<usize>());
     let (train, test, seed) = (number(1, 60_000)?, number(2, 10_000)?, number(3, 1)? as u64);
-    write(&Path::new(folder).join("train"), Part::Train, train, seed)?;
-    write(&Path::new(folder).join("test"), Part::Test, test, seed)?;
+    write(&Path::new(folder).join("train"), TrainOrTest::Train, train, seed)?;
+    write(&Path::new(folder).join("test"), TrainOrTest::Test, test, seed)?;
     println!("{train} + {test} images in {folder}");
     Ok(())
 }
 
-fn write(folder: &Path, part: Part, count: usize, seed: u64) -> Result<(), Box<dyn Error>> {
+fn write(folder: &Path, part: TrainOrTest, count: usize, seed: u64) -> Result<(), Box<dyn Error>> {
     for class in 0..CLASSES {
         fs::create_dir_all(folder.join(class.to_string()))?;
     }

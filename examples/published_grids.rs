@@ -17,12 +17,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| kernel family | GPU | launches | exact | padded to 8 | not padded |\n|---|---|---|---|---|---|");
     let shares = check::shares(&published);
     for share in &shares {
-        let check::Share { launches, exact, exact_padded_to_8, exact_unpadded, .. } = share;
+        let check::ExactGrids { launches, exact, exact_padded_to_8, exact_unpadded, .. } = share;
         let (family, gpu) = (share.family.name(), &share.gpu);
         println!("| {family} | {gpu} | {launches} | {exact} | {exact_padded_to_8} | {exact_unpadded} |");
     }
     for family in batchstep::analysis::mechanisms::formulas::Family::ALL {
-        let of = |count: fn(&check::Share) -> usize| -> usize {
+        let of = |count: fn(&check::ExactGrids) -> usize| -> usize {
             shares.iter().filter(|share| share.family == family).map(count).sum()
         };
         let [launches, exact] = [of(|s| s.launches), of(|s| s.exact)];

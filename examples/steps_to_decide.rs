@@ -5,11 +5,11 @@
 //! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off, "ruled out" the planted jumps of which these tests say that they are not there. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
-use batchstep::run::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
+use batchstep::run::simulation::decisions::{Decisions, MachineNoise, PlantedCurve, Rule, decisions};
 
 /// What one machine does to one curve, by both rules.
 struct Compared {
-    machine: Machine,
+    machine: MachineNoise,
     jumps: Decisions,
     cells: Decisions,
 }
@@ -26,13 +26,15 @@ fn main() -> Result<()> {
         "curve               noise              steps    found  covered  other jump  shown other  ruled out  undecided    by cells    saved"
     );
     let (mut logarithms, mut count) = (0.0, 0);
-    for curve in Curve::ALL.into_iter().filter(|curve| wanted.split(',').any(|one| curve.name().starts_with(one))) {
+    for curve in
+        PlantedCurve::ALL.into_iter().filter(|curve| wanted.split(',').any(|one| curve.name().starts_with(one)))
+    {
         let compare = |machine| {
             let jumps = decisions(machine, curve, rule, steps, 0..runs)?;
             Ok(Compared { machine, jumps, cells: decisions(machine, curve, Rule::Cells, steps, 0..by_cells)? })
         };
         let compared: Vec<Result<Compared>> = std::thread::scope(|scope| {
-            let threads = Machine::ALL.map(|machine| scope.spawn(move || compare(machine)));
+            let threads = MachineNoise::ALL.map(|machine| scope.spawn(move || compare(machine)));
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
         for one in compared {

@@ -5,7 +5,7 @@ use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::run::simulation::alarms::{Event, Procedure, alarms};
 use batchstep::run::simulation::coverage::{NoiseModel, Stop, coverage};
-use batchstep::run::simulation::machines::{self, Fleet, Visits};
+use batchstep::run::simulation::machines::{self, Fleet, VisitPattern};
 
 fn main() -> Result<()> {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
@@ -65,7 +65,7 @@ fn print_machines(runs: u64) -> Result<()> {
 }
 
 const TEN_PERCENT: Fleet =
-    Fleet { machines: 2, blocks: 4, visits: Visits::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
+    Fleet { machines: 2, blocks: 4, visits: VisitPattern::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
 
 fn print_machine_alarms(runs: u64) -> Result<()> {
     println!("Experiments with a jump where there is none, of {runs}; machines differ by 10 %");
@@ -90,7 +90,7 @@ fn print_machine_levels(runs: u64) -> Result<()> {
         "{:>10}{:>10}{:>14}{:>19}{:>19}{:>19}",
         "machines", "differ by", "visits each", "0 % at one size", "0.5 %", "2 %"
     );
-    for (blocks, visits) in [(4, Visits::Equal), (16, Visits::Unequal)] {
+    for (blocks, visits) in [(4, VisitPattern::Equal), (16, VisitPattern::Unequal)] {
         for relative_sd in [0.05, 0.1] {
             for machines in [2, 3, 4, 8] {
                 let mut line = String::new();
@@ -99,7 +99,7 @@ fn print_machine_levels(runs: u64) -> Result<()> {
                     let found = machines::coverage(fleet, true, 0..runs)?;
                     line += &format!("{:>11.1}%{:>7.2}%", 100.0 * found.share(), 100.0 * found.width);
                 }
-                let each = if visits == Visits::Equal { "4" } else { "4 to 16" };
+                let each = if visits == VisitPattern::Equal { "4" } else { "4 to 16" };
                 println!("{machines:>10}{:>9.0}%{each:>14}{line}", 100.0 * relative_sd);
             }
         }
@@ -120,7 +120,7 @@ fn print_machine_power(runs: u64) -> Result<()> {
     for machines in [1, 2, 4, 8] {
         print!("{machines:>10}");
         for (relative_sd, cell_sd) in differences {
-            let (blocks, visits) = (16 / machines, Visits::Equal);
+            let (blocks, visits) = (16 / machines, VisitPattern::Equal);
             let fleet = Fleet { machines, blocks, visits, relative_sd, cell_sd, ..TEN_PERCENT };
             let found = machines::power(fleet, 0..runs)?;
             let [jump, low, high] = [found.jump, found.low, found.high].map(|share| 100.0 * share);

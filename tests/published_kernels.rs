@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Product, Tile};
+use batchstep::analysis::mechanisms::formulas::{Family, Kernel, KnownOperation, LayerSizes, Tile};
 use batchstep::predict::published_kernels::{Launch, Published, check};
 
 mod needs;
@@ -55,7 +55,7 @@ fn grids_of_the_sample_are_those_calculated_by_hand() {
         };
         let launch =
             published.launches.iter().find(is_it).unwrap_or_else(|| panic!("{kernel:?} {inputs} {outputs} {side}"));
-        assert_eq!(launch.layer.product == Product::Dense, matches!(kernel, Kernel::Dense(_)));
+        assert_eq!(launch.layer.product == KnownOperation::Dense, matches!(kernel, Kernel::Dense(_)));
         launch.grid
     };
     let tile = |first, second| Tile { first, second };

@@ -4,7 +4,7 @@ use super::Query;
 use super::other_names::{OtherName, PEAK};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
-use crate::table::names::{self, Kind, Reading, Size, is_batch_size, is_size};
+use crate::table::names::{self, Reading, Size, TimeOrRate, is_batch_size, is_size};
 use crate::table::{Choice, STEP_TIMES, ambiguous};
 
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
@@ -64,7 +64,7 @@ const OPTIONAL: &[&str] = &[
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     group: Option<Vec<String>>,
     /// Columns that split a table of another program where they differ at the same x.
     may_split: Vec<String>,
@@ -218,12 +218,12 @@ fn values(present: &[String], x: &str, query: &Query) -> Result<String> {
     }
     let read: Vec<(&String, Reading)> =
         present.iter().filter(|name| *name != x).map(|name| (name, Reading::of(name))).collect();
-    let asked = |kind: Kind| query.kind.is_none_or(|asked| asked == kind);
-    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
-    if let Some((name, _)) = STEP_TIMES.iter().find_map(is_named).filter(|_| asked(Kind::Time)) {
+    let asked = |kind: TimeOrRate| query.kind.is_none_or(|asked| asked == kind);
+    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(TimeOrRate::Rate));
+    if let Some((name, _)) = STEP_TIMES.iter().find_map(is_named).filter(|_| asked(TimeOrRate::Time)) {
         return Ok((*name).clone());
     }
-    for kind in [Kind::Rate, Kind::Time].into_iter().filter(|&kind| asked(kind)) {
+    for kind in [TimeOrRate::Rate, TimeOrRate::Time].into_iter().filter(|&kind| asked(kind)) {
         let found: Vec<String> = read.iter().filter(|(_, r)| r.may_be(kind)).map(|(name, _)| (*name).clone()).collect();
         match &found[..] {
             [] => {}
@@ -250,7 +250,7 @@ pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::sizes::Sizes;
+    use super::super::sizes::SizeColumns;
     use super::*;
 
     fn strings(names: &[&str]) -> Vec<String> {
@@ -259,9 +259,9 @@ mod tests {
 
     fn chosen(names: &[&str], query: &Query) -> Result<Columns> {
         let present = strings(names);
-        match Sizes::choose(&present, query)? {
-            Sizes::One(x) => Columns::choose(&present, x, query),
-            Sizes::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
+        match SizeColumns::choose(&present, query)? {
+            SizeColumns::One(x) => Columns::choose(&present, x, query),
+            SizeColumns::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
         }
     }
 
@@ -288,14 +288,14 @@ mod tests {
     fn a_time_is_preferred_to_a_rate_unless_the_rate_is_asked_for() {
         let names = ["batch_size", "throughput", "step_time_ms"];
         assert_eq!(chosen(&names, &Query::default()).expect("found").y, "step_time_ms");
-        let rate = Query { kind: Some(Kind::Rate), ..Query::default() };
+        let rate = Query { kind: Some(TimeOrRate::Rate), ..Query::default() };
         let columns = chosen(&names, &rate).expect("found");
-        assert_eq!((columns.y.as_str(), columns.kind), ("throughput", Kind::Rate));
+        assert_eq!((columns.y.as_str(), columns.kind), ("throughput", TimeOrRate::Rate));
         // Any column may be called a rate.
-        let query = |y: &str| Query { y: Some(y.into()), kind: Some(Kind::Rate), ..Query::default() };
-        assert_eq!(chosen(&["n", "score"], &query("score")).expect("found").kind, Kind::Rate);
+        let query = |y: &str| Query { y: Some(y.into()), kind: Some(TimeOrRate::Rate), ..Query::default() };
+        assert_eq!(chosen(&["n", "score"], &query("score")).expect("found").kind, TimeOrRate::Rate);
         let columns = chosen(&names, &query("step_time_ms")).expect("found");
-        assert_eq!((columns.kind, columns.unit().as_str()), (Kind::Rate, ""), "its unit is none of a rate");
+        assert_eq!((columns.kind, columns.unit().as_str()), (TimeOrRate::Rate, ""), "its unit is none of a rate");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Kind, Series};
+    use crate::analysis::{Series, TimeOrRate};
     use crate::detect::Findings;
 
     #[test]
@@ -45,7 +45,7 @@ mod tests {
         series.asked = Query {
             x: Some("batch".into()),
             y: Some("GB per s".into()),
-            kind: Some(Kind::Rate),
+            kind: Some(TimeOrRate::Rate),
             group: Some(vec!["gpu".into(), "model".into()]),
         };
         let found = [Analysed { series, findings: Findings::default() }];

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use super::setup::Setup;
 use super::setup::setups;
-use super::{Kind, Series};
+use super::{Series, TimeOrRate};
 use crate::error::Result;
 use crate::random::Rng;
 use crate::stats::bootstrap::percentiles;
@@ -38,12 +38,12 @@ pub struct Crossover {
     pub smallest: f64,
     pub largest: f64,
     /// `None` where one is the faster at all sizes.
-    pub at: Option<Place>,
+    pub at: Option<Crossing>,
 }
 
 /// Where two series cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Crossing {
     pub size: f64,
     /// The 95 % interval; `None`: beyond the sizes that were measured, or not known, as one of them was visited once.
     pub low: Option<f64>,
@@ -84,14 +84,15 @@ impl Crossovers {
     /// # Errors
     /// As [`super::series`].
     pub fn of(path: &Path, series: &[Series]) -> Result<Self> {
-        let cells: Vec<Cells> = series.iter().map(Cells::of).collect();
+        let cells: Vec<VisitMedians> = series.iter().map(VisitMedians::of).collect();
         let steps = pairs(series, &cells);
         if steps.is_empty() {
             return Ok(Self::default());
         }
         let known = setups(path)?;
         let own: Vec<Vec<Setup>> = series.iter().map(|series| setups_of(series, &known)).collect();
-        let trained: Vec<Cells> = series.iter().zip(&cells).zip(&own).map(|((s, c), own)| c.trained(s, own)).collect();
+        let trained: Vec<VisitMedians> =
+            series.iter().zip(&cells).zip(&own).map(|((s, c), own)| c.trained(s, own)).collect();
         let ends = |(series, own): (&Series, &Vec<Setup>)| {
             let (smallest, largest) = (*own.first()?, *own.last()?);
             Some(SeriesSetup { series: series.label(), smallest, largest })
@@ -108,7 +109,7 @@ impl Crossovers {
 
 /// By size.
 fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
-    let is_time = series.kind == Kind::Time && series.y == "step_time_s";
+    let is_time = series.kind == TimeOrRate::Time && series.y == "step_time_s";
     let mut own: Vec<Setup> =
         series.cells.iter().filter(|_| is_time).filter_map(|cell| known.get(cell).copied()).collect();
     own.sort_by(|a, b| a.size.total_cmp(&b.size));
@@ -116,7 +117,7 @@ fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
 }
 
 /// The crossovers of all pairs of series that share at least two sizes.
-fn pairs(series: &[Series], cells: &[Cells]) -> Vec<Crossover> {
+fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
     let mut found = Vec::new();
     for first in 0..series.len() {
         for second in first + 1..series.len() {
@@ -148,9 +149,9 @@ fn differ_in_one(first: &Series, second: &Series) -> bool {
 }
 
 /// For each size the medians of its visits.
-struct Cells(BTreeMap<u64, Vec<f64>>);
+struct VisitMedians(BTreeMap<u64, Vec<f64>>);
 
-impl Cells {
+impl VisitMedians {
     fn of(series: &Series) -> Self {
         let mut visits: BTreeMap<(u64, u32), Vec<f64>> = BTreeMap::new();
         for seen in series.observations() {
@@ -177,7 +178,7 @@ impl Cells {
 }
 
 /// A size that both were measured at, with the times of their visits.
-struct Shared<'a> {
+struct SharedSize<'a> {
     size: f64,
     first: &'a [f64],
     second: &'a [f64],
@@ -185,23 +186,23 @@ struct Shared<'a> {
 
 /// A size and the logarithm of the ratio of the two times there.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct LogRatio {
     log_size: f64,
     log_ratio: f64,
 }
 
-fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Crossover> {
-    let shared: Vec<Shared> =
+fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians) -> Option<Crossover> {
+    let shared: Vec<SharedSize> =
         a.0.iter()
-            .filter_map(|(x, times)| Some(Shared { size: f64::from_bits(*x), first: times, second: b.0.get(x)? }))
+            .filter_map(|(x, times)| Some(SharedSize { size: f64::from_bits(*x), first: times, second: b.0.get(x)? }))
             .filter(|shared| shared.size > 0.0)
             .collect();
     if shared.len() < 2 {
         return None;
     }
-    let points: Vec<Point> = shared
+    let points: Vec<LogRatio> = shared
         .iter()
-        .map(|at| Point {
+        .map(|at| LogRatio {
             log_size: at.size.ln(),
             log_ratio: log_ratio(&mut at.first.to_vec(), &mut at.second.to_vec()),
         })
@@ -210,7 +211,7 @@ fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Cross
         return None;
     }
     let (smallest, largest) = (shared[0].size, shared[shared.len() - 1].size);
-    let ratio = |point: &Point| point.log_ratio.exp();
+    let ratio = |point: &LogRatio| point.log_ratio.exp();
     let at = last_crossing(&points).map(|log_size| {
         let mut rng = Rng::new(SEED);
         let mut logs: Vec<f64> = (0..RESAMPLES).map(|_| resampled(&shared, &mut rng, &points)).collect();
@@ -219,7 +220,7 @@ fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Cross
         let repeated = shared.iter().all(|at| at.first.len().min(at.second.len()) > 1);
         let inside = |log: f64| (repeated && log > smallest.ln() && log < largest.ln()).then(|| log.exp());
         let crossings = points.windows(2).filter(|pair| changes(pair)).count();
-        Place { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
+        Crossing { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
     });
     Some(Crossover {
         first,
@@ -236,18 +237,18 @@ fn log_ratio(a: &mut [f64], b: &mut [f64]) -> f64 {
     (median(a) / median(b)).ln()
 }
 
-fn changes(pair: &[Point]) -> bool {
+fn changes(pair: &[LogRatio]) -> bool {
     (pair[0].log_ratio > 0.0) != (pair[1].log_ratio > 0.0)
 }
 
 /// The logarithm of the last crossing of a resample; beyond the end at which the resample lies where it has none.
-fn resampled(shared: &[Shared], rng: &mut Rng, points: &[Point]) -> f64 {
+fn resampled(shared: &[SharedSize], rng: &mut Rng, points: &[LogRatio]) -> f64 {
     let mut draw = |times: &[f64]| -> Vec<f64> { (0..times.len()).map(|_| times[rng.below(times.len())]).collect() };
-    let sample: Vec<Point> = shared
+    let sample: Vec<LogRatio> = shared
         .iter()
-        .map(|at| Point { log_size: at.size.ln(), log_ratio: log_ratio(&mut draw(at.first), &mut draw(at.second)) })
+        .map(|at| LogRatio { log_size: at.size.ln(), log_ratio: log_ratio(&mut draw(at.first), &mut draw(at.second)) })
         .collect();
-    let end = |point: Option<&Point>| point.map_or(0.0, |point| point.log_ratio);
+    let end = |point: Option<&LogRatio>| point.map_or(0.0, |point| point.log_ratio);
     let ends_alike = (end(sample.last()) > 0.0) == (end(points.last()) > 0.0);
     match last_crossing(&sample) {
         Some(log_size) if ends_alike => log_size,
@@ -257,17 +258,17 @@ fn resampled(shared: &[Shared], rng: &mut Rng, points: &[Point]) -> f64 {
     }
 }
 
-fn last_crossing(points: &[Point]) -> Option<f64> {
+fn last_crossing(points: &[LogRatio]) -> Option<f64> {
     let place = points.windows(2).rposition(changes)?;
     Some(root(points, place))
 }
 
 /// Where the cubic through the four points around `place` and the next one is 0, by bisection between those two, which have different signs.
-fn root(points: &[Point], place: usize) -> f64 {
+fn root(points: &[LogRatio], place: usize) -> f64 {
     let start = place.saturating_sub(1).min(points.len().saturating_sub(4));
     let near = &points[start..(start + 4).min(points.len())];
     let value = |x: f64| -> f64 {
-        let term = |own: &Point| {
+        let term = |own: &LogRatio| {
             let others = near.iter().filter(|other| other.log_size != own.log_size);
             others
                 .fold(own.log_ratio, |product, other| product * (x - other.log_size) / (own.log_size - other.log_size))
@@ -291,7 +292,7 @@ pub(crate) mod tests {
 
     /// The crossovers of the steps, as for a file without setup.
     pub(crate) fn crossovers(series: &[Series]) -> Vec<Crossover> {
-        pairs(series, &series.iter().map(Cells::of).collect::<Vec<_>>())
+        pairs(series, &series.iter().map(VisitMedians::of).collect::<Vec<_>>())
     }
 
     const SIZES: [f64; 10] = [25.0, 100.0, 250.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 100_000.0, 250_000.0];
@@ -334,7 +335,8 @@ pub(crate) mod tests {
         let setup =
             |seconds: f64| SIZES.map(|size| Setup { size, prepare_s: seconds, first_step_s: 0.0, step_s: 1e-3 });
         let trained = [0.0, 2.0].into_iter().zip(&series);
-        let trained: Vec<Cells> = trained.map(|(s, series)| Cells::of(series).trained(series, &setup(s))).collect();
+        let trained: Vec<VisitMedians> =
+            trained.map(|(s, series)| VisitMedians::of(series).trained(series, &setup(s))).collect();
         let place = pairs(&series, &trained)[0].at.expect("they cross");
         assert!((place.size / 10_000.0 - 1.0).abs() < 0.08, "{place:?}");
     }

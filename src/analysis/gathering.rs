@@ -144,7 +144,7 @@ impl Gathering {
         let mut codes = |(name, names): &mut (&str, Names)| names.codes(name, &batch.distinct(name)?);
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
         let nodes = if batch.has(NODE) { self.nodes.codes(NODE, &batch.distinct(NODE)?)? } else { Vec::new() };
-        let rows = Rows::read(batch, &self.columns)?;
+        let rows = MeasurementColumns::read(batch, &self.columns)?;
         if batch.has(OTHERS) {
             for text in batch.distinct(OTHERS)?.distinct {
                 let seen: BTreeMap<String, usize> = serde_json::from_str(&text).unwrap_or_default();
@@ -191,7 +191,7 @@ impl Gathering {
     }
 
     /// Counts a row that holds no step, unless it says itself that it has none.
-    fn note_gap(&mut self, rows: &Rows, row: usize, batch: &Table) {
+    fn note_gap(&mut self, rows: &MeasurementColumns, row: usize, batch: &Table) {
         if rows.flag("status", row) == Some(false) {
             return;
         }
@@ -388,7 +388,7 @@ fn trust_cpu_clock(measurements: &mut [Measurement]) {
 }
 
 /// The columns of a batch that make its measurements.
-struct Rows {
+struct MeasurementColumns {
     x: Vec<f64>,
     y: Vec<f64>,
     numbers: BTreeMap<&'static str, Vec<f64>>,
@@ -397,7 +397,7 @@ struct Rows {
     waits: bool,
 }
 
-impl Rows {
+impl MeasurementColumns {
     fn read(batch: &Table, columns: &Columns) -> Result<Self> {
         let mut numbers = BTreeMap::new();
         for name in [

@@ -85,10 +85,10 @@ const SPARE: usize = 32;
 
 /// Which cells of a series each machine visited in each block.
 #[derive(Debug, Default)]
-pub(super) struct Visits(BTreeMap<Option<u32>, BTreeMap<u32, Block>>);
+pub(super) struct Visits(BTreeMap<Option<u32>, BTreeMap<u32, BlockSuccess>>);
 
 /// For each cell, by its number or its x, whether all steps of its visit went well.
-type Block = HashMap<u64, bool>;
+type BlockSuccess = HashMap<u64, bool>;
 
 impl Visits {
     /// A step of a visit. Only the first blocks are kept, `needed` of them and some: later ones need not be complete.
@@ -110,10 +110,10 @@ impl Visits {
 
     /// The blocks in which a machine visited all of `sizes` cells, except cells that failed there, which it no longer visits.
     fn complete(&self, sizes: usize) -> usize {
-        let of_machine = |blocks: &BTreeMap<u32, Block>| {
+        let of_machine = |blocks: &BTreeMap<u32, BlockSuccess>| {
             let failed: HashSet<u64> =
                 blocks.values().flatten().filter(|(_, ok)| !**ok).map(|(cell, _)| *cell).collect();
-            let is_complete = |block: &&Block| {
+            let is_complete = |block: &&BlockSuccess| {
                 let missed = failed.iter().filter(|cell| !block.contains_key(cell)).count();
                 block.len() + missed >= sizes
             };

@@ -13,23 +13,23 @@ const WORTH_SAYING: f64 = 0.05;
 const NAMED: usize = 3;
 
 /// A visit: the bits of its x, its machine, its block.
-type Visit = (u64, Option<u32>, Option<u32>);
+type VisitKey = (u64, Option<u32>, Option<u32>);
 
-fn visit(seen: &Observation) -> Visit {
+fn visit(seen: &Observation) -> VisitKey {
     (seen.x.to_bits(), seen.node, seen.block)
 }
 
 /// What counts of a series' steps.
 struct Counting {
     /// The visits with an undisturbed step.
-    quiet: BTreeSet<Visit>,
+    quiet: BTreeSet<VisitKey>,
     sizes: Undisturbed<u64>,
 }
 
 impl Counting {
     fn of(measurements: &[Measurement]) -> Self {
         let undisturbed = measurements.iter().filter(|m| !m.warmup && !m.disturbed);
-        let quiet: BTreeSet<Visit> = undisturbed.map(|m| visit(&m.observation)).collect();
+        let quiet: BTreeSet<VisitKey> = undisturbed.map(|m| visit(&m.observation)).collect();
         let sizes = Undisturbed::of(quiet.iter().map(|(size, ..)| *size));
         Self { quiet, sizes }
     }
@@ -78,10 +78,10 @@ mod tests {
     use super::*;
 
     /// The steps of a visit: seconds, and whether it was disturbed.
-    type Visit<'a> = &'a [(f64, bool)];
+    type VisitSteps<'a> = &'a [(f64, bool)];
 
     /// For each size its visits, one in each block.
-    fn series(sizes: &[(f64, &[Visit])]) -> Series {
+    fn series(sizes: &[(f64, &[VisitSteps])]) -> Series {
         let mut measurements: Vec<Measurement> = Vec::new();
         for (x, visits) in sizes {
             for (block, steps) in visits.iter().enumerate() {

@@ -40,13 +40,13 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Before and behind; `None`: it is not there on that side.
-    pub before: Option<Kernel>,
-    pub behind: Option<Kernel>,
+    pub before: Option<KernelCalls>,
+    pub behind: Option<KernelCalls>,
 }
 
 /// All calls of one name on one side of a jump, whatever their grids.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kernel {
+pub struct KernelCalls {
     /// With the shapes of its operands where it is an operator, in which the size stands as `N`.
     pub name: String,
     /// Launches on a GPU, and the blocks of all together.
@@ -74,7 +74,7 @@ const LEAST_SHARE: f64 = 0.1;
 impl Change {
     /// How much longer it takes behind, in seconds.
     pub fn more_s(&self) -> f64 {
-        let seconds = |side: &Option<Kernel>| side.as_ref().map_or(0.0, |kernel| kernel.seconds);
+        let seconds = |side: &Option<KernelCalls>| side.as_ref().map_or(0.0, |kernel| kernel.seconds);
         seconds(&self.behind) - seconds(&self.before)
     }
 }
@@ -101,7 +101,7 @@ impl Sides {
 }
 
 /// Kernels by what is the same on both sides: the name, and the shapes with `N` in place of the size.
-type Kernels = BTreeMap<String, Kernel>;
+type Kernels = BTreeMap<String, KernelCalls>;
 
 fn by_key(kernels: &[KernelTime], size: usize) -> Kernels {
     let mut all = Kernels::new();
@@ -114,7 +114,7 @@ fn by_key(kernels: &[KernelTime], size: usize) -> Kernels {
                 None => short(&kernel.name),
             };
             let kind = kernel.grid.and_then(|grid| kind(&kernel.name, grid));
-            Kernel { name, launches: kernel.grid.map(|_| 0), blocks: kernel.grid.map(|_| 0), kind, seconds: 0.0 }
+            KernelCalls { name, launches: kernel.grid.map(|_| 0), blocks: kernel.grid.map(|_| 0), kind, seconds: 0.0 }
         });
         entry.seconds += kernel.seconds;
         entry.launches = entry.launches.map(|launches| launches + kernel.count);
@@ -153,7 +153,7 @@ fn with_n(shapes: &str, size: usize) -> String {
 /// Pairs the kernels that occur on only one side of the jump, by their times: the longest that disappeared with the longest that appeared.
 fn replaced(gone: Kernels, come: Kernels) -> Vec<Change> {
     let sorted = |kernels: Kernels| {
-        let mut all: Vec<Kernel> = kernels.into_values().collect();
+        let mut all: Vec<KernelCalls> = kernels.into_values().collect();
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         all.into_iter().map(Some)
     };

@@ -22,7 +22,7 @@ pub struct Agreement {
 }
 
 /// What is computed, apart from how.
-type Task = (String, Vec<Option<Value>>, i64);
+type TaskKey = (String, Vec<Option<Value>>, i64);
 
 /// Every two engines that start from the same weights and data, in the run in `path`.
 ///
@@ -36,7 +36,7 @@ pub fn of_run(path: &Path) -> Result<Vec<Agreement>> {
 }
 
 fn agreements(rows: &[StepRow]) -> Vec<Agreement> {
-    let mut engines: BTreeMap<&str, BTreeMap<Task, f64>> = BTreeMap::new();
+    let mut engines: BTreeMap<&str, BTreeMap<TaskKey, f64>> = BTreeMap::new();
     let shares = |name: &str| {
         EngineName::from_name(name).is_some_and(|engine| !engine.is_own() && engine != EngineName::Synthetic)
     };
@@ -50,7 +50,7 @@ fn agreements(rows: &[StepRow]) -> Vec<Agreement> {
     let pairs = all.iter().enumerate().flat_map(|(at, first)| all[at + 1..].iter().map(move |second| (first, second)));
     pairs
         .filter_map(|((first, ones), (second, others))| {
-            let apart = |(task, one): (&Task, &f64)| {
+            let apart = |(task, one): (&TaskKey, &f64)| {
                 let other = others.get(task)?;
                 Some(((one - other).abs() / one.abs().max(f64::MIN_POSITIVE), task.0.clone(), task.2))
             };

@@ -39,14 +39,14 @@ use crate::foreign;
 use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
 use crate::table::names;
-pub use crate::table::{Kind, Query, Size};
+pub use crate::table::{Query, Size, TimeOrRate};
 use columns::Columns;
 pub use command::again;
 use gathering::Gathering;
 use goal::Asked;
 pub use goal::Goal;
 pub use sheets::columns_apart;
-use sizes::Sizes;
+use sizes::SizeColumns;
 pub use sources::run_names;
 
 /// One measured step, with what was in force.
@@ -73,7 +73,7 @@ pub struct Series {
     /// The column of the values.
     pub y: String,
     /// Whether they are times or rates.
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     /// Their unit: `s`, `ms`, `GB/s`, ..., or empty where the column does not say.
     pub unit: String,
     /// Every step, in the order of the file, including warm-up; for a very large file a sample, see `kept`.
@@ -121,8 +121,8 @@ impl Series {
     pub fn observations(&self) -> Vec<Observation> {
         let counted = interference::counted(&self.measurements);
         match self.kind {
-            Kind::Time => counted.collect(),
-            Kind::Rate => counted.map(|o| Observation { clock_hz: o.clock_hz.map(f64::recip), ..o }).collect(),
+            TimeOrRate::Time => counted.collect(),
+            TimeOrRate::Rate => counted.map(|o| Observation { clock_hz: o.clock_hz.map(f64::recip), ..o }).collect(),
         }
     }
 
@@ -163,7 +163,7 @@ impl Series {
 
     /// Seconds in one unit of the times, where they are times and the unit is known.
     pub fn seconds_per_unit(&self) -> Option<f64> {
-        names::unit(&self.unit).filter(|unit| unit.kind == Kind::Time).map(|unit| unit.factor)
+        names::unit(&self.unit).filter(|unit| unit.kind == TimeOrRate::Time).map(|unit| unit.factor)
     }
 
     /// The unit without its prefix, and how many of it make up one unit: `GB/s` is 1e9 `B/s`. An unknown unit is 1 of itself.
@@ -231,7 +231,7 @@ impl Series {
     /// A series of a run, in seconds, with defaults for everything that a test does not care about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
-        let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), Kind::Time);
+        let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), TimeOrRate::Time);
         Self {
             source,
             group,
@@ -299,7 +299,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
         Some(sheet) => sheets::series(path, &sheet, query)?,
         None => {
             let present = Table::names(path)?;
-            let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
+            let x = SizeColumns::choose(&present, query).map_err(named)?.decide(path)?;
             let columns = Columns::choose(&present, x, query).map_err(named)?;
             let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
             let wanted = gathering.wanted();

@@ -47,7 +47,7 @@ impl Nearest {
 /// [`Kind::Io`](crate::error::Kind::Io) and [`Kind::Data`](crate::error::Kind::Data) where a file is there and cannot be read.
 pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
     #[derive(Default, Deserialize)]
-    struct Environment {
+    struct EnvironmentPeaks {
         #[serde(default)]
         peaks: Vec<MeasuredPeaks>,
     }
@@ -56,7 +56,7 @@ pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
     let Some(text) = look::text(&environment)?.filter(|_| has_tables) else {
         return Ok(Vec::new());
     };
-    let Environment { peaks } = serde_json::from_str(&text)
+    let EnvironmentPeaks { peaks } = serde_json::from_str(&text)
         .map_err(|error| Error::data(error.to_string()).at(environment.display().to_string()))?;
     Ok(nearest(&RunDirectory::layers_of(path)?, &RunDirectory::cells_of(path)?, &peaks))
 }

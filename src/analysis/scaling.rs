@@ -105,7 +105,7 @@ pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Aga
 /// The cells that both have: how much faster the one with more is.
 pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<Gain> {
     let [alone, together] = [against.alone, against.together].map(|place| [without(&series[place], against.column)]);
-    let gain = |cell: compare::Cell| Gain {
+    let gain = |cell: compare::ComparedCell| Gain {
         x: cell.x,
         alone: cell.first,
         together: cell.second,

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::columns::Columns;
 use super::gathering::{Gathering, MOST_STEPS};
 use super::other_names::PEAK;
-use super::{Kind, Query, Series, other_names};
+use super::{Query, Series, TimeOrRate, other_names};
 use crate::error::Result;
 use crate::foreign;
 use crate::store::Table;
@@ -78,7 +78,7 @@ pub fn columns_apart(all: &[Series]) -> Option<[Vec<Series>; 2]> {
 }
 
 /// Notes on how the columns were read, and which were not read.
-fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, found: &[Series]) -> Vec<String> {
+fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: TimeOrRate, is_guess: bool, found: &[Series]) -> Vec<String> {
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("`{}`", foreign::name(name))).collect::<Vec<_>>().join(", ");
     let mut by: Vec<String> =
@@ -90,16 +90,16 @@ fn notes(sheet: &Sheet, x: &str, ys: &[String], kind: Kind, is_guess: bool, foun
         (count, false) => format!("; {count} series by {}", quoted(&by)),
     };
     let what = match (kind, ys.len()) {
-        (Kind::Time, 1) => "a time",
-        (Kind::Time, _) => "times",
-        (Kind::Rate, 1) => "a rate",
-        (Kind::Rate, _) => "rates",
+        (TimeOrRate::Time, 1) => "a time",
+        (TimeOrRate::Time, _) => "times",
+        (TimeOrRate::Rate, 1) => "a rate",
+        (TimeOrRate::Rate, _) => "rates",
     };
     let mut notes = vec![format!("{} against `{}`, {what}{series}", quoted(ys), foreign::name(x))];
     if is_guess {
         let (other, larger) = match kind {
-            Kind::Time => ("rate", "faster"),
-            Kind::Rate => ("time", "slower"),
+            TimeOrRate::Time => ("rate", "faster"),
+            TimeOrRate::Rate => ("time", "slower"),
         };
         let verb = if ys.len() == 1 { "is" } else { "are" };
         notes.push(format!("{} {verb} read as {what}; `--y-kind {other}` if larger is {larger}", quoted(ys)));

@@ -5,7 +5,7 @@
 //! of a cell and its interval are those of [`crate::analysis::compare`].
 
 use crate::analysis::Series;
-use crate::analysis::compare::{self, Cell, Rules};
+use crate::analysis::compare::{self, ComparedCell, Rules};
 use crate::settings::{AXES, Axis, EngineName, Role};
 
 /// Columns that follow from the engine.
@@ -41,7 +41,7 @@ pub struct Task {
     /// `vgg16`, `vgg16, bf16`.
     pub name: String,
     /// By batch size; each ratio is the second engine's time over the first's: above 1 the first is faster.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
 }
 
 impl Task {
@@ -95,17 +95,17 @@ impl<'a> Entry<'a> {
         shared(self) == shared(other)
     }
 
-    fn compare(&self, other: &Self, rules: &Rules) -> Vec<Cell> {
+    fn compare(&self, other: &Self, rules: &Rules) -> Vec<ComparedCell> {
         let bare = |entry: &Self| [Series { group: entry.task.clone(), ..entry.series.clone() }];
         compare::compare(&bare(self), &bare(other), rules).cells
     }
 
     /// Each cell against the fastest of several ways, which becomes its group.
-    fn compare_with_fastest(&self, ways: &[&Self], rules: &Rules) -> Vec<Cell> {
-        let mut fastest: Vec<Cell> = Vec::new();
+    fn compare_with_fastest(&self, ways: &[&Self], rules: &Rules) -> Vec<ComparedCell> {
+        let mut fastest: Vec<ComparedCell> = Vec::new();
         for way in ways {
             for cell in self.compare(way, rules) {
-                let cell = Cell { group: way.label(), ..cell };
+                let cell = ComparedCell { group: way.label(), ..cell };
                 match fastest.iter_mut().find(|found| found.x.to_bits() == cell.x.to_bits()) {
                     Some(found) if cell.second < found.second => *found = cell,
                     Some(_) => {}
@@ -130,7 +130,7 @@ pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
         let others: Vec<&Entry> =
             entries.iter().filter(|entry| entry.engine != first && entry.task == a.task).collect();
         let name = Series { group: a.task.clone(), ..a.series.clone() }.label();
-        let mut add = |second: String, against: Against, cells: Vec<Cell>| {
+        let mut add = |second: String, against: Against, cells: Vec<ComparedCell>| {
             let (task, first) = (Task { name: name.clone(), cells }, a.label());
             match pairs.iter_mut().find(|pair| pair.first == first && pair.second == second) {
                 Some(pair) => pair.tasks.push(task),

@@ -10,12 +10,12 @@ use crate::table::ambiguous;
 use crate::table::names::{batch_size, is_size};
 
 /// What may be the x: one column, or several of which the values decide.
-pub(super) enum Sizes {
+pub(super) enum SizeColumns {
     One(String),
     Several(Vec<String>),
 }
 
-impl Sizes {
+impl SizeColumns {
     /// What the query names, else what is called like a batch size, else like another size.
     pub fn choose(present: &[String], query: &Query) -> Result<Self> {
         if let Some(name) = &query.x {
@@ -48,7 +48,7 @@ impl Sizes {
             Self::Several(names) => names,
         };
         let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut seen: Vec<Seen> = names.iter().map(|_| Seen::new(names.len())).collect();
+        let mut seen: Vec<ColumnSummary> = names.iter().map(|_| ColumnSummary::new(names.len())).collect();
         Table::scan(path, &wanted, &mut |batch| {
             let columns: Vec<Vec<f64>> = names.iter().map(|name| batch.numbers(name)).collect::<Result<_>>()?;
             seen.iter_mut().zip(&columns).for_each(|(seen, values)| seen.take(values, &columns));
@@ -67,14 +67,14 @@ impl Sizes {
 }
 
 /// The values of one column so far.
-struct Seen {
+struct ColumnSummary {
     first: Option<f64>,
     varies: bool,
     /// For each column, whether it has the same value in every row.
     equals: Vec<bool>,
 }
 
-impl Seen {
+impl ColumnSummary {
     fn new(columns: usize) -> Self {
         Self { first: None, varies: false, equals: vec![true; columns] }
     }

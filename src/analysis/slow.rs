@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Kind;
+use super::TimeOrRate;
 use crate::detect::{Findings, Multiples, Point};
 use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
@@ -71,12 +71,12 @@ pub enum Speed {
 }
 
 /// The slow or the fast sizes of a series; `None` where there are none.
-pub fn sizes(findings: &Findings, kind: Kind, speed: Speed) -> Option<SlowSizes> {
+pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<SlowSizes> {
     let points = &findings.points;
     if findings.early.is_some() || points.iter().any(|point| point.center <= 0.0) {
         return None;
     }
-    let sign = if (kind == Kind::Rate) == (speed == Speed::Slow) { -1.0 } else { 1.0 };
+    let sign = if (kind == TimeOrRate::Rate) == (speed == Speed::Slow) { -1.0 } else { 1.0 };
     // What the detector finds at multiples is a class already; other sizes are judged without it.
     let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let curve: Vec<f64> = (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at))).collect();
@@ -253,14 +253,19 @@ mod tests {
     use crate::detect::{Observation, Settings, detect};
     use crate::random::Rng;
 
-    fn found(x: impl Iterator<Item = u32>, kind: Kind, value: impl Fn(u32) -> f64, noise: f64) -> Option<SlowSizes> {
+    fn found(
+        x: impl Iterator<Item = u32>,
+        kind: TimeOrRate,
+        value: impl Fn(u32) -> f64,
+        noise: f64,
+    ) -> Option<SlowSizes> {
         of(Speed::Slow, x, kind, value, noise)
     }
 
     fn of(
         speed: Speed,
         x: impl Iterator<Item = u32>,
-        kind: Kind,
+        kind: TimeOrRate,
         value: impl Fn(u32) -> f64,
         noise: f64,
     ) -> Option<SlowSizes> {
@@ -279,7 +284,7 @@ mod tests {
     #[test]
     fn multiples_that_are_slow_are_named_with_their_divisor() {
         let slow = |x: u32| line(x) * if x.is_multiple_of(48) { 1.4 } else { 1.0 };
-        let found = found((1..=80).map(|i| 6 * i), Kind::Time, slow, 0.004).expect("slow sizes");
+        let found = found((1..=80).map(|i| 6 * i), TimeOrRate::Time, slow, 0.004).expect("slow sizes");
         let class = found.class.expect("a class");
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(48), 9, 9));
         assert!((class.relative - 0.4).abs() < 0.02 && class.p_value < 1e-6, "{class:?}");
@@ -289,22 +294,22 @@ mod tests {
     #[test]
     fn of_a_rate_the_slow_sizes_are_the_low_ones() {
         let rate = |x: u32| 90.0 * if x.is_multiple_of(128) { 0.7 } else { 1.0 };
-        let dips = found((2..=48).map(|i| 16 * i), Kind::Rate, rate, 0.01).expect("slow sizes");
+        let dips = found((2..=48).map(|i| 16 * i), TimeOrRate::Rate, rate, 0.01).expect("slow sizes");
         let class = dips.class.expect("a class");
         assert_eq!(class.common, Common::MultiplesOf(128));
         assert!((class.relative + 0.3).abs() < 0.03, "{class:?}");
         // What is fast by itself is not slow.
-        assert_eq!(found((2..=48).map(|i| 16 * i), Kind::Time, rate, 0.01), None);
+        assert_eq!(found((2..=48).map(|i| 16 * i), TimeOrRate::Time, rate, 0.01), None);
     }
 
     #[test]
     fn sizes_that_are_fast_by_themselves_are_named_too() {
         let dips = |x: u32| 29.0 * if x.is_multiple_of(8) { 0.1 } else { 1.0 };
-        let fast = of(Speed::Fast, 17..=70, Kind::Time, dips, 0.02).expect("fast sizes");
+        let fast = of(Speed::Fast, 17..=70, TimeOrRate::Time, dips, 0.02).expect("fast sizes");
         let class = fast.class.expect("a class");
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(8), 6, 6));
         assert!((class.relative + 0.9).abs() < 0.02, "{class:?}");
-        assert_eq!(found(17..=70, Kind::Time, dips, 0.02), None);
+        assert_eq!(found(17..=70, TimeOrRate::Time, dips, 0.02), None);
     }
 
     #[test]
@@ -314,29 +319,29 @@ mod tests {
         let step = |x: u32| Observation::new(f64::from(x), fast(x) * (1.0 + 0.002 * random.normal()));
         let findings = detect(&(1..=70).map(step).collect::<Vec<_>>(), &Settings::default());
         assert!(findings.jumps.is_empty());
-        let found = sizes(&findings, Kind::Time, Speed::Fast).expect("fast sizes");
+        let found = sizes(&findings, TimeOrRate::Time, Speed::Fast).expect("fast sizes");
         let class = found.class.as_ref().expect("a class");
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(2), 35, 35));
         assert!((class.relative + 0.03).abs() < 0.002 && class.p_value < 1e-4, "{class:?}");
-        let slow = sizes(&findings, Kind::Time, Speed::Slow).expect("slow sizes");
+        let slow = sizes(&findings, TimeOrRate::Time, Speed::Slow).expect("slow sizes");
         assert!(slow.class.is_none() && slow.sizes.len() == 1 && slow.sizes[0].x == 41.0, "{slow:?}");
-        assert_eq!(sizes(&findings, Kind::Rate, Speed::Fast), Some(slow));
+        assert_eq!(sizes(&findings, TimeOrRate::Rate, Speed::Fast), Some(slow));
     }
 
     #[test]
     fn primes_are_a_class_too() {
         let slow = |x: u32| line(x) * if is_prime(u64::from(x)) { 2.0 } else { 1.0 };
-        let class = found(400..=460, Kind::Time, slow, 0.01).and_then(|found| found.class).expect("a class");
+        let class = found(400..=460, TimeOrRate::Time, slow, 0.01).and_then(|found| found.class).expect("a class");
         assert_eq!(class.common, Common::Primes);
     }
 
     #[test]
     fn jumps_slopes_noise_and_single_sizes_are_no_class() {
         let sizes = || (1..=60).map(|i| 4 * i);
-        assert_eq!(found(sizes(), Kind::Time, line, 0.01), None);
-        assert_eq!(found(sizes(), Kind::Time, |x| line(x) * if x > 128 { 1.5 } else { 1.0 }, 0.002), None);
-        assert_eq!(found((4..20).map(|i| 1 << i), Kind::Time, f64::from, 0.01), None);
-        let one = found(sizes(), Kind::Time, |x| line(x) * if x == 100 { 1.3 } else { 1.0 }, 0.004).expect("one");
+        assert_eq!(found(sizes(), TimeOrRate::Time, line, 0.01), None);
+        assert_eq!(found(sizes(), TimeOrRate::Time, |x| line(x) * if x > 128 { 1.5 } else { 1.0 }, 0.002), None);
+        assert_eq!(found((4..20).map(|i| 1 << i), TimeOrRate::Time, f64::from, 0.01), None);
+        let one = found(sizes(), TimeOrRate::Time, |x| line(x) * if x == 100 { 1.3 } else { 1.0 }, 0.004).expect("one");
         assert!(one.class.is_none() && one.sizes.len() == 1 && (one.sizes[0].relative - 0.3).abs() < 0.03, "{one:?}");
     }
 

@@ -152,12 +152,12 @@ fn faults(path: &Path) -> Result<Faults> {
 /// The versions that the steps reported: `torch 2.15.0, Python 3.11.7`.
 fn version(path: &Path) -> Result<String> {
     #[derive(Deserialize)]
-    struct Environment {
+    struct EnvironmentEngines {
         engines: Vec<BTreeMap<String, Value>>,
     }
     let file = path.join(files::ENVIRONMENT);
     let Some(text) = look::text(&file)? else { return Ok(String::new()) };
-    let Environment { engines } =
+    let EnvironmentEngines { engines } =
         serde_json::from_str(&text).map_err(|error| Error::data(error.to_string()).at(file.display().to_string()))?;
     let versions = engines.iter().filter_map(|engine| engine.get("version")?.as_str());
     Ok(versions.collect::<Vec<_>>().join(", ").to_lowercase())

@@ -1,9 +1,9 @@
 //! What copying the batch in each step costs: each series whose batch is copied against the one of the run that differs from it in nothing but
 //! that its batch lies in the device's memory.
 
-use super::compare::{self, Cell, Overall, Rules};
+use super::compare::{self, ComparedCell, Overall, Rules};
 use super::scaling::without;
-use super::{Kind, Series};
+use super::{Series, TimeOrRate};
 use crate::settings::DataPath;
 
 /// The column of the axis.
@@ -19,14 +19,14 @@ pub struct Transfer {
     /// The unit of the times.
     pub unit: String,
     /// By batch size: the first time is that with the batch in place, the second that with its copy.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
     /// All batch sizes together; `None` with fewer than two whole blocks.
     pub overall: Option<Overall>,
 }
 
 impl Transfer {
     /// The cell with the largest ratio, among those whose step the copy provably makes longer.
-    pub fn dearest(&self) -> Option<&Cell> {
+    pub fn dearest(&self) -> Option<&ComparedCell> {
         self.cells.iter().filter(|cell| cell.low > 1.0).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 }
@@ -38,7 +38,7 @@ pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
     let resident = Some(DataPath::Resident.name().to_owned());
     let one = |copied: usize| {
         let own = data(&series[copied]).filter(|own| Some(own) != resident.as_ref())?;
-        if series[copied].kind != Kind::Time {
+        if series[copied].kind != TimeOrRate::Time {
             return None;
         }
         let in_place =

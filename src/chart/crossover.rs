@@ -1,11 +1,10 @@
 //! Step time against size for several series on logarithmic axes, with the sizes at which they cross.
 
 use super::axis::{Axis, Scale};
-use super::data::{CrossingMark, CrossingPanel, Crossings, Line, Quantity};
+use super::data::{CrossingMark, CrossingPanel, Crossings, Quantity};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::labels::spread;
 use super::palette::{INK, MUTED, RUNS, WHITE};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene, Stroke};
@@ -20,7 +19,7 @@ const TITLE: f64 = 22.0;
 /// The figure.
 pub fn scene(chart: &Crossings) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let keys: Vec<Key> = vec![
+    let keys: Vec<LegendEntry> = vec![
         (Mark::Interval(MUTED), "median of the visits".to_owned()),
         (Mark::Dashes(INK), "crossover, with its 95 % interval".to_owned()),
     ];
@@ -55,21 +54,8 @@ fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f6
     for (number, mark) in chart.marks.iter().enumerate() {
         draw_mark(scene, &panel, mark, area.top - 10.0 - ROW * number as f64);
     }
-    draw_lines(scene, &panel, &chart.lines);
+    panel.draw_lines(scene, &chart.lines, &RUNS);
     area.bottom + 60.0
-}
-
-fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
-    let area = panel.area;
-    let end = |line: &Line| line.points.last().map_or(area.bottom, |point| panel.at_clamped(point.x, point.y).1);
-    let ends: Vec<f64> = lines.iter().map(end).collect();
-    for ((number, line), place) in lines.iter().enumerate().zip(spread(&ends, 15.0, area.top, area.bottom)) {
-        let color = RUNS[number % RUNS.len()];
-        let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
-        scene.line(at.clone(), 1.75, color);
-        at.iter().for_each(|&at| scene.disc(at, 2.8, color));
-        scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
-    }
 }
 
 /// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside

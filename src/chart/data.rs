@@ -195,13 +195,14 @@ pub struct Timeline {
 
 /// A study of whole epochs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Training {
+pub struct TrainingChart {
     pub title: String,
     /// Under the title.
     pub summary: String,
     /// Two in a row.
     pub panels: Vec<LinePanel>,
-    pub bars: Vec<Bar>,
+    /// The time of an epoch of each cell: training steps, waiting for the loader, the rest; and what was counted beside it.
+    pub bars: Vec<Stack>,
     /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
@@ -318,14 +319,14 @@ pub struct Stacked {
 pub struct StackedPanel {
     pub lines: LinePanel,
     /// A dashed line across it.
-    pub level: Option<Level>,
+    pub level: Option<ReferenceLevel>,
     /// Places on the horizontal axis.
     pub marks: Vec<f64>,
 }
 
 /// A value that something is held against.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct ReferenceLevel {
     pub y: f64,
     pub name: String,
 }
@@ -341,7 +342,7 @@ pub struct Feeding {
     pub predicted: Vec<Predicted>,
     /// What a rate may be limited by.
     pub limits: Vec<String>,
-    /// The names of the parts of the stacks.
+    /// The names of the parts of the stacks, in their order.
     pub stages: Vec<String>,
     pub stacks: Vec<Stack>,
     /// What was measured on what, and the command that makes the figure again.
@@ -357,7 +358,7 @@ pub struct Predicted {
     pub limit: usize,
 }
 
-/// Seconds in each stage, in the order of [`Feeding::stages`].
+/// A bar of several parts, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     pub name: String,
@@ -403,16 +404,6 @@ pub struct ReliefPoint {
     pub x: f64,
     pub y: f64,
     pub z: f64,
-}
-
-/// The time of an epoch of one cell, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bar {
-    pub name: String,
-    /// Training steps, waiting for the loader, the rest.
-    pub parts: [f64; 3],
-    /// What was counted beside it.
-    pub note: String,
 }
 
 #[cfg(test)]

@@ -2,24 +2,20 @@
 //! band of ten percent, and what an image takes in each stage.
 
 use super::axis::{Axis, Scale};
-use super::data::{Feeding, Predicted, Stack};
+use super::data::{Feeding, Predicted};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene};
+use super::scene::Scene;
+use super::stacks::Stacks;
 use super::training;
-use crate::units::human;
 
 const WIDTH: f64 = 1100.0;
 const PANEL_HEIGHT: f64 = 250.0;
 /// From the lower edge of a panel to the title of the one below.
 const ROW_GAP: f64 = 92.0;
-const BAR: f64 = 13.0;
-const BAR_STEP: f64 = 21.0;
-/// The most bars of a panel; further bars are left out.
-const MOST_BARS: usize = 40;
 /// The colours of the stages, in their order.
 const STAGES: [Color; 6] = [BLUE, VERMILLION, GREEN, MUTED, ORANGE, PURPLE];
 /// The colours of the limits.
@@ -30,7 +26,7 @@ const BAND: f64 = 0.1;
 /// The figure.
 pub fn scene(chart: &Feeding) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = Vec::new();
+    let mut keys: Vec<LegendEntry> = Vec::new();
     keys.push((Mark::Interval(MUTED), "median of the blocks, their standard deviation".to_owned()));
     keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
     for (number, name) in chart.limits.iter().enumerate() {
@@ -79,53 +75,17 @@ fn compared(scene: &mut Scene, cells: &[Predicted], area: Rect) {
 
 /// What an image takes by one thread, stage by stage; gives where the bars end.
 fn stacks(scene: &mut Scene, chart: &Feeding, top: f64) -> f64 {
-    let shown = &chart.stacks[..chart.stacks.len().min(MOST_BARS)];
-    if shown.is_empty() {
+    if chart.stacks.is_empty() {
         return top - ROW_GAP + 40.0;
     }
     let title = "What an image takes, each stage alone on one thread";
-    scene.text(title, (MARGIN, top - TITLE_LIFT), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
-    let width = |text: &str| font::width(text, TICK_SIZE, false);
-    let names = shown.iter().map(|stack| width(&stack.name)).fold(0.0, f64::max);
-    let notes = shown.iter().map(|stack| width(&stack.note)).fold(0.0, f64::max);
-    let left = MARGIN + names + 12.0;
-    let mut legend = MARGIN + font::width(title, TICK_SIZE, true) * 1.05 + 24.0;
-    for (name, color) in chart.stages.iter().zip(STAGES) {
-        scene.rect(Rect { left: legend, right: legend + 11.0, top: top - 20.0, bottom: top - 9.0 }, color);
-        scene.text(name.as_str(), (legend + 17.0, top - TITLE_LIFT), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        legend += 17.0 + width(name) * 1.05 + 16.0;
-    }
-    let longest = shown.iter().map(|stack| stack.parts.iter().sum::<f64>()).fold(0.0, f64::max);
-    let unit = (WIDTH - MARGIN - notes - 78.0 - left).max(50.0) / longest.max(f64::MIN_POSITIVE);
-    let mut y = top + 6.0;
-    for Stack { name, parts, note } in shown {
-        let baseline = y + BAR - 2.0;
-        scene.text(name.as_str(), (MARGIN, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        let mut x = left;
-        for (part, color) in parts.iter().zip(STAGES) {
-            let right = x + part.max(0.0) * unit;
-            if right - x > 0.05 {
-                scene.rect(Rect { left: x, right, top: y, bottom: y + BAR }, color);
-            }
-            x = right;
-        }
-        let total = human::seconds(parts.iter().sum());
-        scene.text(total, (x + 6.0, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        scene.text(note.as_str(), (WIDTH - MARGIN, baseline), Anchor::Right, Font::regular(TICK_SIZE, MUTED));
-        y += BAR_STEP;
-    }
-    if chart.stacks.len() > shown.len() {
-        let more = human::counted((chart.stacks.len() - shown.len()) as u64, "bar");
-        let text = format!("{more} more: pipeline.parquet");
-        scene.text(text, (MARGIN, y + 12.0), Anchor::Left, Font::regular(TICK_SIZE, MUTED));
-        y += BAR_STEP;
-    }
-    y
+    let parts = chart.stages.iter().map(String::as_str).zip(STAGES).collect();
+    Stacks { title, parts, bars: &chart.stacks, of: ("bar", "pipeline.parquet") }.draw(scene, top)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Line, LinePanel, LinePoint, Quantity};
+    use super::super::data::{Line, LinePanel, LinePoint, Quantity, Stack};
     use super::*;
 
     #[test]

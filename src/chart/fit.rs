@@ -3,7 +3,7 @@
 use super::axis::{Axis, Scale};
 use super::data::{Fits, Quantity, Relief, ReliefPoint};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::{Position, Rect};
 use super::labels::spread;
 use super::palette::{AXIS, BLUE, Color, MUTED, RUNS, TEXT, VERMILLION, WHITE};
@@ -28,7 +28,7 @@ const HEIGHTS: [[f64; 3]; 5] =
 /// The figure.
 pub fn scene(chart: &Fits) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let keys: Vec<Key> =
+    let keys: Vec<LegendEntry> =
         vec![(Mark::Line(MUTED), "loss curves: every fit of a seed begins with the same parameters".to_owned())];
     let mut top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 30.0;
     if !chart.reliefs.is_empty() {

@@ -103,10 +103,10 @@ pub fn beyond(scene: &mut Scene, at: Position, color: Color) {
 }
 
 /// A legend's entry.
-pub type Key = (Mark, String);
+pub type LegendEntry = (Mark, String);
 
 /// Draws title, summary and legend from the top; gives the y where they end.
-pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[Key]) -> f64 {
+pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry]) -> f64 {
     let limit = scene.width - 2.0 * MARGIN;
     let mut y = 40.0;
     scene.text(title, (MARGIN, y), Anchor::Left, Font::bold(TITLE_SIZE, INK));
@@ -124,7 +124,7 @@ pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[Key]) -> f6
 }
 
 /// The same for a column of a paper, whose caption says the rest.
-pub fn small_header(scene: &mut Scene, title: &str, keys: &[Key]) -> f64 {
+pub fn small_header(scene: &mut Scene, title: &str, keys: &[LegendEntry]) -> f64 {
     let mut y = 0.0;
     if !title.is_empty() {
         for line in font::wrap(title, SUMMARY_SIZE, scene.width - 16.0) {
@@ -135,7 +135,7 @@ pub fn small_header(scene: &mut Scene, title: &str, keys: &[Key]) -> f64 {
     legend(scene, y + 18.0, keys, 4.0)
 }
 
-fn legend(scene: &mut Scene, top: f64, keys: &[Key], margin: f64) -> f64 {
+fn legend(scene: &mut Scene, top: f64, keys: &[LegendEntry], margin: f64) -> f64 {
     let (mut x, mut y) = (margin, top);
     for (mark, label) in keys {
         let room = mark.width();

@@ -4,7 +4,7 @@
 use super::axis::{Axis, Scale};
 use super::data::{Covariate, FactorRecord, Link, Quantity, StepRecord, Timeline};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark, beyond};
+use super::frame::{self, LegendEntry, MARGIN, Mark, beyond};
 use super::geometry::{Position, Rect};
 use super::palette::{BLUE, GREEN, INK, MUTED, PURPLE, STRIPE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
@@ -72,7 +72,7 @@ fn counts(step: &StepRecord) -> bool {
     step.residual.is_finite() && !step.warmup && !step.outlier
 }
 
-fn keys(chart: &Timeline, off: usize) -> Vec<Key> {
+fn keys(chart: &Timeline, off: usize) -> Vec<LegendEntry> {
     let number = |of: fn(&StepRecord) -> bool| chart.steps.iter().filter(|s| of(s)).count() as u64;
     let (warm, outliers) = (number(|s| s.warmup), number(|s| s.outlier && !s.warmup));
     let line = if chart.factors.is_empty() { "running median" } else { "common to all batch sizes, 95 % band" };

@@ -21,7 +21,7 @@ pub struct Wanted {
 
 /// Where a label went.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct PlacedLabel {
     /// Which of its forms.
     pub form: usize,
     pub area: Rect,
@@ -46,7 +46,7 @@ const STEP: f64 = 5.0;
 
 /// A place for each of `wanted`, in their order; `None` where there was none. No two areas overlap, none overlaps an
 /// obstacle, and all lie within the bounds.
-pub fn place(wanted: &[Wanted], ground: &Ground) -> Vec<Option<Placed>> {
+pub fn place(wanted: &[Wanted], ground: &Ground) -> Vec<Option<PlacedLabel>> {
     let forms = wanted.iter().map(|w| w.forms.len()).max().unwrap_or(0);
     // The last form says least: before it is used, the others may cross the guides of other labels.
     let (full, last) = (0..forms.saturating_sub(1), forms.saturating_sub(1)..forms);
@@ -60,10 +60,10 @@ pub fn place(wanted: &[Wanted], ground: &Ground) -> Vec<Option<Placed>> {
     attempt(wanted, ground, &(0..forms).collect::<Vec<_>>(), true)
 }
 
-fn attempt(wanted: &[Wanted], ground: &Ground, forms: &[usize], crossing: bool) -> Vec<Option<Placed>> {
+fn attempt(wanted: &[Wanted], ground: &Ground, forms: &[usize], crossing: bool) -> Vec<Option<PlacedLabel>> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[b].weight.total_cmp(&wanted[a].weight));
-    let mut placed: Vec<Option<Placed>> = vec![None; wanted.len()];
+    let mut placed: Vec<Option<PlacedLabel>> = vec![None; wanted.len()];
     for index in order {
         placed[index] = forms.iter().find_map(|&form| nearest(&wanted[index], form, ground, crossing, &placed));
     }
@@ -71,7 +71,13 @@ fn attempt(wanted: &[Wanted], ground: &Ground, forms: &[usize], crossing: bool) 
 }
 
 /// The free place nearest to the mark.
-fn nearest(label: &Wanted, form: usize, ground: &Ground, crossing: bool, placed: &[Option<Placed>]) -> Option<Placed> {
+fn nearest(
+    label: &Wanted,
+    form: usize,
+    ground: &Ground,
+    crossing: bool,
+    placed: &[Option<PlacedLabel>],
+) -> Option<PlacedLabel> {
     let &(width, height) = label.forms.get(form)?;
     let steps = (ground.bounds.height() / STEP) as usize;
     for step in 1..=steps {
@@ -82,14 +88,14 @@ fn nearest(label: &Wanted, form: usize, ground: &Ground, crossing: bool, placed:
             let top = if above { label.mark - distance - height } else { label.mark + distance };
             let area = Rect { left, top, right: left + width, bottom: top + height };
             if is_free(&area, label.guide, ground, crossing, placed) {
-                return Some(Placed { form, area, on_left });
+                return Some(PlacedLabel { form, area, on_left });
             }
         }
     }
     None
 }
 
-fn is_free(area: &Rect, own: f64, ground: &Ground, crossing: bool, placed: &[Option<Placed>]) -> bool {
+fn is_free(area: &Rect, own: f64, ground: &Ground, crossing: bool, placed: &[Option<PlacedLabel>]) -> bool {
     let crosses = |&&guide: &&f64| guide != own && area.left - 1.0 < guide && guide < area.right + 1.0;
     ground.bounds.contains(area)
         && !ground.obstacles.iter().any(|o| o.overlaps(area))
@@ -136,7 +142,7 @@ mod tests {
         (wanted, Ground { bounds: BOUNDS, obstacles, guides })
     }
 
-    fn assert_clear(placed: &[Option<Placed>], ground: &Ground) {
+    fn assert_clear(placed: &[Option<PlacedLabel>], ground: &Ground) {
         let areas: Vec<Rect> = placed.iter().flatten().map(|p| p.area).collect();
         for (i, area) in areas.iter().enumerate() {
             assert!(ground.bounds.contains(area));

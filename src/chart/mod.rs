@@ -25,6 +25,7 @@ mod pdf;
 mod prediction;
 pub mod scene;
 mod stacked;
+mod stacks;
 mod step_time;
 #[cfg(test)]
 mod tests;
@@ -34,9 +35,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Level, Line,
-    LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief,
-    ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline, Training,
+    ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Line, LinePanel,
+    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, ReferenceLevel,
+    Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline,
+    TrainingChart,
 };
 pub use font::typeset;
 
@@ -46,7 +48,7 @@ pub enum Chart {
     StepTime(StepTime),
     Runs(Runs),
     Timeline(Timeline),
-    Training(Training),
+    Training(TrainingChart),
     Prediction(Prediction),
     Feeding(Feeding),
     Crossings(Crossings),

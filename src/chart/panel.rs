@@ -1,10 +1,11 @@
 //! One panel: an area with two axes, its grid and its tick labels.
 
 use super::axis::{Axis, AxisUnit, tick_labels};
-use super::data::Quantity;
+use super::data::{Line, Quantity};
 use super::font;
 use super::geometry::{DataPoint, Position, Rect};
-use super::palette::{AXIS, GRID, TEXT};
+use super::labels::spread;
+use super::palette::{AXIS, Color, GRID, INK, TEXT};
 use super::scene::{Anchor, Font, Scene};
 
 /// The em of tick labels and axis titles.
@@ -75,6 +76,30 @@ impl Panel {
         }
         let middle = (self.area.left + self.area.right) / 2.0;
         scene.text(title, (middle, self.area.bottom + 39.0), Anchor::Center, Font::bold(TICK_SIZE, TEXT));
+    }
+
+    /// Lines with the deviations of their points, where they have any, and their names at their ends.
+    pub fn draw_lines(&self, scene: &mut Scene, lines: &[Line], colors: &[Color]) {
+        let end = |line: &Line| line.points.last().map_or(self.area.bottom, |last| self.at_clamped(last.x, last.y).1);
+        let ends: Vec<f64> = lines.iter().map(end).collect();
+        let places = spread(&ends, 15.0, self.area.top, self.area.bottom);
+        // All deviations lie below all lines.
+        for (line, color) in lines.iter().zip(colors.iter().cycle()) {
+            for point in line.points.iter().filter(|point| point.sd > 0.0) {
+                let ends = [-point.sd, point.sd].map(|off| self.at_clamped(point.x, point.y + off));
+                scene.line(ends.to_vec(), 4.0, color.tint(0.3));
+            }
+        }
+        for ((line, &color), place) in lines.iter().zip(colors.iter().cycle()).zip(places) {
+            let at: Vec<_> = line.points.iter().map(|point| self.at_clamped(point.x, point.y)).collect();
+            scene.line(at.clone(), 1.75, color);
+            at.iter().for_each(|&at| scene.disc(at, 2.8, color));
+            if let Some(&marked) = line.marked.and_then(|marked| at.get(marked)) {
+                scene.ring(marked, 6.5, 1.6, INK);
+            }
+            let name = (self.area.right + 8.0, place + 4.5);
+            scene.text(line.name.as_str(), name, Anchor::Left, Font::bold(TICK_SIZE, color));
+        }
     }
 
     /// The pieces of the line through `values` that lie within the panel, cut where it crosses the upper or lower edge.

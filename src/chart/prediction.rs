@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Scale};
 use super::data::{PredictedCurve, PredictedPoint, Prediction, Quantity};
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, PURPLE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
@@ -21,7 +21,7 @@ const COLORS: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 pub fn scene(chart: &Prediction) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let interval = (Mark::Interval(BLUE), "predicted, with its interval of 90 %".to_owned());
-    let mut keys: Vec<Key> = vec![interval];
+    let mut keys: Vec<LegendEntry> = vec![interval];
     if !chart.curves.is_empty() {
         keys.push((Mark::Ring(INK), "measured batch size".to_owned()));
         keys.push((Mark::Dashes(MUTED), "the time jumps after this batch size".to_owned()));

@@ -2,14 +2,13 @@
 //! the copies of batches.
 
 use super::axis::{Axis, Scale, scale_of};
-use super::data::{Line, Stacked, StackedPanel};
+use super::data::{Stacked, StackedPanel};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::labels::spread;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene, Stroke};
+use super::scene::{Scene, Stroke};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
@@ -19,7 +18,7 @@ const ROW_GAP: f64 = 92.0;
 /// The figure.
 pub fn scene(chart: &Stacked) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = vec![(Mark::Interval(MUTED), chart.point.clone())];
+    let mut keys: Vec<LegendEntry> = vec![(Mark::Interval(MUTED), chart.point.clone())];
     keys.extend(chart.panels.iter().filter_map(|panel| Some((Mark::Dashes(INK), panel.level.as_ref()?.name.clone()))));
     if chart.panels.iter().any(|panel| !panel.marks.is_empty()) {
         keys.push((Mark::Dashes(VERMILLION), chart.mark.clone()));
@@ -59,29 +58,12 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
     for at in marks.iter().map(|&mark| panel.at_x(mark)) {
         scene.dashes((at, area.top), (at, area.bottom), 2.5, Stroke { width: 1.0, color: VERMILLION });
     }
-    draw_lines(scene, &panel, &chart.lines);
-}
-
-fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
-    let area = panel.area;
-    let end = |line: &Line| line.points.last().map_or(area.bottom, |point| panel.at_clamped(point.x, point.y).1);
-    let ends: Vec<f64> = lines.iter().map(end).collect();
-    for ((number, line), place) in lines.iter().enumerate().zip(spread(&ends, 15.0, area.top, area.bottom)) {
-        let color = RUNS[number % RUNS.len()];
-        for point in line.points.iter().filter(|point| point.sd > 0.0) {
-            let [low, high] = [-point.sd, point.sd].map(|off| panel.at_clamped(point.x, point.y + off));
-            scene.line(vec![low, high], 4.0, color.tint(0.3));
-        }
-        let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
-        scene.line(at.clone(), 1.75, color);
-        at.iter().for_each(|&at| scene.disc(at, 2.8, color));
-        scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
-    }
+    panel.draw_lines(scene, &chart.lines, &RUNS);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Level, LinePanel, LinePoint, Quantity};
+    use super::super::data::{Line, LinePanel, LinePoint, Quantity, ReferenceLevel};
     use super::super::scene::Primitive;
     use super::*;
 
@@ -91,7 +73,7 @@ mod tests {
             points: [16.0, 17.0, 32.0].map(|x| LinePoint { x, y, sd: 2.0 }).to_vec(),
             marked: None,
         };
-        let panel = |name: &str, level: Option<Level>, from_zero| StackedPanel {
+        let panel = |name: &str, level: Option<ReferenceLevel>, from_zero| StackedPanel {
             lines: LinePanel {
                 x: Quantity::new("Batch size", ""),
                 y: Quantity::new(name, ""),
@@ -101,7 +83,7 @@ mod tests {
             level,
             marks: marks.clone(),
         };
-        let level = Level { y: 95.0, name: "95 %, as platforms for training promise".into() };
+        let level = ReferenceLevel { y: 95.0, name: "95 %, as platforms for training promise".into() };
         Stacked {
             title: "processes".into(),
             summary: "0 of 3 batch sizes reach 95 %.".into(),

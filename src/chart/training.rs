@@ -2,32 +2,26 @@
 //! with the one that suffices marked, the accuracy after the epoch, and where the time goes.
 
 use super::axis::{Axis, Scale, scale_of};
-use super::data::{Bar, LinePanel, Training};
+use super::data::{LinePanel, Stack, TrainingChart};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::labels::spread;
-use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene};
-use crate::units::human;
+use super::scene::Scene;
+use super::stacks::Stacks;
 
 const WIDTH: f64 = 1100.0;
 const PANEL_HEIGHT: f64 = 230.0;
 /// From the lower edge of a panel to the title of the one below.
 const ROW_GAP: f64 = 92.0;
-const BAR: f64 = 13.0;
-const BAR_STEP: f64 = 21.0;
-/// The most bars of a panel; further bars are left out.
-const MOST_BARS: usize = 40;
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
-/// Computing, waiting for the loader, the rest.
-const PARTS: [Color; 3] = [BLUE, VERMILLION, MUTED];
 
 /// The figure.
-pub fn scene(chart: &Training) -> Scene {
+pub fn scene(chart: &TrainingChart) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<Key> = vec![(Mark::Interval(MUTED), "mean of the epochs, one standard deviation".to_owned())];
+    let mut keys: Vec<LegendEntry> =
+        vec![(Mark::Interval(MUTED), "mean of the epochs, one standard deviation".to_owned())];
     if chart.panels.iter().flat_map(|panel| &panel.lines).any(|line| line.marked.is_some()) {
         keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
     }
@@ -67,82 +61,17 @@ pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
     drawn.draw_y(scene, &panel.y, TITLE_LIFT);
     drawn.draw_x(scene, &xs);
     drawn.label_x(scene, &xs, &panel.x.name);
-    let ends: Vec<f64> = panel
-        .lines
-        .iter()
-        .map(|line| line.points.last().map_or(area.bottom, |point| drawn.at_clamped(point.x, point.y).1))
-        .collect();
-    let places = spread(&ends, 15.0, area.top, area.bottom);
-    // All bands lie below all lines.
-    for (number, line) in panel.lines.iter().enumerate() {
-        let color = COLORS[number % COLORS.len()];
-        for point in line.points.iter().filter(|point| point.sd > 0.0) {
-            let (low, high) =
-                (drawn.at_clamped(point.x, point.y - point.sd), drawn.at_clamped(point.x, point.y + point.sd));
-            scene.line(vec![low, high], 4.0, color.tint(0.3));
-        }
-    }
-    for ((number, line), place) in panel.lines.iter().enumerate().zip(places) {
-        let color = COLORS[number % COLORS.len()];
-        let at: Vec<_> = line.points.iter().map(|point| drawn.at_clamped(point.x, point.y)).collect();
-        scene.line(at.clone(), 1.75, color);
-        at.iter().for_each(|&at| scene.disc(at, 2.8, color));
-        if let Some(&marked) = line.marked.and_then(|marked| at.get(marked)) {
-            scene.ring(marked, 6.5, 1.6, INK);
-        }
-        let name = (area.right + 8.0, place + 4.5);
-        scene.text(line.name.as_str(), name, Anchor::Left, Font::bold(TICK_SIZE, color));
-    }
+    drawn.draw_lines(scene, &panel.lines, &COLORS);
 }
 
 /// Stacked bars of an epoch's time, with counters beside them; returns their lower end.
-fn bars(scene: &mut Scene, bars: &[Bar], top: f64) -> f64 {
+fn bars(scene: &mut Scene, bars: &[Stack], top: f64) -> f64 {
     if bars.is_empty() {
         return top - ROW_GAP + 40.0;
     }
-    let shown = &bars[..bars.len().min(MOST_BARS)];
-    let title = Font::bold(TICK_SIZE, TEXT);
-    scene.text("Where the time of an epoch goes (s)", (MARGIN, top - TITLE_LIFT), Anchor::Left, title);
-    let names = shown.iter().map(|bar| font::width(&bar.name, TICK_SIZE, false)).fold(0.0, f64::max);
-    let notes = shown.iter().map(|bar| font::width(&bar.note, TICK_SIZE, false)).fold(0.0, f64::max);
-    let left = MARGIN + names + 12.0;
-    let mut legend = left.max(320.0);
-    for (color, name) in PARTS.into_iter().zip(["training steps", "waiting for the loader", "the rest"]) {
-        scene.rect(Rect { left: legend, right: legend + 11.0, top: top - 20.0, bottom: top - 9.0 }, color);
-        scene.text(name, (legend + 17.0, top - TITLE_LIFT), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        legend += 17.0 + font::width(name, TICK_SIZE, false) * 1.05 + 20.0;
-    }
-    let longest = shown.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
-    let unit = (WIDTH - MARGIN - notes - 78.0 - left).max(50.0) / longest.max(f64::MIN_POSITIVE);
-    let mut y = top + 6.0;
-    for bar in shown {
-        let baseline = y + BAR - 2.0;
-        scene.text(bar.name.as_str(), (MARGIN, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        let mut x = left;
-        for (part, color) in bar.parts.iter().zip(PARTS) {
-            let right = x + part.max(0.0) * unit;
-            if right - x > 0.05 {
-                scene.rect(Rect { left: x, right, top: y, bottom: y + BAR }, color);
-            }
-            x = right;
-        }
-        let total = human::seconds(bar.parts.iter().sum());
-        scene.text(total, (x + 6.0, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
-        let note = (WIDTH - MARGIN, baseline);
-        scene.text(bar.note.as_str(), note, Anchor::Right, Font::regular(TICK_SIZE, MUTED));
-        y += BAR_STEP;
-    }
-    if bars.len() > shown.len() {
-        let left_out = human::counted((bars.len() - shown.len()) as u64, "cell");
-        scene.text(
-            format!("{left_out} more: epochs.parquet"),
-            (MARGIN, y + 12.0),
-            Anchor::Left,
-            Font::regular(TICK_SIZE, MUTED),
-        );
-        y += BAR_STEP;
-    }
-    y
+    let title = "Where the time of an epoch goes (s)";
+    let parts = vec![("training steps", BLUE), ("waiting for the loader", VERMILLION), ("the rest", MUTED)];
+    Stacks { title, parts, bars, of: ("cell", "epochs.parquet") }.draw(scene, top)
 }
 
 #[cfg(test)]
@@ -150,7 +79,7 @@ mod tests {
     use super::super::data::{Line, LinePoint, Quantity};
     use super::*;
 
-    fn chart() -> Training {
+    fn chart() -> TrainingChart {
         let point = |x: f64, y: f64| LinePoint { x, y, sd: 0.1 };
         let line = |name: &str, marked| Line {
             name: name.into(),
@@ -163,11 +92,15 @@ mod tests {
             lines: vec![line("no workers", marked), line("2 workers", None)],
             from_zero: true,
         };
-        Training {
+        TrainingChart {
             title: "mnist_cpu".into(),
             summary: "cpu, batch size 512: 2 workers".into(),
             panels: vec![panel("Epoch time", None), panel("Again", Some(2))],
-            bars: vec![Bar { name: "64, no workers".into(), parts: [15.0, 3.0, 1.0], note: "12 page faults".into() }],
+            bars: vec![Stack {
+                name: "64, no workers".into(),
+                parts: vec![15.0, 3.0, 1.0],
+                note: "12 page faults".into(),
+            }],
             caption: vec!["60,000 drawn digits".into(), "Made by: batchstep plot results/mnist_cpu".into()],
         }
     }

@@ -7,7 +7,7 @@ use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Se
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
-use batchstep::report::{self, Rows, Style};
+use batchstep::report::{self, ListedCells, Style};
 use batchstep::units::Share;
 use batchstep::units::human;
 
@@ -216,8 +216,8 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
     Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })
 }
 
-fn rows(args: &CompareArgs) -> Rows {
-    if args.all { Rows::All } else { Rows::Different }
+fn rows(args: &CompareArgs) -> ListedCells {
+    if args.all { ListedCells::All } else { ListedCells::Different }
 }
 
 fn unit(series: &[Series]) -> &str {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use batchstep::check::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
 use batchstep::check::precheck::{last_comparison, last_failure};
-use batchstep::check::selftest::{self, Choice};
+use batchstep::check::selftest::{self, CheckFilter};
 use batchstep::device::account::account;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::engine::contact;
@@ -99,7 +99,7 @@ fn try_engine() -> Tried {
             let (software, started) = (engine.version().unwrap_or_default(), Instant::now());
             let mut is_over = || started.elapsed() > PATIENCE;
             let reference = &mut Engines::reference();
-            let found = selftest::first_failure(engine, reference.as_mut(), &Choice::default(), &mut is_over);
+            let found = selftest::first_failure(engine, reference.as_mut(), &CheckFilter::default(), &mut is_over);
             Tried { engine: Ok(software), checked: checked(found), refusals: engine.refusals() }
         }
         Err(error) => Tried::not(&error.to_string()),

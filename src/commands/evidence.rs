@@ -20,7 +20,7 @@ use batchstep::chart::figures::{self, Drawing, Figures};
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
-use batchstep::page::{Charts, Files, Picture, Reason, Run};
+use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
 use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
 use batchstep::store::files;
 use serde_json::json;
@@ -205,9 +205,9 @@ impl Evidence {
     ///
     /// # Errors
     /// As [`Picture::new`].
-    pub fn page(&self, pairs: &[Pair]) -> Result<Run<'_>> {
+    pub fn page(&self, pairs: &[Pair]) -> Result<RunPage<'_>> {
         let Figures { step_time, honesty } = &self.figures;
-        Ok(Run {
+        Ok(RunPage {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
@@ -223,9 +223,9 @@ impl Evidence {
     }
 
     /// What `jumps.json` says.
-    pub fn said(&self) -> report::json::Subject<'_> {
+    pub fn said(&self) -> report::json::RunResults<'_> {
         let Self { path, found, controls, explained, advices, warnings, .. } = self;
-        report::json::Subject { path, found, controls, explained, advices, warnings }
+        report::json::RunResults { path, found, controls, explained, advices, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.

@@ -40,14 +40,14 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit> {
 }
 
 /// A run with all that its explanation needs.
-struct Run {
+struct ExplainedRun {
     found: Vec<Analysed>,
     answers: Vec<Answers>,
     warnings: Vec<Warning>,
 }
 
 fn of_runs(args: &ExplainArgs) -> Result<Exit> {
-    let runs: Vec<Run> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let runs: Vec<ExplainedRun> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
     let series: Vec<(&Series, &Answers)> =
         runs.iter().flat_map(|run| run.found.iter().map(|found| &found.series).zip(&run.answers)).collect();
     let labels: Vec<String> = series.iter().map(|(series, _)| series.label()).collect();
@@ -76,7 +76,7 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
     Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
 }
 
-fn read(path: &Path) -> Result<Run> {
+fn read(path: &Path) -> Result<ExplainedRun> {
     let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
     if !look::is_file(&path.join(files::LAYERS))? {
         let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
@@ -85,7 +85,7 @@ fn read(path: &Path) -> Result<Run> {
     let found = analyse(path, &Query::default(), None)?;
     let answers = mechanisms::of_run(path, &found, &causes(path, &found))?;
     let warnings = report::warnings(&found, report::kept_warnings(path)?);
-    Ok(Run { found, answers, warnings })
+    Ok(ExplainedRun { found, answers, warnings })
 }
 
 fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {

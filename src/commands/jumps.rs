@@ -20,14 +20,14 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let baseline = baseline_of(args.method);
     let read = |path: &PathBuf| {
-        let subject = Subject::read(path, analyse(path, &query, baseline)?)?;
+        let subject = PathFindings::read(path, analyse(path, &query, baseline)?)?;
         // What to avoid stands on proven jumps, and a baseline proves none.
-        Ok(if baseline.is_none() { subject } else { Subject { advices: Vec::new(), ..subject } })
+        Ok(if baseline.is_none() { subject } else { PathFindings { advices: Vec::new(), ..subject } })
     };
-    let subjects: Vec<Subject> = args.paths.iter().map(read).collect::<Result<_>>()?;
+    let subjects: Vec<PathFindings> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
         Form::Json => {
-            let said: Vec<report::json::Subject> = subjects.iter().map(Subject::said).collect();
+            let said: Vec<report::json::RunResults> = subjects.iter().map(PathFindings::said).collect();
             print(&format!("{:#}\n", report::json::jumps(&said)));
         }
         Form::Table => {
@@ -61,7 +61,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 pub const DETAILS: &str = "\nDetails  the same command with `--details`\n";
 
 /// What one path holds.
-struct Subject {
+struct PathFindings {
     path: PathBuf,
     found: Vec<Analysed>,
     controls: Vec<Control>,
@@ -70,7 +70,7 @@ struct Subject {
     warnings: Vec<Warning>,
 }
 
-impl Subject {
+impl PathFindings {
     fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
         let (explained, controls) = (explain(path, &found), control::near(path));
         let warnings = report::warnings(&found, report::kept_warnings(path)?);
@@ -78,9 +78,9 @@ impl Subject {
         Ok(Self { path: path.to_path_buf(), found, controls, explained, advices, warnings })
     }
 
-    fn said(&self) -> report::json::Subject<'_> {
+    fn said(&self) -> report::json::RunResults<'_> {
         let Self { path, found, controls, explained, advices, warnings } = self;
-        report::json::Subject { path, found, controls, explained, advices, warnings }
+        report::json::RunResults { path, found, controls, explained, advices, warnings }
     }
 }
 

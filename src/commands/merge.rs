@@ -30,7 +30,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
         found = analyse(&args.out, &Query::default(), None)?;
         let advices = advice::of_run(&args.out, &found, &Options::default());
         let early = report::warnings(&found, Vec::new());
-        report::json::keep(&report::json::Subject {
+        report::json::keep(&report::json::RunResults {
             path: &args.out,
             found: &found,
             controls: &[],

@@ -29,7 +29,7 @@ mod turns;
 
 use std::process::ExitCode;
 
-use batchstep::analysis::{Kind, Query, Series};
+use batchstep::analysis::{Query, Series, TimeOrRate};
 use batchstep::error::Result;
 use batchstep::report::{Style, table_warnings};
 
@@ -83,8 +83,8 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
 
 fn query(columns: &ColumnArgs) -> Query {
     let kind = columns.y_kind.map(|values| match values {
-        Values::Time => Kind::Time,
-        Values::Rate => Kind::Rate,
+        Values::Time => TimeOrRate::Time,
+        Values::Rate => TimeOrRate::Rate,
     });
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }

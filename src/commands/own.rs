@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::engine::own::{self, Run};
+use batchstep::engine::own::{self, StepHost};
 use batchstep::engine::worker::Pipes;
 use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
@@ -97,11 +97,11 @@ fn run_name(stem: &str) -> String {
 ///
 /// # Errors
 /// [`batchstep::error::Kind::Spec`] if it does not name two numbers.
-pub fn place(fds: Option<&str>) -> Result<Run> {
-    let Some(fds) = fds else { return Ok(Run::Child) };
+pub fn place(fds: Option<&str>) -> Result<StepHost> {
+    let Some(fds) = fds else { return Ok(StepHost::Child) };
     let numbers: Vec<u32> = fds.split(',').filter_map(|number| number.parse().ok()).collect();
     match numbers[..] {
-        [requests, answers] => Ok(Run::Parent(Pipes { requests, answers })),
+        [requests, answers] => Ok(StepHost::Parent(Pipes { requests, answers })),
         _ => {
             Err(Error::spec(format!("`{fds}` does not name two open files")).at("--worker-fds").hint("for example 3,4"))
         }
@@ -112,8 +112,8 @@ pub fn place(fds: Option<&str>) -> Result<Run> {
 ///
 /// # Errors
 /// As [`own::open`].
-pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run: Run) -> Result<Engines> {
-    if !matches!(run, Run::Parent(_)) {
+pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run: StepHost) -> Result<Engines> {
+    if !matches!(run, StepHost::Parent(_)) {
         notice(own::announcement(steps));
     }
     let settings = experiment.grid.count(EngineName::Python) / experiment_processes(steps);
@@ -162,7 +162,7 @@ pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exi
         let experiment = Experiment { batch_sizes: vec![size], executes: None, ..(**experiment).clone() };
         notice(own::announcement(steps));
         let models = &experiment.model.names;
-        let mut engines = Engines::of_steps(device, || own::open(steps, models, 1, Run::Heard))?;
+        let mut engines = Engines::of_steps(device, || own::open(steps, models, 1, StepHost::Heard))?;
         for cell in Plan::new(&experiment)?.cells {
             let engine = engines.get(cell.engine)?;
             print(&tried(engine, &cell.workload, experiment.x())?);

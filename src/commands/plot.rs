@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{Query, run_names};
 use batchstep::chart::Paper;
-use batchstep::chart::figures::{self, Destination, Source};
+use batchstep::chart::figures::{self, AnalysedRun, Destination};
 use batchstep::error::{Error, Result};
 use batchstep::study::told;
 
@@ -25,7 +25,7 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
         print_aside(&read_as(found.first().map(|found| &found.series)));
         exit = exit.worse(warn(warnings.iter()));
-        sweeps.push(Source { path: path.clone(), found });
+        sweeps.push(AnalysedRun { path: path.clone(), found });
     }
     if sweeps.len() > 1 {
         let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -79,7 +79,7 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
 }
 
 /// One picture of all. If there can't be one, because the runs measured different things, this is not a failure: each has its own charts.
-fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
+fn all(sweeps: &[AnalysedRun], destination: &Destination) -> Result<()> {
     let together = match figures::together(sweeps) {
         Ok(together) => together,
         Err(reason) => {

@@ -6,7 +6,7 @@ use batchstep::chart::figures;
 use batchstep::error::{Error, Result};
 use batchstep::predict::database::Database;
 use batchstep::predict::model::cost::{Job, Limits};
-use batchstep::predict::{self, Answer, Devices, priced};
+use batchstep::predict::{self, Devices, PredictedCells, priced};
 use batchstep::report::{self, Predictions, Style};
 use batchstep::spec::Experiment;
 use batchstep::spec::prices::Prices;
@@ -36,7 +36,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
         None if is_limited => Devices::All,
         None => Devices::Measured,
     };
-    let Answer { rows, mut unknown } = predict::answer(&database, &experiment, &devices)?;
+    let PredictedCells { rows, mut unknown } = predict::answer(&database, &experiment, &devices)?;
     let rows = priced::priced(rows, job, prices.as_ref());
     unknown.extend(without_price(&rows, args.prices.as_deref()));
     let choice = if is_limited { priced::choice(&rows, limits) } else { None };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::Query;
 use batchstep::error::Result;
-use batchstep::page::{self, Run};
+use batchstep::page::{self, RunPage};
 use batchstep::study::{Told, told};
 
 use super::evidence::Evidence;
@@ -14,8 +14,9 @@ use crate::cli::ReportArgs;
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let query = query(&args.columns);
-    let subjects: Vec<Subject> = args.paths.iter().map(|path| Subject::read(path, &query)).collect::<Result<_>>()?;
-    let runs: Vec<Run> = subjects.iter().map(Subject::page).collect::<Result<_>>()?;
+    let subjects: Vec<PageSubject> =
+        args.paths.iter().map(|path| PageSubject::read(path, &query)).collect::<Result<_>>()?;
+    let runs: Vec<RunPage> = subjects.iter().map(PageSubject::page).collect::<Result<_>>()?;
     let path = args.out.clone().unwrap_or_else(|| place(&args.paths));
     page::write(&runs, &path)?;
     print(&format!("{}\n", path.display()));
@@ -23,12 +24,12 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
 }
 
 /// What a page is about.
-enum Subject {
+enum PageSubject {
     Sweep(Box<Evidence>),
     Study(Box<Told>),
 }
 
-impl Subject {
+impl PageSubject {
     fn read(path: &Path, query: &Query) -> Result<Self> {
         match told(path)? {
             Some(told) => Ok(Self::Study(Box::new(told))),
@@ -36,7 +37,7 @@ impl Subject {
         }
     }
 
-    fn page(&self) -> Result<Run<'_>> {
+    fn page(&self) -> Result<RunPage<'_>> {
         match self {
             Self::Sweep(evidence) => evidence.page(&evidence.pairs()),
             Self::Study(told) => told.page(),

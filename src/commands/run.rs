@@ -16,7 +16,7 @@ use batchstep::device::selector::Selector;
 use batchstep::device::witness::Witness;
 use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::engine::own::Run;
+use batchstep::engine::own::StepHost;
 use batchstep::error::{Error, Result};
 use batchstep::os::atomic;
 use batchstep::os::look;
@@ -119,7 +119,7 @@ pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> 
         asked: qualify::asked(cli::Qualify::Auto),
         left_out: None,
         interrupted: &interrupted,
-        place: Run::Child,
+        place: StepHost::Child,
         details: false,
         begun: Some(begun),
     };
@@ -257,7 +257,7 @@ struct Session<'a> {
     left_out: Option<&'a Warning>,
     interrupted: &'a AtomicBool,
     /// Where a user's own step runs.
-    place: Run,
+    place: StepHost,
     /// Whether everything that is known is printed at the end.
     details: bool,
     /// The run whose files this one must have.

@@ -1,6 +1,6 @@
 //! `batchstep selftest`: does this machine compute what it should?
 
-use batchstep::check::selftest::{self, Check, Choice};
+use batchstep::check::selftest::{self, Check, CheckFilter};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 
@@ -17,7 +17,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
         engine.device().name,
         engine.device().id
     ));
-    let choice = Choice { only: args.only.clone(), skip: args.skip.clone() };
+    let choice = CheckFilter { only: args.only.clone(), skip: args.skip.clone() };
     let checks = selftest::run(engine, Engines::reference().as_mut(), &choice, |check| print(&line(check)))?;
     let failed = checks.iter().filter(|check| !check.passed()).count();
     print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));

@@ -1,7 +1,7 @@
 //! `batchstep status`: how far runs have come.
 
 use batchstep::error::Result;
-use batchstep::fleet::status::{State, Status};
+use batchstep::fleet::status::{RunState, Status};
 use batchstep::report::{self, Column, Table};
 use batchstep::units::human;
 
@@ -38,8 +38,8 @@ fn table(runs: &[Status]) -> String {
 }
 
 fn totals(runs: &[Status]) -> String {
-    let states = [State::Finished, State::Running, State::Silent, State::Stopped, State::Waiting];
-    let counted = |state: State| {
+    let states = [RunState::Finished, RunState::Running, RunState::Silent, RunState::Stopped, RunState::Waiting];
+    let counted = |state: RunState| {
         let count = runs.iter().filter(|run| run.state == state).count();
         (count > 0).then(|| format!("{count} {}", state.name()))
     };
@@ -51,21 +51,21 @@ fn totals(runs: &[Status]) -> String {
         states.join(", "),
         human::counted(visits as u64, "visit")
     );
-    let there = |state: &State| runs.iter().any(|run| run.state == *state);
-    for state in [State::Silent, State::Stopped, State::Waiting].iter().filter(|state| there(state)) {
+    let there = |state: &RunState| runs.iter().any(|run| run.state == *state);
+    for state in [RunState::Silent, RunState::Stopped, RunState::Waiting].iter().filter(|state| there(state)) {
         text += &format!("{}: {}\n", state.name(), meaning(*state));
     }
     text
 }
 
 /// What a state that asks for something means.
-fn meaning(state: State) -> &'static str {
+fn meaning(state: RunState) -> &'static str {
     match state {
-        State::Silent => "nothing was stored for two minutes; its process has ended, or a visit takes long",
-        State::Stopped => {
+        RunState::Silent => "nothing was stored for two minutes; its process has ended, or a visit takes long",
+        RunState::Stopped => {
             "stopped before its end, for example by a signal; `batchstep run` with `--resume` continues it"
         }
-        State::Waiting => "no run has begun in this folder",
-        State::Running | State::Finished => "",
+        RunState::Waiting => "no run has begun in this folder",
+        RunState::Running | RunState::Finished => "",
     }
 }

@@ -16,7 +16,7 @@ pub const SHAPE: Shape = Shape::Maps { channels: 1, height: SIDE, width: SIDE };
 
 /// The training images, or those that test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TrainOrTest {
     Train = 0,
     Test = 1,
 }
@@ -24,12 +24,12 @@ pub enum Part {
 /// Draws the first `count` images of a part.
 ///
 /// ```
-/// use batchstep::data::digits::{draw, Part};
-/// let digits = draw(1, Part::Train, 20);
+/// use batchstep::data::digits::{draw, TrainOrTest};
+/// let digits = draw(1, TrainOrTest::Train, 20);
 /// assert_eq!((digits.pixels.len(), digits.labels.len()), (20 * 28 * 28, 20));
-/// assert_eq!(draw(1, Part::Train, 10).pixels, digits.pixels[..10 * 28 * 28]);
+/// assert_eq!(draw(1, TrainOrTest::Train, 10).pixels, digits.pixels[..10 * 28 * 28]);
 /// ```
-pub fn draw(seed: u64, part: Part, count: usize) -> Labelled {
+pub fn draw(seed: u64, part: TrainOrTest, count: usize) -> Labelled {
     let mut set =
         Labelled { name: "drawn digits".to_owned(), pixels: vec![0; count * SIDE * SIDE], labels: vec![0; count] };
     let images = set.pixels.par_chunks_mut(SIDE * SIDE).zip(&mut set.labels).enumerate();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_classes_are_equally_likely_and_the_digits_are_on_the_paper() {
-        let set = draw(3, Part::Train, 4000);
+        let set = draw(3, TrainOrTest::Train, 4000);
         let mut counts = [0; CLASSES];
         set.labels.iter().for_each(|&label| counts[label as usize] += 1);
         // Binomial(4000, 1/10): mean 400, standard deviation 19.0; five of them either way.
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn an_image_follows_from_seed_part_and_number() {
-        let set = draw(7, Part::Train, 50);
-        assert_eq!(draw(7, Part::Train, 20).pixels, set.pixels[..20 * SIDE * SIDE]);
-        assert_ne!(draw(8, Part::Train, 50).pixels, set.pixels);
-        assert_ne!(draw(7, Part::Test, 50).pixels, set.pixels);
+        let set = draw(7, TrainOrTest::Train, 50);
+        assert_eq!(draw(7, TrainOrTest::Train, 20).pixels, set.pixels[..20 * SIDE * SIDE]);
+        assert_ne!(draw(8, TrainOrTest::Train, 50).pixels, set.pixels);
+        assert_ne!(draw(7, TrainOrTest::Test, 50).pixels, set.pixels);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        assert_eq!(pool.install(|| draw(7, Part::Train, 50)), set);
+        assert_eq!(pool.install(|| draw(7, TrainOrTest::Train, 50)), set);
     }
 }

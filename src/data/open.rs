@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::digits::{self, Part};
+use super::digits::{self, TrainOrTest};
 use super::folder::Folder;
-use super::table::{self, Limits, Opened};
+use super::table::{self, Limits, ParquetDataSet};
 use super::{DataSet, Examples, Labelled, Normal, Source, idx};
 use crate::error::{Error, Result};
 use crate::network::Shape;
@@ -36,7 +36,7 @@ pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
 }
 
 /// The two parts of a set before they are normalised.
-struct Parts {
+struct UnnormalisedSet {
     what: &'static str,
     shape: Shape,
     classes: usize,
@@ -46,7 +46,7 @@ struct Parts {
     test: Option<Box<dyn Source>>,
 }
 
-impl Parts {
+impl UnnormalisedSet {
     fn join(self, data: &Data, notices: Vec<String>) -> Result<DataSet> {
         let Self { what, shape, classes, normal, train, test } = self;
         let channels = normal.mean.len();
@@ -78,14 +78,14 @@ fn grouped(count: usize) -> String {
     pieces.join(",")
 }
 
-fn drawn(data: &Data, seed: u64) -> Parts {
+fn drawn(data: &Data, seed: u64) -> UnnormalisedSet {
     let [train, test] = DRAWN;
-    let train = digits::draw(seed, Part::Train, data.examples.unwrap_or(train));
-    let test = digits::draw(seed, Part::Test, data.test_examples.unwrap_or(test));
+    let train = digits::draw(seed, TrainOrTest::Train, data.examples.unwrap_or(train));
+    let test = digits::draw(seed, TrainOrTest::Test, data.test_examples.unwrap_or(test));
     held("drawn digits", digits::SHAPE, digits::CLASSES, train, Some(test))
 }
 
-fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Parts> {
+fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
     let read = |part, limit: Option<usize>| -> Result<idx::Images> {
         let mut images = idx::read(path, part)?;
         images.set.truncate(limit.unwrap_or(usize::MAX));
@@ -112,13 +112,13 @@ fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Parts> {
     Ok(held("images from IDX files", shape, classes, train.set, test.map(|test| test.set)))
 }
 
-fn held(what: &'static str, shape: Shape, classes: usize, train: Labelled, test: Option<Labelled>) -> Parts {
+fn held(what: &'static str, shape: Shape, classes: usize, train: Labelled, test: Option<Labelled>) -> UnnormalisedSet {
     let normal = Normal::of(&train, shape.channels());
     let test = test.filter(|test| test.count() > 0).map(|test| Box::new(test) as Box<dyn Source>);
-    Parts { what, shape, classes, normal, train: Box::new(train), test }
+    UnnormalisedSet { what, shape, classes, normal, train: Box::new(train), test }
 }
 
-fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Parts> {
+fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<UnnormalisedSet> {
     let mut training = Folder::open(train, None)?;
     let shape = training.shape();
     let mut tested = test.map(|test| Folder::open(test, Some(shape))).transpose()?;
@@ -134,7 +134,7 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Parts> {
     if let Some(tested) = &mut tested {
         tested.thin(data.test_examples.unwrap_or(usize::MAX));
     }
-    Ok(Parts {
+    Ok(UnnormalisedSet {
         what: "images from a folder",
         shape,
         classes: training.classes.len(),
@@ -144,11 +144,11 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Parts> {
     })
 }
 
-fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<Parts> {
+fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
     let limits = Limits { train: data.examples, test: data.test_examples };
-    let Opened { train, test, shape, classes, notice } = table::open(tables, limits)?;
+    let ParquetDataSet { train, test, shape, classes, notice } = table::open(tables, limits)?;
     notices.extend(notice);
-    Ok(Parts {
+    Ok(UnnormalisedSet {
         what: "images from Parquet files",
         shape,
         classes,

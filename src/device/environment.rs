@@ -12,7 +12,7 @@ use super::cgroup::ResourceLimits;
 use super::counters::Counters;
 use super::cpu::CpuFacts;
 use super::host;
-use super::memory::Memory;
+use super::memory::MainMemory;
 use super::nvml::{self, DriverFacts, GpuFacts};
 use super::root::FilesystemRoot;
 use super::sysfs::{self, PciDevice};
@@ -40,7 +40,7 @@ pub struct Environment {
     pub cpu_clock_hz: Option<f64>,
     #[serde(rename = "allowance")]
     pub limits: ResourceLimits,
-    pub memory: Memory,
+    pub memory: MainMemory,
     /// Processes that ran or waited to run, on average over 1, 5 and 15 minutes, at the start; `/proc/loadavg`.
     pub load_average: Option<[f64; 3]>,
     pub counters: Counters,
@@ -82,7 +82,7 @@ impl Environment {
             cpu: CpuFacts::read(root),
             cpu_clock_hz: host::clock(root, &limits.cpus),
             limits,
-            memory: Memory::read(root),
+            memory: MainMemory::read(root),
             load_average: load_average(root),
             counters: Counters::default(),
             driver: DriverFacts::default(),

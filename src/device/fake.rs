@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::warnings::Warnings;
-use super::{Covariates, Device, Facts};
+use super::{Covariates, Device};
 
 /// Gives scripted readings one after the other, then the last one for ever.
 ///
@@ -95,10 +95,6 @@ impl Device for Fake {
             self.script.pop_front();
         }
         reading
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: "fake".into(), name: "scripted device".into(), cpu: None, gpu: None }
     }
 
     fn warnings(&mut self) -> Vec<String> {

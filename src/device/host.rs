@@ -8,12 +8,12 @@
 use std::path::Path;
 
 use super::cgroup::{self, ResourceLimits};
-use super::cpu::{CpuFacts, FOLDER};
+use super::cpu::FOLDER;
 use super::rapl::Rapl;
 use super::root::{FilesystemRoot, field, kilobytes, name_of};
 use super::throttle;
 use super::warnings::Warnings;
-use super::{Covariates, Device, Facts};
+use super::{Covariates, Device};
 
 /// Reading a core's clock can make the kernel interrupt that core; a sample of the cores gives the same mean.
 const CORES_ASKED: usize = 16;
@@ -26,7 +26,6 @@ const ZONES: [&str; 4] = ["x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-the
 #[derive(Debug)]
 pub struct Host {
     root: FilesystemRoot,
-    facts: CpuFacts,
     cores: Vec<usize>,
     rapl: Rapl,
     /// The counts of the previous reading: the package's thermal throttling, and the stops by the quota.
@@ -37,13 +36,12 @@ pub struct Host {
 impl Host {
     /// The host whose `/proc` and `/sys` lie in `root`.
     pub fn open(root: FilesystemRoot) -> Self {
-        let facts = CpuFacts::read(&root);
         let mut cores = ResourceLimits::read(&root).cpus;
         let stride = cores.len().div_ceil(CORES_ASKED).max(1);
         cores = cores.into_iter().step_by(stride).collect();
         let rapl = Rapl::open(&root);
         let throttled = counts(&root);
-        Self { root, facts, cores, rapl, throttled, warnings: Warnings::default() }
+        Self { root, cores, rapl, throttled, warnings: Warnings::default() }
     }
 
     fn throttle_reasons(&mut self) -> Option<String> {
@@ -77,10 +75,6 @@ impl Device for Host {
         warnings.expect(reading.energy_j, "the CPU's energy", self.rapl.why_silent());
         warnings.expect(reading.memory_used_bytes, "the memory in use", "/proc/self/status does not report it");
         reading
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: "cpu".into(), name: self.facts.model.clone(), cpu: Some(self.facts.clone()), gpu: None }
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -202,6 +196,5 @@ mod tests {
         let mut host = Host::open(FilesystemRoot::system());
         host.read();
         host.warnings();
-        assert!(!host.facts().name.is_empty());
     }
 }

@@ -8,14 +8,14 @@ use super::root::{FilesystemRoot, field, kilobytes};
 
 /// The machine's main memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct MainMemory {
     pub total_bytes: Option<u64>,
     /// The memory that a new process could take without swapping others out.
     pub available_bytes: Option<u64>,
     pub swap_bytes: Option<u64>,
 }
 
-impl Memory {
+impl MainMemory {
     /// The memory now.
     pub fn read(root: &FilesystemRoot) -> Self {
         let text = root.text("/proc/meminfo").unwrap_or_default();
@@ -33,10 +33,10 @@ mod tests {
     fn meminfo_is_in_kibibytes() {
         let text = "MemTotal:       24689764 kB\nMemFree: 1 kB\nMemAvailable:   23000000 kB\nSwapTotal: 0 kB\n";
         let (_guard, root) = planted(&[("proc/meminfo", text)]);
-        let memory = Memory::read(&root);
+        let memory = MainMemory::read(&root);
         assert_eq!(memory.total_bytes, Some(24_689_764 * 1024));
         assert_eq!(memory.available_bytes, Some(23_000_000 * 1024));
         assert_eq!(memory.swap_bytes, Some(0));
-        assert_eq!(Memory::read(&FilesystemRoot::at("/nonexistent")), Memory::default());
+        assert_eq!(MainMemory::read(&FilesystemRoot::at("/nonexistent")), MainMemory::default());
     }
 }

@@ -34,8 +34,6 @@ pub mod topology;
 mod warnings;
 pub mod witness;
 
-use serde::{Deserialize, Serialize};
-
 pub use covariates::Covariates;
 pub use environment::{Environment, environment};
 use root::FilesystemRoot;
@@ -46,22 +44,9 @@ pub trait Device: Send {
     /// One reading; to be taken outside the timed region (0.08 ms on a two-core virtual machine, debug build).
     fn read(&mut self) -> Covariates;
 
-    /// The facts about the device.
-    fn facts(&self) -> Facts;
-
     /// The warnings since the last call: the first failure of each kind of reading. A machine without some sensor is
     /// normal, and no reason to doubt the step times.
     fn warnings(&mut self) -> Vec<String>;
-}
-
-/// The facts about a device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
-    /// `cpu`, or a GPU's address on the bus.
-    pub id: String,
-    pub name: String,
-    pub cpu: Option<cpu::CpuFacts>,
-    pub gpu: Option<nvml::GpuFacts>,
 }
 
 /// Opens a device of this machine. This never fails: a GPU that cannot be found gives readings of `None` and a warning.

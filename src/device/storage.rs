@@ -17,7 +17,7 @@ use super::sysfs::{self, Link};
 pub struct Storage {
     /// `nvme0n1`, `sda`, `vda`; for a file system without a device, its type, such as `tmpfs` or `nfs4`.
     pub name: String,
-    pub kind: Kind,
+    pub kind: StorageKind,
     pub model: Option<String>,
     /// As the kernel says it; a virtual disk often says yes whatever is behind it.
     pub rotational: Option<bool>,
@@ -39,7 +39,7 @@ pub struct Storage {
 /// How a storage device is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum StorageKind {
     Nvme,
     Sata,
     Usb,
@@ -57,7 +57,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl StorageKind {
     fn name(self) -> &'static str {
         match self {
             Self::Nvme => "NVMe",
@@ -133,11 +133,11 @@ impl Storage {
         let mounts = text.lines().filter_map(Mount::read).filter(|mount| folder.starts_with(&mount.point));
         let Some(mount) = mounts.max_by_key(|mount| mount.point.components().count()) else { return Self::default() };
         let kind = match mount.file_system.as_str() {
-            "tmpfs" | "ramfs" => Kind::Memory,
+            "tmpfs" | "ramfs" => StorageKind::Memory,
             "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "lustre" | "beegfs" | "gpfs" | "9p" | "virtiofs" => {
-                Kind::Network
+                StorageKind::Network
             }
-            _ => Kind::Unknown,
+            _ => StorageKind::Unknown,
         };
         Self { name: mount.file_system, kind, ..Self::default() }
     }
@@ -165,23 +165,23 @@ impl Storage {
 }
 
 /// The kind, by the name, else by the buses in the path.
-fn kind(name: &str, device: &Path) -> Kind {
+fn kind(name: &str, device: &Path) -> StorageKind {
     let through = |prefix: &str| device.iter().any(|part| part.to_string_lossy().starts_with(prefix));
     let digits = |prefix: &str| {
         let bus = device.iter().filter_map(|part| part.to_str()?.strip_prefix(prefix));
         bus.into_iter().any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     match name {
-        _ if name.starts_with("nvme") => Kind::Nvme,
+        _ if name.starts_with("nvme") => StorageKind::Nvme,
         _ if name.starts_with("vd") || name.starts_with("xvd") || through("virtio") || through("vmbus") => {
-            Kind::Virtual
+            StorageKind::Virtual
         }
-        _ if name.starts_with("mmcblk") => Kind::Mmc,
-        _ if name.starts_with("zram") || name.starts_with("ram") => Kind::Memory,
-        _ if digits("usb") => Kind::Usb,
-        _ if digits("ata") => Kind::Sata,
-        _ if name.starts_with("sd") => Kind::Scsi,
-        _ => Kind::Unknown,
+        _ if name.starts_with("mmcblk") => StorageKind::Mmc,
+        _ if name.starts_with("zram") || name.starts_with("ram") => StorageKind::Memory,
+        _ if digits("usb") => StorageKind::Usb,
+        _ if digits("ata") => StorageKind::Sata,
+        _ if name.starts_with("sd") => StorageKind::Scsi,
+        _ => StorageKind::Unknown,
     }
 }
 
@@ -318,15 +318,18 @@ mod tests {
         let of = |name: &str, path: &str| kind(name, Path::new(path));
         assert_eq!(
             of("sda", "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"),
-            Kind::Sata
+            StorageKind::Sata
         );
-        assert_eq!(of("sdb", "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb"), Kind::Usb);
+        assert_eq!(
+            of("sdb", "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb"),
+            StorageKind::Usb
+        );
         assert_eq!(
             of("sdc", "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc"),
-            Kind::Scsi
+            StorageKind::Scsi
         );
-        assert_eq!(of("vda", "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"), Kind::Virtual);
-        assert_eq!(of("sda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/block/sda"), Kind::Virtual);
+        assert_eq!(of("vda", "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"), StorageKind::Virtual);
+        assert_eq!(of("sda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/block/sda"), StorageKind::Virtual);
     }
 
     #[test]
@@ -336,7 +339,7 @@ mod tests {
             "22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n30 22 0:25 / /mnt/a\\040b rw - tmpfs tmpfs rw\n31 22 0:26 / /net rw - nfs4 server:/x rw\n",
         )]);
         assert_eq!(Storage::mounted(&root, Path::new("/mnt/a b/c")).describe(), "tmpfs (memory)");
-        assert_eq!(Storage::mounted(&root, Path::new("/net")).kind, Kind::Network);
+        assert_eq!(Storage::mounted(&root, Path::new("/net")).kind, StorageKind::Network);
         assert_eq!(Storage::mounted(&root, Path::new("/home")).name, "ext4");
     }
 

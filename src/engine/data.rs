@@ -14,19 +14,19 @@ use crate::settings::{Examples, Loss, Settings};
 
 /// A place on the surface `peaks`, rounded to single precision as the network sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct PeaksPoint {
     pub x: f32,
     pub y: f32,
 }
 
-impl Point {
+impl PeaksPoint {
     /// The point of an example, row by row on the smallest square grid that has room for the batch. If the batch size
     /// is not a square number, the last rows stay partly empty.
     ///
     /// ```
-    /// use batchstep::engine::data::{Point, side};
+    /// use batchstep::engine::data::{PeaksPoint, side};
     /// assert_eq!(side(40_000), 200);
-    /// assert_eq!((Point::of(0, 200), Point::of(39_999, 200)), (Point { x: -3.0, y: -3.0 }, Point { x: 3.0, y: 3.0 }));
+    /// assert_eq!((PeaksPoint::of(0, 200), PeaksPoint::of(39_999, 200)), (PeaksPoint { x: -3.0, y: -3.0 }, PeaksPoint { x: 3.0, y: 3.0 }));
     /// ```
     pub fn of(example: usize, side: usize) -> Self {
         let along = |place: usize| (6.0 * place as f64 / side.saturating_sub(1).max(1) as f64 - 3.0) as f32;
@@ -37,7 +37,7 @@ impl Point {
     ///
     /// ```
     /// // 3 e^-1 - e^-1 / 3 at the origin.
-    /// let height = batchstep::engine::data::Point { x: 0.0, y: 0.0 }.height();
+    /// let height = batchstep::engine::data::PeaksPoint { x: 0.0, y: 0.0 }.height();
     /// assert!((height - 0.981_011_8).abs() < 1e-6);
     /// ```
     pub fn height(self) -> f32 {
@@ -88,7 +88,7 @@ pub fn inputs(workload: &Workload) -> Vec<f32> {
 pub fn targets(workload: &Workload) -> Vec<f32> {
     let output = workload.network.output();
     if workload.settings.examples == Examples::Peaks {
-        return points(workload.batch_size).map(Point::height).collect();
+        return points(workload.batch_size).map(PeaksPoint::height).collect();
     }
     match workload.settings.loss {
         Loss::CategoricalCrossEntropy => {
@@ -126,9 +126,9 @@ pub fn is_batch(dims: &[usize], batch_size: usize, shape: Shape) -> bool {
     }
 }
 
-fn points(batch_size: usize) -> impl IndexedParallelIterator<Item = Point> {
+fn points(batch_size: usize) -> impl IndexedParallelIterator<Item = PeaksPoint> {
     let side = side(batch_size);
-    (0..batch_size).into_par_iter().map(move |example| Point::of(example, side))
+    (0..batch_size).into_par_iter().map(move |example| PeaksPoint::of(example, side))
 }
 
 fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {

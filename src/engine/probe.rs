@@ -30,7 +30,7 @@ mod tests {
     use crate::error::Result;
 
     /// An engine whose step takes 8 s before it is warm and 2 s from then on, with one step of 9 s in between.
-    struct Known {
+    struct WarmingEngine {
         name: DeviceName,
     }
 
@@ -38,7 +38,7 @@ mod tests {
         runs: u32,
     }
 
-    impl Engine for Known {
+    impl Engine for WarmingEngine {
         fn device(&self) -> &DeviceName {
             &self.name
         }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_smallest_step_is_timed_by_the_engine_and_not_by_an_empty_closure() {
         let name = DeviceName { id: "known".into(), name: "known".into(), multiprocessors: None };
-        assert_eq!(Known { name }.smallest_step_s().unwrap(), 2.0);
+        assert_eq!(WarmingEngine { name }.smallest_step_s().unwrap(), 2.0);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const SILENT_S: f64 = 120.0;
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     pub path: PathBuf,
-    pub state: State,
+    pub state: RunState,
     /// `3/8`.
     pub shard: Option<String>,
     pub cells: usize,
@@ -33,7 +33,7 @@ pub struct Status {
 /// What a run is doing, judged by its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RunState {
     /// There is no run yet.
     Waiting,
     /// A visit was stored within the last minutes.
@@ -45,7 +45,7 @@ pub enum State {
     Finished,
 }
 
-impl State {
+impl RunState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -64,7 +64,7 @@ impl Status {
     /// [`crate::error::Kind::Data`] where the folder holds something else, or a damaged table; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
         if RunDirectory::is_yet_to_begin(path)? {
-            let (state, path) = (State::Waiting, path.to_path_buf());
+            let (state, path) = (RunState::Waiting, path.to_path_buf());
             return Ok(Self { path, state, shard: None, cells: 0, visits: 0, most_visits: 0, last_s: None });
         }
         let experiment = Experiment::parse(&Beginning::of(path)?.spec, files::SPEC)?;
@@ -73,12 +73,12 @@ impl Status {
         let extent = Extent::of(path)?;
         let last_s = last_change(path).and_then(|at| Some(SystemTime::now().duration_since(at).ok()?.as_secs_f64()));
         let state = match extent {
-            Extent { complete: true, .. } => State::Finished,
+            Extent { complete: true, .. } => RunState::Finished,
             Extent { has_parts: false, visits: 1.., .. } if !look::is_there(&path.join(files::PARTS))? => {
-                State::Stopped
+                RunState::Stopped
             }
-            _ if last_s.is_some_and(|s| s > SILENT_S) => State::Silent,
-            _ => State::Running,
+            _ if last_s.is_some_and(|s| s > SILENT_S) => RunState::Silent,
+            _ => RunState::Running,
         };
         let shard = experiment.measure.shard.map(|shard| shard.to_string());
         let most_visits = own.measure.max_blocks * cells;

@@ -55,11 +55,6 @@ impl Submission {
         ];
         Ok(filled(TEMPLATE, &gaps))
     }
-
-    /// The folder of one shard, from 1.
-    pub fn shard(&self, number: usize) -> PathBuf {
-        self.out.join(format!("shard-{number}-of-{}", self.shards))
-    }
 }
 
 /// A path that bash and sbatch read unchanged. A line end would end one of sbatch's lines, and the rest would become a

@@ -177,9 +177,9 @@ impl Network {
 }
 
 /// FLOPs and scalars moved.
-type Work = Option<(f64, f64)>;
+type FlopsAndScalars = Option<(f64, f64)>;
 
-fn forward(operation: Operation, s: &Sizes) -> Work {
+fn forward(operation: Operation, s: &Sizes) -> FlopsAndScalars {
     let moved = s.input + s.output;
     match operation {
         Operation::Input | Operation::Flatten => None,
@@ -197,7 +197,7 @@ fn forward(operation: Operation, s: &Sizes) -> Work {
     }
 }
 
-fn backward_data(operation: Operation, s: &Sizes) -> Work {
+fn backward_data(operation: Operation, s: &Sizes) -> FlopsAndScalars {
     match operation {
         Operation::Input | Operation::Flatten | Operation::Add => None,
         Operation::Conv2d(_) | Operation::Dense(_) => Some((2.0 * s.multiply_adds, s.output + s.weight + s.input)),
@@ -212,7 +212,7 @@ fn backward_data(operation: Operation, s: &Sizes) -> Work {
     }
 }
 
-fn backward_weights(operation: Operation, s: &Sizes) -> Work {
+fn backward_weights(operation: Operation, s: &Sizes) -> FlopsAndScalars {
     match operation {
         Operation::Conv2d(Conv2d { bias, .. }) | Operation::Dense(Dense { bias, .. }) => {
             let bias_additions = if bias { s.output } else { 0.0 };

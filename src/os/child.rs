@@ -212,7 +212,7 @@ impl Reading {
 
 /// A line of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// Without its end.
     pub text: String,
     /// False for a piece of a longer line.
@@ -220,14 +220,14 @@ pub struct Line {
 }
 
 /// The next line of a stream, or the next `most` bytes of a longer line; `None` at the end.
-pub fn line(stream: &mut impl BufRead, most: usize) -> Option<Line> {
+pub fn line(stream: &mut impl BufRead, most: usize) -> Option<OutputLine> {
     let mut line = Vec::new();
     let read = stream.by_ref().take(most as u64).read_until(b'\n', &mut line).ok()?;
     let whole = line.ends_with(b"\n") || read < most;
     line.truncate(line.trim_ascii_end().len());
     // Invalid UTF-8 must not end the reading: the process would block on a full pipe.
     let text = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    (read > 0).then_some(Line { text, whole })
+    (read > 0).then_some(OutputLine { text, whole })
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! The data of the page's charts, as JSON.
 //!
-//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`Training`], and nothing is
+//! The numbers are those of the PNG charts and of `jumps.json`: they come from [`StepTime`], [`Timeline`] and [`TrainingChart`], and nothing is
 //! estimated again here. Values of charts are rounded to six digits, finer than any screen; the documents are not rounded.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Charts, Run};
+use super::{Charts, RunPage};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, scale_of};
 use crate::chart::typeset;
-use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, StepTime, Timeline, Training};
+use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
 use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::units::human;
 
@@ -24,7 +24,7 @@ const MOST_STEPS: usize = 30_000;
 const MOST_POINTS: usize = 10_000;
 
 /// Everything that the script reads.
-pub(super) fn of(runs: &[Run]) -> Value {
+pub(super) fn of(runs: &[RunPage]) -> Value {
     let documents: Vec<&Value> = runs.iter().map(|run| &run.documents).collect();
     let honesty: Vec<Value> = runs.iter().enumerate().filter_map(|(at, run)| run.honesty(at, runs.len())).collect();
     let training: Vec<Value> = runs.iter().enumerate().filter_map(|(at, run)| run.training(at)).collect();
@@ -38,9 +38,9 @@ pub(super) fn of(runs: &[Run]) -> Value {
 }
 
 /// The charts of step times: series of any run whose sizes and values are of the same kind share one chart.
-fn step_charts(runs: &[Run]) -> Vec<Value> {
+fn step_charts(runs: &[RunPage]) -> Vec<Value> {
     let mut charts: Vec<(&StepTime, Vec<Value>)> = Vec::new();
-    let points: usize = runs.iter().flat_map(Run::step_series).map(|series| series.findings.points.len()).sum();
+    let points: usize = runs.iter().flat_map(RunPage::step_series).map(|series| series.findings.points.len()).sum();
     let every = points.div_ceil(MOST_POINTS).max(1);
     for (at, run) in runs.iter().enumerate() {
         let Charts::Sweep { step_time, found, .. } = &run.charts else { continue };
@@ -135,7 +135,7 @@ fn steps_of(series: &Series) -> BTreeMap<u64, u64> {
     steps
 }
 
-impl Run<'_> {
+impl RunPage<'_> {
     fn step_series(&self) -> &[ChartSeries] {
         match &self.charts {
             Charts::Sweep { step_time, .. } => &step_time.series,
@@ -240,8 +240,9 @@ fn panel(panel: &LinePanel) -> Value {
     })
 }
 
-fn bars(training: &Training) -> Vec<Value> {
-    let bar = |bar: &crate::chart::Bar| json!({"name": bar.name, "parts": bar.parts.map(rounded), "note": bar.note});
+fn bars(training: &TrainingChart) -> Vec<Value> {
+    let parts = |bar: &Stack| bar.parts.iter().copied().map(rounded).collect::<Vec<_>>();
+    let bar = |bar: &Stack| json!({"name": bar.name, "parts": parts(bar), "note": bar.note});
     training.bars.iter().map(bar).collect()
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::chart::{self, Chart, StepTime, Timeline, Training, palette};
+use crate::chart::{self, Chart, StepTime, Timeline, TrainingChart, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -34,7 +34,7 @@ const STYLE: &str = include_str!("assets/page.css");
 pub const NAME: &str = "report.html";
 
 /// The contents of a page about one run.
-pub struct Run<'a> {
+pub struct RunPage<'a> {
     /// The run directory or the file.
     pub source: &'a Path,
     pub charts: Charts<'a>,
@@ -91,7 +91,7 @@ pub enum Charts<'a> {
         step_time: &'a StepTime,
         honesty: Option<&'a Timeline>,
     },
-    Training(&'a Training),
+    Training(&'a TrainingChart),
     /// No chart that the script draws, only the kind of run, and what was measured on which device.
     Pictures {
         kind: &'static str,
@@ -114,7 +114,7 @@ impl Files {
     }
 }
 
-impl Run<'_> {
+impl RunPage<'_> {
     /// What the run is called.
     fn name(&self) -> String {
         let stem = self.source.file_stem().map(|stem| stem.to_string_lossy());
@@ -126,12 +126,12 @@ impl Run<'_> {
 ///
 /// # Errors
 /// As [`atomic::write_text`].
-pub fn write(runs: &[Run], path: &Path) -> Result<()> {
+pub fn write(runs: &[RunPage], path: &Path) -> Result<()> {
     atomic::write_text(path, &page(runs))
 }
 
 /// The page of `runs`.
-pub fn page(runs: &[Run]) -> String {
+pub fn page(runs: &[RunPage]) -> String {
     let style = [UPLOT_STYLE, &colors(), STYLE].concat();
     let policy = format!(
         "default-src 'none'; script-src '{}' '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::html::Html;
-use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
+use super::{Charts, Picture, Reason, RunPage, UPLOT_LICENSE};
 use crate::analysis::again;
 use crate::chart::typeset;
 use crate::report::{Answer, Block, Document, Table};
@@ -13,18 +13,18 @@ use crate::units::human;
 const MOST_ANSWERS: usize = 8;
 
 /// What the run measured and where, or how many runs there are.
-pub(super) fn title(runs: &[Run]) -> String {
+pub(super) fn title(runs: &[RunPage]) -> String {
     match runs {
         [one] => match &one.charts {
             Charts::Sweep { step_time, .. } => step_time.title.clone(),
             Charts::Training(training) => training.title.clone(),
             Charts::Pictures { .. } => one.name(),
         },
-        many => format!("{} runs: {}", many.len(), many.iter().map(Run::name).collect::<Vec<_>>().join(", ")),
+        many => format!("{} runs: {}", many.len(), many.iter().map(RunPage::name).collect::<Vec<_>>().join(", ")),
     }
 }
 
-pub(super) fn body(html: &mut Html, runs: &[Run]) {
+pub(super) fn body(html: &mut Html, runs: &[RunPage]) {
     html.literal("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n");
     header(html, runs);
     html.literal("<main>\n");
@@ -54,7 +54,7 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     footer(html);
 }
 
-fn header(html: &mut Html, runs: &[Run]) {
+fn header(html: &mut Html, runs: &[RunPage]) {
     html.literal(
         "<header>\n<p class=\"brand\"><span class=\"mark\" aria-hidden=\"true\"></span>batchstep report</p>\n",
     );
@@ -77,10 +77,11 @@ fn header(html: &mut Html, runs: &[Run]) {
     html.literal("</header>\n");
 }
 
-fn answers(html: &mut Html, runs: &[Run]) {
+fn answers(html: &mut Html, runs: &[RunPage]) {
     html.literal("<section id=\"answer\" aria-label=\"The answer\" tabindex=\"-1\">\n");
     let several = runs.len() > 1;
-    let all: Vec<(&Run, &Answer)> = runs.iter().flat_map(|run| run.answers.iter().map(move |one| (run, one))).collect();
+    let all: Vec<(&RunPage, &Answer)> =
+        runs.iter().flat_map(|run| run.answers.iter().map(move |one| (run, one))).collect();
     let class = if all.len() > 3 { "answer small" } else { "answer" };
     for (run, one) in all.iter().take(MOST_ANSWERS) {
         html.open("div", &[("class", class)]);
@@ -111,7 +112,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
 }
 
 /// What puts the answer in doubt, right below it.
-fn warnings(html: &mut Html, runs: &[Run]) {
+fn warnings(html: &mut Html, runs: &[RunPage]) {
     if runs.iter().all(|run| run.warnings.is_empty()) {
         return;
     }
@@ -139,7 +140,7 @@ fn grade(grade: &str) -> &'static str {
 }
 
 /// Places that the script fills with charts.
-fn charts(html: &mut Html, runs: &[Run]) {
+fn charts(html: &mut Html, runs: &[RunPage]) {
     if runs.iter().any(|run| matches!(run.charts, Charts::Sweep { .. })) {
         html.literal("<section aria-labelledby=\"steps-title\"><h2 id=\"steps-title\">The curve</h2>\n<div id=\"steps\"></div>\n");
         html.literal(
@@ -157,7 +158,7 @@ fn charts(html: &mut Html, runs: &[Run]) {
     }
 }
 
-fn honesty(html: &mut Html, at: usize, run: &Run, several: &str) {
+fn honesty(html: &mut Html, at: usize, run: &RunPage, several: &str) {
     if !matches!(run.charts, Charts::Sweep { honesty: Some(_), .. }) {
         return;
     }
@@ -240,11 +241,6 @@ fn blocks(html: &mut Html, blocks: &[Block]) {
                 html.literal("</div>");
             }
             Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
-            Block::Lines(text) => {
-                html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", "Tables")]);
-                html.text(text);
-                html.literal("</pre>");
-            }
             Block::Break => {}
         }
     }
@@ -310,7 +306,7 @@ fn verdict(cell: &str) -> Option<(&'static str, &str)> {
         .find_map(|grade| cell.strip_prefix(grade).map(|rest| (grade, rest)))
 }
 
-fn environment(html: &mut Html, run: &Run, several: &str) {
+fn environment(html: &mut Html, run: &RunPage, several: &str) {
     if run.files.environment.is_none() && run.files.spec.is_none() {
         return;
     }
@@ -386,7 +382,7 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// The commands that measure and draw again, and how to cite.
-fn repeat(html: &mut Html, run: &Run, several: &str) {
+fn repeat(html: &mut Html, run: &RunPage, several: &str) {
     html.literal("<section>");
     html.element("h2", &[], &format!("{several}Repeat and cite"));
     let environment: Value =

@@ -58,12 +58,12 @@ fn page_of(name: &str) -> String {
         origin: "measured here",
         answers: None,
     };
-    let axes = report::Axes { unit: "s", kind: crate::analysis::Kind::Time, item: name };
+    let axes = report::Axes { unit: "s", kind: crate::analysis::TimeOrRate::Time, item: name };
     let hardware = Default::default();
     let table =
         report::JumpTable { label: name, findings: &series.findings, axes, smallest: None, hardware, aa_rate: None };
     let found = [analysed];
-    let run = Run {
+    let run = RunPage {
         source: Path::new("results/run"),
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],

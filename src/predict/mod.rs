@@ -126,7 +126,7 @@ impl Basis {
 
 /// All rows, and sentences on cells that nothing is known about.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct PredictedCells {
     pub rows: Vec<Row>,
     pub unknown: Vec<String>,
 }
@@ -165,12 +165,12 @@ impl Series<'_> {
 /// # Errors
 /// [`crate::error::Kind::Spec`] if a device is not known, or nothing is known about any cell, with the available data and what would be
 /// needed; [`crate::error::Kind::Data`] if the database cannot be read.
-pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<Answer> {
+pub fn answer(database: &Database, experiment: &Experiment, devices: &Devices) -> Result<PredictedCells> {
     let plan = Plan::new(experiment)?;
     let published = Published::read(database)?;
     let (measured, unmeasured) = chosen(database, &published, devices)?;
     let series = series(&plan, experiment);
-    let mut answer = Answer::default();
+    let mut answer = PredictedCells::default();
     for device in &measured {
         let known = Measured::new(database, device)?;
         let mut others = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::Row;
 use crate::predict::model::Estimate;
-use crate::predict::model::cost::{self, Choice, Job, Limits, Way};
+use crate::predict::model::cost::{self, Choice, Job, JobOption, Limits};
 use crate::spec::prices::{Offer, Prices};
 
 /// A row, and the training with it; without a job there are no epochs, without prices no money.
@@ -66,8 +66,8 @@ pub fn before_jump<'a>(rows: &[&'a Priced]) -> Option<&'a Priced> {
 /// The row to take within the limits.
 pub fn choice(rows: &[Priced], limits: Limits) -> Option<Choice> {
     let places: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].total.is_some()).collect();
-    let way = |&place: &usize| rows[place].total.map(|total| Way { total, usd: rows[place].usd });
-    let ways: Vec<Way> = places.iter().filter_map(way).collect();
+    let way = |&place: &usize| rows[place].total.map(|total| JobOption { total, usd: rows[place].usd });
+    let ways: Vec<JobOption> = places.iter().filter_map(way).collect();
     cost::choice(&ways, limits).map(|choice| Choice { place: places[choice.place], ..choice })
 }
 

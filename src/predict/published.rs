@@ -8,20 +8,20 @@ use super::{Basis, Reported, Row, Series};
 use crate::error::{Error, Result};
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
-use crate::predict::model::rates::{Kernel, RateModel, Rates, Work, left_out};
+use crate::predict::model::rates::{MeasuredKernel, RateModel, Rates, Work, left_out};
 use crate::settings::Precision;
 use crate::spec::plan::Cell;
 use crate::store::CollectedStep;
 
 /// The published kernels, and what was fitted to them; the GPUs that others measured, by kernels or by whole steps.
 pub(super) struct Published {
-    devices: Vec<Gpu>,
+    devices: Vec<PublishedGpu>,
     /// By operation.
     models: BTreeMap<String, Fitted>,
     steps: Vec<CollectedStep>,
 }
 
-struct Gpu {
+struct PublishedGpu {
     name: String,
     rates: Rates,
 }
@@ -35,27 +35,27 @@ struct Fitted {
 
 /// Every published kernel of a database.
 struct All {
-    devices: Vec<Gpu>,
+    devices: Vec<PublishedGpu>,
     /// By operation.
-    kernels: BTreeMap<String, Vec<Kernel>>,
+    kernels: BTreeMap<String, Vec<MeasuredKernel>>,
 }
 
 fn all(database: &Database) -> Result<All> {
     let mut devices = Vec::new();
-    let mut kernels: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
+    let mut kernels: BTreeMap<String, Vec<MeasuredKernel>> = BTreeMap::new();
     for name in database.published_devices()? {
         let rows = database.kernels(&name)?;
         let Some(first) = rows.first() else { continue };
         let rates = Rates { flops_per_s: first.flops_per_s, bytes_per_s: first.bytes_per_s };
         let device = devices.len();
-        devices.push(Gpu { name, rates });
+        devices.push(PublishedGpu { name, rates });
         for row in rows {
             let of = |value: i64| value as f64;
             let pixels = of(row.batch_size) * of(row.height) * of(row.width);
             let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
             let (flops, moved) =
                 (2.0 * pixels * weights, pixels * (of(row.in_channels) + of(row.out_channels)) + weights);
-            let kernel = Kernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
+            let kernel = MeasuredKernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
             kernels.entry(row.operation).or_default().push(kernel);
         }
     }
@@ -65,7 +65,7 @@ fn all(database: &Database) -> Result<All> {
 /// The published kernels of one operation, with the names of their devices, for an evaluation that leaves some of them out.
 #[derive(Clone, Debug)]
 pub struct PublishedKernels {
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<MeasuredKernel>,
     /// By their numbers in the kernels.
     pub devices: Vec<String>,
 }
@@ -90,10 +90,10 @@ impl Published {
             // The models are of float32.
             if step.precision == Precision::Fp32.name() && !is_known {
                 let rates = Rates { flops_per_s: step.flops_per_s, bytes_per_s: step.bytes_per_s };
-                devices.push(Gpu { name: step.device_name.clone(), rates });
+                devices.push(PublishedGpu { name: step.device_name.clone(), rates });
             }
         }
-        let fitted = |kernels: Vec<Kernel>| {
+        let fitted = |kernels: Vec<MeasuredKernel>| {
             let errors = left_out(&kernels);
             Fitted {
                 model: RateModel::fit(kernels.iter().copied()),

@@ -29,28 +29,28 @@ pub(super) struct Others {
 struct Kinds(BTreeMap<String, usize>);
 
 /// An operation in a direction, by an algorithm, and by any.
-struct Kind {
+struct OperationRates {
     own: usize,
     wider: usize,
 }
 
 impl Kinds {
-    fn number(&mut self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
+    fn number(&mut self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
         let mut number = |name: String| {
             let next = self.0.len();
             *self.0.entry(name).or_insert(next)
         };
         let wider = number(format!("{operation} {direction}"));
         let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        Kind { own, wider }
+        OperationRates { own, wider }
     }
 
     /// The kind with that name; a kind that was not measured gets a number that no other has.
-    fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
+    fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
         let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
         let wider = number(format!("{operation} {direction}"));
         let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        Kind { own, wider }
+        OperationRates { own, wider }
     }
 }
 
@@ -161,7 +161,7 @@ impl Others {
         let layers = layers.into_iter().map(|layer| {
             let chosen = || own::kernel(self.engine, network, layer.index, batch, settings);
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
-            let Kind { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
+            let OperationRates { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
             let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
             let sides = [terms, channels, places];
@@ -227,7 +227,7 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let Some(rows) = of_cell.get(&key) else { continue };
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
         let work = rows.iter().map(|row| {
-            let Kind { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
+            let OperationRates { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
             let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
             let sides = [row.terms, row.channels, row.places];
             LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }

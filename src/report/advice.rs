@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Document;
 use super::position::position;
-use crate::analysis::advice::{Advice, Fits, MARGIN, Memory, Silence};
+use crate::analysis::advice::{Advice, BestSizeMemory, Fits, MARGIN, Silence};
 use crate::analysis::{Analysed, Series};
 use crate::units::human;
 
@@ -132,7 +132,7 @@ fn per_second(unit: &str) -> String {
     unit.strip_suffix("/s").map_or_else(|| unit.to_owned(), |counted| format!("{counted} a second"))
 }
 
-fn memory(memory: &Memory) -> String {
+fn memory(memory: &BestSizeMemory) -> String {
     let (x, peak) = (human::batch_size(memory.x), human::bytes(memory.peak as u64));
     let takes = match memory.total.map(human::bytes) {
         None => format!("{x} takes {peak}"),
@@ -224,7 +224,7 @@ pub(super) fn entry(advice: Option<&Result<Advice, Silence>>) -> Value {
     })
 }
 
-fn memory_entry(memory: &Memory) -> Value {
+fn memory_entry(memory: &BestSizeMemory) -> Value {
     let (about, more_than) = match memory.fits {
         Some(Fits::About(most)) => (Some(position(most)), None),
         Some(Fits::MoreThan(most)) => (None, Some(position(most))),
@@ -270,7 +270,7 @@ mod tests {
             Avoided { after: 25.0, sizes: vec![26.0, 27.0, 28.0] },
         ];
         let gib = 1_073_741_824.0;
-        let memory = Memory {
+        let memory = BestSizeMemory {
             x: 50.0,
             peak: 3.1 * gib,
             smaller: None,
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_not_said() {
-        let memory = Memory { x: 70.0, peak: 512.0, smaller: None, total: None, fits: None };
+        let memory = BestSizeMemory { x: 70.0, peak: 512.0, smaller: None, total: None, fits: None };
         let advice = Advice {
             best: Rated { x: 70.0, rate: 0.5 },
             not_worse: (1..=70).map(f64::from).collect(),

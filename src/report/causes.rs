@@ -1,7 +1,7 @@
 //! Why the jumps: which layers step where the whole step does.
 
 use super::{Column, Document, Table};
-use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
+use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::units::human;
 
 /// Layers of one jump that have a line of their own.
@@ -120,7 +120,7 @@ fn stepped(step: LayerStep) -> String {
 }
 
 fn algorithm(cause: &Cause) -> String {
-    let name = |side: &Side| side.algorithm.clone().unwrap_or_else(|| "unknown".to_owned());
+    let name = |side: &SideExecution| side.algorithm.clone().unwrap_or_else(|| "unknown".to_owned());
     match cause.changes_algorithm() {
         true => format!("{} -> {}", name(&cause.before), name(&cause.behind)),
         false => format!("{}, the same", name(&cause.before)),
@@ -140,7 +140,7 @@ mod tests {
     use crate::report::Style;
 
     fn cause(layer: &str, size_s: Option<f64>, algorithms: [&str; 2], waves: Option<[f64; 2]>) -> Cause {
-        let side = |at: usize| Side {
+        let side = |at: usize| SideExecution {
             algorithm: Some(algorithms[at].into()),
             kernel: None,
             waves: waves.map(|both| both[at]),

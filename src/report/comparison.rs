@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::position::position;
 use super::{Column, Style, Table};
-use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, Spread, When};
+use crate::analysis::compare::{Between, ComparedCell, Comparison, Decision, Overall, Several, Spread, When};
 use crate::units::human;
 
 /// Every decision, in the order in which they are counted.
@@ -17,14 +17,14 @@ const MOST: usize = 20;
 
 /// Which cells a comparison lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum ListedCells {
     /// Those that differ; of many, the largest differences.
     Different,
     All,
 }
 
 /// A line for each series as a whole, the number of cells with each decision, and the table of cells. `unit` is that of the times.
-pub fn comparison(found: &Comparison, unit: &str, rows: Rows, style: &Style) -> String {
+pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Style) -> String {
     let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
     let verdict = style.wrap(&verdict(found), 2);
     let yardstick = found.yardstick.map(|scatter| {
@@ -53,10 +53,11 @@ pub fn verdict(found: &Comparison) -> String {
     let of = found.cells.len();
     let several = found.cells.iter().any(|cell| cell.group != found.cells[0].group);
     let part = |decisions: &[Decision], name: &str| {
-        let mut cells: Vec<&Cell> = found.cells.iter().filter(|cell| decisions.contains(&cell.decision)).collect();
+        let mut cells: Vec<&ComparedCell> =
+            found.cells.iter().filter(|cell| decisions.contains(&cell.decision)).collect();
         cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
         let most = if cells.len() > NAMED { ", most" } else { "" };
-        let named = |cell: &&Cell| {
+        let named = |cell: &&ComparedCell| {
             let group = if several { format!("{} ", cell.group) } else { String::new() };
             format!("{group}{} ({})", human::batch_size(cell.x), percents([cell.ratio, cell.low, cell.high]))
         };
@@ -115,7 +116,7 @@ fn spread(found: &Comparison) -> String {
 /// one value for each size, the scatter of the ratios of sizes that do not differ, relative.
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
-    let cell = |cell: &Cell| {
+    let cell = |cell: &ComparedCell| {
         json!({
             "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
             "ratio": number(cell.ratio), "low": number(cell.low), "high": number(cell.high), "p_value": number(cell.p_value),
@@ -142,14 +143,14 @@ fn is_apart(decision: Decision) -> bool {
     matches!(decision, Decision::Faster | Decision::Slower)
 }
 
-fn differs(cell: &Cell) -> bool {
+fn differs(cell: &ComparedCell) -> bool {
     is_apart(cell.decision)
 }
 
 /// The cells to list, in their order, and how many are left out.
-fn listed(found: &Comparison, rows: Rows) -> (Vec<&Cell>, usize) {
-    let mut shown: Vec<&Cell> = found.cells.iter().collect();
-    if rows == Rows::Different {
+fn listed(found: &Comparison, rows: ListedCells) -> (Vec<&ComparedCell>, usize) {
+    let mut shown: Vec<&ComparedCell> = found.cells.iter().collect();
+    if rows == ListedCells::Different {
         shown.retain(|cell| differs(cell));
         if shown.len() > MOST {
             let mut sizes: Vec<f64> = shown.iter().map(|cell| cell.ratio.ln().abs()).collect();
@@ -211,7 +212,13 @@ fn counts(found: &Comparison) -> String {
 
 /// The decision on each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to
 /// it. `names` are the names of the runs.
-pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows: Rows, style: &Style) -> String {
+pub fn comparison_of_several(
+    found: &Several,
+    names: &[String],
+    unit: &str,
+    rows: ListedCells,
+    style: &Style,
+) -> String {
     let first = names.first().map_or("", String::as_str);
     let mut text = String::new();
     for (at, (comparison, name)) in found.against_first.iter().zip(names.iter().skip(1)).enumerate() {
@@ -244,11 +251,11 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, rows
 }
 
 /// A row for each cell of the first run that any other has, and how many are left out because no run differs there.
-fn ratios(found: &Several, names: &[String], unit: &str, which: Rows) -> (Table, usize) {
+fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> (Table, usize) {
     let columns = [Column::left("series"), Column::right("batch size")];
     let mut table = Table::new(columns.into_iter().chain(names.iter().map(|name| Column::right(name))));
     // By series and batch size, whose bits order as positive numbers do.
-    let mut rows: BTreeMap<(&str, u64), Vec<Option<&Cell>>> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, u64), Vec<Option<&ComparedCell>>> = BTreeMap::new();
     for (at, comparison) in found.against_first.iter().enumerate() {
         for cell in &comparison.cells {
             let row =
@@ -257,8 +264,8 @@ fn ratios(found: &Several, names: &[String], unit: &str, which: Rows) -> (Table,
         }
     }
     let all = rows.len();
-    rows.retain(|_, cells| which == Rows::All || cells.iter().flatten().any(|cell| differs(cell)));
-    if which == Rows::Different {
+    rows.retain(|_, cells| which == ListedCells::All || cells.iter().flatten().any(|cell| differs(cell)));
+    if which == ListedCells::Different {
         while rows.len() > MOST {
             rows.pop_last();
         }
@@ -266,7 +273,7 @@ fn ratios(found: &Several, names: &[String], unit: &str, which: Rows) -> (Table,
     let left = all - rows.len();
     for ((group, x), cells) in rows {
         let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
-        let ratio = |cell: &Option<&Cell>| match cell {
+        let ratio = |cell: &Option<&ComparedCell>| match cell {
             Some(cell) => format!("{:.3} {}", cell.ratio, cell.decision.name()),
             None => String::new(),
         };
@@ -314,7 +321,7 @@ fn whole(one: &Overall) -> String {
     )
 }
 
-fn table(cells: &[&Cell], unit: &str) -> Table {
+fn table(cells: &[&ComparedCell], unit: &str) -> Table {
     let several = cells.iter().any(|cell| cell.group != cells[0].group);
     let columns = ["batch size", "first", "second", "ratio", "95 % interval", "decision"].map(Column::right);
     let mut table = Table::new(several.then(|| Column::left("series")).into_iter().chain(columns));
@@ -349,7 +356,7 @@ mod tests {
     #[test]
     fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
-        let text = comparison(&found, "s", Rows::Different, &Style::PLAIN);
+        let text = comparison(&found, "s", ListedCells::Different, &Style::PLAIN);
         assert!(
             text.starts_with(
                 "DIFFERS at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %). This may be the code, the machine"
@@ -365,16 +372,19 @@ mod tests {
     fn cells_that_are_the_same_are_listed_only_if_all_are_asked_for() {
         let found = runs(&series(0.010), &series(0.010), &Rules::default()).unwrap();
         let text = |rows| comparison(&found, "s", rows, &Style::PLAIN);
-        assert!(text(Rows::Different).starts_with("SAME"), "{}", text(Rows::Different));
-        assert!(text(Rows::Different).contains("1 cell more: `--all`") && !text(Rows::Different).contains("10.0 ms"));
-        assert!(text(Rows::All).contains("10.0 ms") && !text(Rows::All).contains("--all"));
+        assert!(text(ListedCells::Different).starts_with("SAME"), "{}", text(ListedCells::Different));
+        assert!(
+            text(ListedCells::Different).contains("1 cell more: `--all`")
+                && !text(ListedCells::Different).contains("10.0 ms")
+        );
+        assert!(text(ListedCells::All).contains("10.0 ms") && !text(ListedCells::All).contains("--all"));
     }
 
     #[test]
     fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
-            comparison(&found, "s", Rows::All, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+            comparison(&found, "s", ListedCells::All, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
         };
         for apart in [When::Apart, When::Unknown] {
             let text = said(apart);
@@ -393,7 +403,7 @@ mod tests {
         let runs = [series(0.010), series(0.020), series(0.005)];
         let names = ["base", "slow", "fast"].map(String::from);
         let found = several(&runs, &Rules::default()).unwrap();
-        let text = comparison_of_several(&found, &names, "s", Rows::All, &Style::PLAIN);
+        let text = comparison_of_several(&found, &names, "s", ListedCells::All, &Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: 20 / 10, 5 / 10, 5 / 20.
         for line in [

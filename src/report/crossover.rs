@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Answer, Column, Document, Ground, Table};
-use crate::analysis::crossover::{Crossover, Crossovers, Place, SeriesSetup, Setup, TRAINING_STEPS};
+use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, Setup, TRAINING_STEPS};
 use crate::units::human;
 
 /// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
@@ -138,7 +138,7 @@ fn size(value: f64) -> String {
     human::count(value.round().max(0.0) as u64)
 }
 
-fn interval(place: &Place) -> String {
+fn interval(place: &Crossing) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), size);
     let back = if place.crossings > 1 { format!(" ({} crossings)", place.crossings) } else { String::new() };
     format!("{} to {}{back}", end(place.low), end(place.high))
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_faster_one_is_named_with_the_size_and_its_interval() {
-        let place = Place { size: 8123.0, low: Some(7900.0), high: None, crossings: 1 };
+        let place = Crossing { size: 8123.0, low: Some(7900.0), high: None, crossings: 1 };
         let pair = Crossover {
             first: "cpu".into(),
             second: "cuda".into(),
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn a_crossover_names_both_ends_and_the_open_questions() {
-        let place = Place { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
-        let said = |ratio_at_smallest: f64, place: Place| {
+        let place = Crossing { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
+        let said = |ratio_at_smallest: f64, place: Crossing| {
             let (first, second, at) = ("cpu".to_owned(), "cuda".to_owned(), Some(place));
             let pair = Crossover {
                 first,
@@ -229,15 +229,15 @@ mod tests {
         };
         let from = "cuda is faster than cpu from size 8,123 on (8.00 times at 40,000); ";
         assert_eq!(said(0.25, place), format!("{from}below that, cpu is faster (4.00 times at 25)"));
-        let thrice = Place { crossings: 3, ..place };
+        let thrice = Crossing { crossings: 3, ..place };
         assert_eq!(said(0.25, thrice), format!("{from}at 25, cpu is faster (4.00 times), and they cross 3 times"));
-        let twice = Place { crossings: 2, ..place };
+        let twice = Crossing { crossings: 2, ..place };
         assert_eq!(
             said(14.0, twice),
             format!("{from}it is also faster at 25 (14.00 times), and in between they cross 2 times")
         );
         // An interval that is open above: the scatter allows either order at the largest size.
-        let open = said(0.25, Place { high: None, ..place });
+        let open = said(0.25, Crossing { high: None, ..place });
         assert!(
             open.starts_with("cuda may be faster than cpu from size 8,123 on (8.00 times at 40,000, not shown); "),
             "{open}"

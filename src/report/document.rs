@@ -16,8 +16,6 @@ pub enum Block {
     },
     /// A sentence; spaces at its beginning indent it in a terminal.
     Text(String),
-    /// Lines that are laid out already.
-    Lines(String),
     /// What follows is another matter.
     Break,
 }
@@ -29,12 +27,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document of lines that are laid out already, each with its line end.
-    pub fn of_lines(text: String) -> Self {
-        let blocks = if text.is_empty() { Vec::new() } else { vec![Block::Lines(text)] };
-        Self { blocks }
-    }
-
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -88,7 +80,6 @@ impl Block {
                 let indent = text.len() - text.trim_start().len();
                 format!("{}\n", style.wrap(text, if indent == 0 { 0 } else { indent + 2 }))
             }
-            Self::Lines(text) => text.clone(),
             Self::Break => "\n".to_owned(),
         }
     }

@@ -7,7 +7,7 @@ use super::json::early;
 use super::position::position;
 use super::{Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
-use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
+use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::units::human;
 
 /// The version of the JSON document.
@@ -272,8 +272,8 @@ fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-fn places(places: &[Place]) -> String {
-    let one = |place: &Place| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
+fn places(places: &[AffectedLayer]) -> String {
+    let one = |place: &AffectedLayer| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
     let mut names: Vec<String> = places.iter().take(MOST_LAYERS).map(one).collect();
     if places.len() > MOST_LAYERS {
         names.push(format!("{} more", places.len() - MOST_LAYERS));
@@ -295,7 +295,7 @@ pub fn explanation_json(entries: &[Entry]) -> Value {
 }
 
 fn series(entry: &Entry) -> Value {
-    let jump = |answer: &crate::analysis::mechanisms::Answer| {
+    let jump = |answer: &crate::analysis::mechanisms::JumpCandidates| {
         json!({
             "after": position(answer.after),
             "relative": answer.relative,
@@ -346,7 +346,7 @@ fn candidate(candidate: &Candidate) -> Value {
         Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
         Verdict::Consistent => (Value::Null, Value::Null),
     };
-    let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
+    let place = |place: &AffectedLayer| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
         "meaning": candidate.mechanism.meaning(),
@@ -366,7 +366,7 @@ fn candidate(candidate: &Candidate) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::mechanisms::Answer;
+    use crate::analysis::mechanisms::JumpCandidates;
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -378,7 +378,7 @@ mod tests {
             unjudged: vec![],
             verdict: verdict.clone(),
         };
-        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| Answer {
+        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| JumpCandidates {
             after: 16.0 * (at + 1) as f64,
             relative: 0.1,
             candidates: candidates.iter().map(candidate).collect(),

@@ -6,7 +6,7 @@ use super::copying::of_an_example;
 use super::style::Look;
 use super::{Column, Style, Table};
 use crate::analysis::mechanisms::copying::Link;
-use crate::predict::published_kernels::forecast::{Forecast, LayerStep, Step};
+use crate::predict::published_kernels::forecast::{Forecast, ForecastStep, LayerStep};
 use crate::predict::published_kernels::validation::Errors;
 use crate::units::human;
 
@@ -92,7 +92,7 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
 }
 
 /// What the link of the 2022 study could have to do with the steps.
-fn pcie(image_bytes: u64, steps: &[Step]) -> Option<String> {
+fn pcie(image_bytes: u64, steps: &[ForecastStep]) -> Option<String> {
     let link = Link::SIXTEEN_OF_GENERATION_3;
     let largest = steps.iter().map(|step| step.size_s).max_by(f64::total_cmp)?;
     let images = largest * link.rate()? / image_bytes as f64;
@@ -102,7 +102,7 @@ fn pcie(image_bytes: u64, steps: &[Step]) -> Option<String> {
 }
 
 /// In the order of the batch size.
-fn largest(forecast: &Forecast) -> Vec<Step> {
+fn largest(forecast: &Forecast) -> Vec<ForecastStep> {
     let mut steps = forecast.steps(LEAST);
     steps.sort_by(|a, b| b.relative.total_cmp(&a.relative));
     steps.truncate(MOST_STEPS);
@@ -110,7 +110,7 @@ fn largest(forecast: &Forecast) -> Vec<Step> {
     steps
 }
 
-fn table(steps: &[Step], style: &Style) -> String {
+fn table(steps: &[ForecastStep], style: &Style) -> String {
     let mut table = Table::new([
         Column::right("after"),
         Column::right("step"),
@@ -161,7 +161,7 @@ pub fn forecast_json(forecasts: &Forecasts) -> Value {
         json!({"layer": step.layer, "size_s": step.size_s, "reason": step.reason.name(),
             "before": format!("{:?}", step.before), "after": format!("{:?}", step.behind)})
     };
-    let step = |step: &Step| {
+    let step = |step: &ForecastStep| {
         json!({"after": step.after, "size_s": step.size_s, "relative": step.relative,
             "layers": step.layers.iter().map(layer).collect::<Vec<_>>()})
     };

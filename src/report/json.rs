@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::position::position;
 use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
-use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
+use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::analysis::control::{self, Control};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Gap, slow};
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 
 /// The results of one run or file.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct RunResults<'a> {
     pub path: &'a Path,
     pub found: &'a [Analysed],
     pub controls: &'a [Control],
@@ -46,9 +46,9 @@ pub struct Subject<'a> {
 ///
 /// A jump that is explained has `causes`, the layers that step or change there, and `layers_together`, the step of all layers' times, null
 /// if it is not known. `warnings` are the warnings of the runs, each with its `source`, a `message` and the remedy, `help`.
-pub fn jumps(subjects: &[Subject]) -> Value {
-    let entries: Vec<Value> = subjects.iter().flat_map(Subject::entries).collect();
-    let warnings: Vec<Value> = subjects.iter().flat_map(Subject::warnings).collect();
+pub fn jumps(subjects: &[RunResults]) -> Value {
+    let entries: Vec<Value> = subjects.iter().flat_map(RunResults::entries).collect();
+    let warnings: Vec<Value> = subjects.iter().flat_map(RunResults::warnings).collect();
     json!({"version": VERSION, "series": entries, "warnings": warnings})
 }
 
@@ -56,12 +56,12 @@ pub fn jumps(subjects: &[Subject]) -> Value {
 ///
 /// # Errors
 /// As [`atomic::write_text`].
-pub fn keep(subject: &Subject) -> error::Result<()> {
+pub fn keep(subject: &RunResults) -> error::Result<()> {
     let text = format!("{:#}\n", jumps(std::slice::from_ref(subject)));
     atomic::write_text(&subject.path.join(files::JUMPS), &text)
 }
 
-impl Subject<'_> {
+impl RunResults<'_> {
     fn entries(&self) -> impl Iterator<Item = Value> {
         self.found.iter().enumerate().map(|(index, found)| {
             let explained = self.explained.get(index).map(Vec::as_slice).unwrap_or_default();
@@ -190,7 +190,7 @@ fn step(step: LayerStep) -> Value {
 
 /// `step` is null where the layer was not timed, or its step does not stand out.
 fn cause(cause: &Cause) -> Value {
-    let side = |side: &Side| json!({"algorithm": side.algorithm, "kernel": side.kernel, "waves": side.waves});
+    let side = |side: &SideExecution| json!({"algorithm": side.algorithm, "kernel": side.kernel, "waves": side.waves});
     json!({
         "layer": cause.layer,
         "direction": cause.direction,

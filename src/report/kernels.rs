@@ -1,7 +1,7 @@
 //! What changes inside a step at its jumps.
 
 use super::Document;
-use crate::analysis::kernels::{Change, Kernel, Sides};
+use crate::analysis::kernels::{Change, KernelCalls, Sides};
 use crate::units::human;
 
 /// Changes that are named at each jump.
@@ -43,7 +43,7 @@ fn said(change: &Change, total: &str) -> String {
 }
 
 /// Launches that have become many or few, else blocks that have become more or fewer.
-fn work(before: &Kernel, behind: &Kernel) -> String {
+fn work(before: &KernelCalls, behind: &KernelCalls) -> String {
     let changed =
         |before: Option<u64>, behind: Option<u64>| before.zip(behind).filter(|(before, behind)| before != behind);
     let (counts, what) = match changed(before.launches, behind.launches) {

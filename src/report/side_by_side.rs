@@ -124,12 +124,12 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::{Cell, Decision};
+    use crate::analysis::compare::{ComparedCell, Decision};
     use crate::report::Style;
 
-    fn cell(x: f64, ratio: f64, high: f64) -> Cell {
+    fn cell(x: f64, ratio: f64, high: f64) -> ComparedCell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
-        Cell {
+        ComparedCell {
             group,
             x,
             first,
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    fn pair(second: &str, against: Against, cells: Vec<Cell>) -> Pair {
+    fn pair(second: &str, against: Against, cells: Vec<ComparedCell>) -> Pair {
         let tasks = vec![Task { name: "vgg16".to_owned(), cells }];
         Pair { first: "cudnn, graph".into(), second: second.into(), against, unit: "s".into(), tasks }
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn where_the_other_engine_has_several_ways_the_fastest_is_listed_and_named() {
         let alike = pair("torch, graph", Against::Alike, vec![cell(1.0, 2.0, 2.1)]);
-        let way = Cell { group: "torch, graph, compile default".into(), ..cell(1.0, 1.5, 1.6) };
+        let way = ComparedCell { group: "torch, graph, compile default".into(), ..cell(1.0, 1.5, 1.6) };
         let fastest = pair("torch at its fastest", Against::Fastest, vec![way]);
         let text = side_by_side(&[alike.clone(), fastest.clone()]).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

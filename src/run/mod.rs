@@ -271,7 +271,7 @@ impl Sweep<'_> {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
             let counters = counters.as_ref();
-            let beside = Beside { counters, witness: witness.as_deref_mut(), in_this_process, held_up };
+            let beside = StepReadings { counters, witness: witness.as_deref_mut(), in_this_process, held_up };
             let steps = measure(step.as_mut(), ready, length, &is_over, beside)?;
             step.at_work(&mut || covariates = Some(self.device.read()))?;
             if times_layers {
@@ -347,7 +347,7 @@ fn is_about_the_cell(error: &Error) -> bool {
 }
 
 /// What is read around each step of a visit.
-struct Beside<'a> {
+struct StepReadings<'a> {
     counters: Option<&'a Session>,
     witness: Option<&'a mut Witness>,
     /// Whether the step computes in this process; another reads the accounts of its own threads.
@@ -401,7 +401,7 @@ fn measure(
     ready: Ready,
     length: VisitLength,
     is_over: &dyn Fn(f64) -> bool,
-    mut beside: Beside,
+    mut beside: StepReadings,
 ) -> Result<Measured> {
     let k = length.steps;
     let mut steps = Vec::with_capacity(k);

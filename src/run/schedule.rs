@@ -36,7 +36,7 @@ pub(super) struct Schedule<'a> {
     /// For each sequence its visits when all its boundaries were decided first.
     decided_after: Vec<Option<usize>>,
     /// For each cell its place among the sequences.
-    places: Vec<Place>,
+    places: Vec<SequencePosition>,
     /// Whether the next block visits a cell.
     chosen: Vec<bool>,
     /// Visits at the last look.
@@ -54,7 +54,7 @@ pub(super) struct VisitLength {
 
 /// A cell of a sequence.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SequencePosition {
     sequence: usize,
     /// Its position along the batch axis.
     index: usize,
@@ -82,7 +82,7 @@ impl<'a> Schedule<'a> {
         if measure.decide == Decide::Jumps && all.iter().all(|series| series.len() >= FEWEST) {
             for series in all {
                 let cell = |cell: &Cell| SequenceCell { cell: cell.index, x: cell.batch_size as f64 };
-                places.extend((0..series.len()).map(|index| Place { sequence: sequences.len(), index }));
+                places.extend((0..series.len()).map(|index| SequencePosition { sequence: sequences.len(), index }));
                 let cells = series.iter().map(cell).collect();
                 sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
             }
@@ -146,7 +146,7 @@ impl<'a> Schedule<'a> {
         let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
         let mut of_sequence = vec![Vec::new(); self.sequences.len()];
         for visit in visits {
-            let Place { sequence, index } = self.places[visit.cell];
+            let SequencePosition { sequence, index } = self.places[visit.cell];
             of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
         }
         self.chosen.fill(false);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::store::StepRow;
 
-struct State {
+struct WatchdogState {
     armed: Option<Armed>,
     closed: bool,
     /// When the thread fell asleep, and for how long it asked.
@@ -28,7 +28,7 @@ struct Armed {
 }
 
 pub(super) struct Watchdog {
-    state: Mutex<State>,
+    state: Mutex<WatchdogState>,
     changed: Condvar,
     limit: Duration,
 }
@@ -44,7 +44,7 @@ pub(super) fn guarding<T>(
 ) -> T {
     let limit = Duration::from_secs_f64(2.0 * limit_s.clamp(0.0, NEVER_S));
     let asleep = (Instant::now(), limit);
-    let state = State { armed: None, closed: false, asleep, stopped: Duration::ZERO };
+    let state = WatchdogState { armed: None, closed: false, asleep, stopped: Duration::ZERO };
     let watchdog = Watchdog { state: Mutex::new(state), changed: Condvar::new(), limit };
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -93,7 +93,7 @@ impl Watchdog {
         state.stopped.as_secs_f64()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchdogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,7 +120,7 @@ impl Watchdog {
     }
 }
 
-impl State {
+impl WatchdogState {
     /// Where the thread has slept longer than it asked for by more than `tick`: the visit gets that time again.
     fn take_out_a_stop(&mut self, now: Instant, tick: Duration) {
         let (since, asked) = self.asleep;
@@ -167,7 +167,7 @@ mod tests {
         let (begun, tick) = (Instant::now(), seconds(1));
         let armed = Armed { end: begun + seconds(8), row: StepRow::default(), error: Error::engine("late") };
         let asleep = (begun, tick);
-        let mut state = State { armed: Some(armed), closed: false, asleep, stopped: Duration::ZERO };
+        let mut state = WatchdogState { armed: Some(armed), closed: false, asleep, stopped: Duration::ZERO };
         let mut at = |second: u64| {
             state.take_out_a_stop(begun + seconds(second), tick);
             (state.stopped.as_secs(), state.armed.as_ref().map(|armed| (armed.end - begun).as_secs()))

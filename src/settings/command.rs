@@ -35,8 +35,9 @@ impl Command {
     pub fn placeholders(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for word in &self.words {
-            names
-                .extend(pieces(word).filter_map(|piece| if let Piece::Name(name) = piece { Some(name) } else { None }));
+            names.extend(
+                pieces(word).filter_map(|piece| if let WordPart::Name(name) = piece { Some(name) } else { None }),
+            );
         }
         let mut seen = std::collections::BTreeSet::new();
         names.retain(|name| seen.insert(*name));
@@ -52,8 +53,8 @@ impl Command {
         };
         let filled = |word: &String| -> String {
             let text = |piece| match piece {
-                Piece::Text(text) => text.to_owned(),
-                Piece::Name(name) => value(name),
+                WordPart::Text(text) => text.to_owned(),
+                WordPart::Name(name) => value(name),
             };
             pieces(word).map(text).collect()
         };
@@ -62,26 +63,26 @@ impl Command {
 }
 
 /// A part of a word.
-enum Piece<'w> {
+enum WordPart<'w> {
     Text(&'w str),
     Name(&'w str),
 }
 
 /// What stands between braces is a name where Python would take it for one; other braces, as in JSON, are text.
-fn pieces(word: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(word: &str) -> impl Iterator<Item = WordPart<'_>> {
     let mut rest = word;
     std::iter::from_fn(move || {
         let start = rest.find('{').filter(|&start| name_at(&rest[start..]).is_some());
         let (piece, after) = match start {
             Some(0) => {
                 let name = name_at(rest)?;
-                (Piece::Name(name), &rest[name.len() + 2..])
+                (WordPart::Name(name), &rest[name.len() + 2..])
             }
             // An opening brace that does not begin a name is skipped together with the text before it.
             _ => {
                 let begins = |(at, _): &(usize, _)| *at > 0 && name_at(&rest[*at..]).is_some();
                 let end = rest.match_indices('{').find(begins).map_or(rest.len(), |(at, _)| at);
-                (Piece::Text(&rest[..end]), &rest[end..])
+                (WordPart::Text(&rest[..end]), &rest[end..])
             }
         };
         let is_over = rest.is_empty();

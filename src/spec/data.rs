@@ -65,7 +65,7 @@ const SOURCES: &[&str] = &["mnist", "digits", "idx", "images", "parquet"];
 pub(crate) fn read(section: Option<Section>) -> Result<Data> {
     let Some(mut section) = section else { return Ok(Data::default()) };
     let source = section.get("source").map(|f| f.choice(SOURCES, |name| SOURCES.iter().find(|s| **s == name).copied()));
-    let places = Places::read(&mut section)?;
+    let places = SourceKeys::read(&mut section)?;
     let data = Data {
         examples: section.get("examples").map(|field| field.count(1, 1 << 32)).transpose()?,
         test_examples: section.get("test_examples").map(|field| field.count(0, 1 << 32)).transpose()?,
@@ -78,7 +78,7 @@ pub(crate) fn read(section: Option<Section>) -> Result<Data> {
 }
 
 /// The keys that say where the examples are; the source determines which of them have a meaning.
-struct Places {
+struct SourceKeys {
     path: Option<PathBuf>,
     train: Option<PathBuf>,
     test: Option<PathBuf>,
@@ -86,7 +86,7 @@ struct Places {
     label: Option<String>,
 }
 
-impl Places {
+impl SourceKeys {
     fn read(section: &mut Section) -> Result<Self> {
         let mut text = |key: &'static str| section.get(key).map(|field| field.text()).transpose();
         let (path, train, test) = (text("path")?, text("train")?, text("test")?);

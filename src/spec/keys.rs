@@ -16,12 +16,12 @@ type Read<T> = Box<dyn Fn(&Field) -> Result<T>>;
 type Write<T> = Box<dyn Fn(&T) -> Option<String>>;
 
 /// How the value of a key is read and written.
-pub(crate) struct Form<T> {
+pub(crate) struct KeyForm<T> {
     read: Read<T>,
     write: Write<T>,
 }
 
-impl<T: 'static> Form<T> {
+impl<T: 'static> KeyForm<T> {
     fn new(read: impl Fn(&Field) -> Result<T> + 'static, write: impl Fn(&T) -> Option<String> + 'static) -> Self {
         Self { read: Box::new(read), write: Box::new(write) }
     }
@@ -44,48 +44,48 @@ impl<T: 'static> Form<T> {
 }
 
 /// A whole number in `low..=high`.
-pub(crate) fn count(low: usize, high: usize) -> Form<usize> {
-    Form::displayed(move |field| field.count(low, high))
+pub(crate) fn count(low: usize, high: usize) -> KeyForm<usize> {
+    KeyForm::displayed(move |field| field.count(low, high))
 }
 
-pub(crate) fn seed() -> Form<u64> {
-    Form::displayed(|field| field.integer(0, i64::MAX as u64))
+pub(crate) fn seed() -> KeyForm<u64> {
+    KeyForm::displayed(|field| field.integer(0, i64::MAX as u64))
 }
 
-pub(crate) fn flag() -> Form<bool> {
-    Form::displayed(|field| field.boolean())
+pub(crate) fn flag() -> KeyForm<bool> {
+    KeyForm::displayed(|field| field.boolean())
 }
 
 /// One of a few names.
 pub(crate) fn name<T: Display + 'static>(
     names: &'static [&'static str],
     read: impl Fn(&str) -> Option<T> + 'static,
-) -> Form<T> {
-    Form::new(move |field| field.choice(names, &read), |value| Some(encode::quoted(value)))
+) -> KeyForm<T> {
+    KeyForm::new(move |field| field.choice(names, &read), |value| Some(encode::quoted(value)))
 }
 
 /// Seconds, longer than 0.
-pub(crate) fn time_limit() -> Form<f64> {
-    Form::new(read_time_limit, |&seconds| Some(encode::quoted(Seconds(seconds))))
+pub(crate) fn time_limit() -> KeyForm<f64> {
+    KeyForm::new(read_time_limit, |&seconds| Some(encode::quoted(Seconds(seconds))))
 }
 
 /// Seconds in `low..=high`; `what` says so in words, with an example.
-pub(crate) fn time(low: f64, high: f64, what: &'static str) -> Form<f64> {
+pub(crate) fn time(low: f64, high: f64, what: &'static str) -> KeyForm<f64> {
     let within =
         move |text: &str| Seconds::parse(text).map(|Seconds(time)| time).filter(|time| (low..=high).contains(time));
-    Form::new(move |field| field.parsed(what, within), |&seconds| Some(encode::quoted(Seconds(seconds))))
+    KeyForm::new(move |field| field.parsed(what, within), |&seconds| Some(encode::quoted(Seconds(seconds))))
 }
 
-pub(crate) fn folder() -> Form<Option<PathBuf>> {
+pub(crate) fn folder() -> KeyForm<Option<PathBuf>> {
     let written =
         |folder: &Option<PathBuf>| folder.as_ref().map(|folder| format!("{:?}", folder.display().to_string()));
-    Form::new(|field| field.text().map(|text| Some(text.into())), written)
+    KeyForm::new(|field| field.text().map(|text| Some(text.into())), written)
 }
 
 /// An axis: a list, each value once, or one value.
-pub(crate) fn list<T: PartialEq + 'static>(element: fn() -> Form<T>) -> Form<Vec<T>> {
+pub(crate) fn list<T: PartialEq + 'static>(element: fn() -> KeyForm<T>) -> KeyForm<Vec<T>> {
     let written = move |values: &Vec<T>| Some(encode::list(values.iter().filter_map(|value| element().write(value))));
-    Form::new(move |field| distinct(field, |field| element().read(field)), written)
+    KeyForm::new(move |field| distinct(field, |field| element().read(field)), written)
 }
 
 /// Defines such a section.

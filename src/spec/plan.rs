@@ -31,12 +31,12 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     pub seed: u64,
     pub order: Order,
-    part: Part,
+    part: ShardCells,
 }
 
 /// The part of the whole plan that belongs to a shard.
 #[derive(Clone, Debug, PartialEq)]
-struct Part {
+struct ShardCells {
     /// The number of the first block in the whole plan, and the distance to the next block there.
     first_block: usize,
     stride: usize,
@@ -96,13 +96,13 @@ impl Plan {
         }
         let by_blocks = shard.filter(|shard| shard.by == ShardBy::Blocks);
         let (first_block, stride) = by_blocks.map_or((0, 1), |shard| (shard.place(), shard.count));
-        let part = Part { first_block, stride, cells: numbers, of: number };
+        let part = ShardCells { first_block, stride, cells: numbers, of: number };
         Ok(Self { cells, seed: experiment.measure.seed, order: experiment.measure.order, part })
     }
 
     /// A plan with only these cells.
     pub fn of_cells(cells: Vec<Cell>, seed: u64, order: Order) -> Self {
-        let part = Part { first_block: 0, stride: 1, cells: (0..cells.len()).collect(), of: cells.len() };
+        let part = ShardCells { first_block: 0, stride: 1, cells: (0..cells.len()).collect(), of: cells.len() };
         Self { cells, seed, order, part }
     }
 

@@ -139,14 +139,14 @@ impl Claims {
 
 /// A part file of a run that is not sealed yet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Part {
+pub(super) struct PartFile {
     /// The visit's, or the cell's.
     pub number: i64,
     pub claim: u64,
     pub path: PathBuf,
 }
 
-impl Part {
+impl PartFile {
     /// By its name: `visit-00000012.3.parquet`, or `visit-00000012.parquet` under the first claim.
     fn named(path: &Path, name: &str, shelf: &Shelf) -> Option<Self> {
         let middle = name.strip_prefix(shelf.parts)?.strip_suffix(".parquet")?;
@@ -162,7 +162,7 @@ pub(super) fn claim_of(path: &Path) -> Option<u64> {
         Some(hidden) => hidden.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-'),
         None => name,
     };
-    Shelf::ALL.iter().find_map(|shelf| Part::named(path, name, shelf)).map(|part| part.claim)
+    Shelf::ALL.iter().find_map(|shelf| PartFile::named(path, name, shelf)).map(|part| part.claim)
 }
 
 /// Every file in the folder of parts and in its subfolders of a thousand parts each; empty if there is no such folder.
@@ -186,9 +186,9 @@ pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// [`Kind::Io`].
-pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
-    let part = |path: PathBuf| Part::named(&path, path.file_name()?.to_str()?, shelf);
-    let mut parts: Vec<Part> = files_of(folder)?.into_iter().filter_map(part).collect();
+pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<PartFile>> {
+    let part = |path: PathBuf| PartFile::named(&path, path.file_name()?.to_str()?, shelf);
+    let mut parts: Vec<PartFile> = files_of(folder)?.into_iter().filter_map(part).collect();
     parts.sort();
     Ok(parts)
 }
@@ -198,7 +198,7 @@ pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
 ///
 /// # Errors
 /// [`Kind::Io`].
-pub(super) fn parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
+pub(super) fn parts(folder: &Path, shelf: &Shelf) -> Result<Vec<PartFile>> {
     let mut parts = all_parts(folder, shelf)?;
     match shelf.number {
         Number::Cell => {

@@ -69,14 +69,14 @@ pub struct Sealed {
 }
 
 /// What a folder is to a run that is about to be opened in it.
-enum Found {
+enum FolderContents {
     /// Missing, empty, or left by a run that was killed before it wrote its spec.
     Nothing,
     /// A run, with its spec.
     Run(String),
 }
 
-impl Found {
+impl FolderContents {
     /// Looks at a folder.
     ///
     /// # Errors
@@ -107,25 +107,25 @@ impl RunDirectory {
     /// [`Kind::Io`] where it can't be made, read or written.
     pub fn open(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
         let mut notices = Vec::new();
-        match Found::look(path)? {
-            Found::Run(_) if begin == Begin::Anew => {
+        match FolderContents::look(path)? {
+            FolderContents::Run(_) if begin == Begin::Anew => {
                 notices.push(format!("the earlier run is kept as {}", keep_earlier(path)?.display()));
             }
             // Refused here, before the claim would stop a process that runs.
-            Found::Run(begun) => drop(has_more_time(path, &begun, spec)?),
-            Found::Nothing => {}
+            FolderContents::Run(begun) => drop(has_more_time(path, &begun, spec)?),
+            FolderContents::Nothing => {}
         }
         std::fs::create_dir_all(path).map_err(|e| Error::io("make the run directory", path, &e))?;
         let directory = Self::claimed(path, begin)?;
         // Again, now that no other process can begin here: one may have done so meanwhile.
-        match Found::look(path)? {
-            Found::Run(_) if begin == Begin::Anew => {
+        match FolderContents::look(path)? {
+            FolderContents::Run(_) if begin == Begin::Anew => {
                 Err(Error::new(Kind::Conflict, "another process has begun a run in this folder")
                     .at(path.display().to_string())
                     .hint("choose another folder with `--out DIR`"))
             }
-            Found::Run(begun) => directory.go_on(&begun, spec, notices),
-            Found::Nothing => {
+            FolderContents::Run(begun) => directory.go_on(&begun, spec, notices),
+            FolderContents::Nothing => {
                 directory.make_parts()?;
                 write_text(&path.join(files::SPEC), spec)?;
                 Ok(Opened { directory, environment: None, complete: false, notices })

@@ -117,7 +117,7 @@ impl ImageTable {
         let columns = [image.to_owned(), label.to_owned()];
         for (start, length) in parquet::pieces(self.table.groups(), most) {
             let frame = self.table.decode(Some(&columns), start, length)?;
-            let parts = || Parts::of(&frame, image, label);
+            let parts = || ImageColumns::of(&frame, image, label);
             parquet::unless_it_panics("read the images", &self.path, parts)?.each(start, each)?;
         }
         Ok(())
@@ -125,7 +125,7 @@ impl ImageTable {
 }
 
 /// The columns of some rows.
-struct Parts {
+struct ImageColumns {
     bytes: BinaryChunked,
     paths: Option<StringChunked>,
     labels: Labels,
@@ -136,7 +136,7 @@ enum Labels {
     Texts(StringChunked),
 }
 
-impl Parts {
+impl ImageColumns {
     fn of(frame: &DataFrame, image: &str, label: &str) -> PolarsResult<Self> {
         let image = frame.column(image)?.as_materialized_series();
         let (bytes, paths) = match image.dtype() {

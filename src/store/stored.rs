@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::claim::{self, Part};
+use super::claim::{self, PartFile};
 use super::parquet::{self, check_version};
 use super::shelf::Stored;
 use crate::error::{Error, Kind, Result};
@@ -46,7 +46,7 @@ pub(super) fn read_all<R: Stored>(
 }
 
 /// The rows of one part.
-fn read_part<R: Stored>(part: &Part) -> Result<Vec<R>> {
+fn read_part<R: Stored>(part: &PartFile) -> Result<Vec<R>> {
     let mut rows: Vec<R> = Vec::new();
     let here = |error: Error| error.at(part.path.display().to_string());
     parquet::read(&part.path, None, |frame| R::rows(frame).map(|more| rows.extend(more)).map_err(here))?;

@@ -71,7 +71,7 @@ impl Texts {
 }
 
 /// What kind of file a path is.
-enum Form {
+enum TableFile {
     Parquet(Vec<PathBuf>),
     Text,
 }
@@ -84,8 +84,8 @@ impl Table {
     /// directory, nor Parquet, nor a table as text.
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
-            Form::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
-            Form::Text => Ok(Sheet::open(path)?.names().to_vec()),
+            TableFile::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
+            TableFile::Text => Ok(Sheet::open(path)?.names().to_vec()),
         }
     }
 
@@ -95,8 +95,8 @@ impl Table {
     /// As [`Table::names`].
     pub fn sheet(path: &Path) -> Result<Option<Sheet>> {
         match form(path)? {
-            Form::Parquet(_) => Ok(None),
-            Form::Text => Sheet::open(path).map(Some),
+            TableFile::Parquet(_) => Ok(None),
+            TableFile::Text => Sheet::open(path).map(Some),
         }
     }
 
@@ -105,7 +105,7 @@ impl Table {
     /// # Errors
     /// As [`Table::names`].
     pub fn spec(path: &Path) -> Result<Option<String>> {
-        let Form::Parquet(parts) = form(path)? else { return Ok(None) };
+        let TableFile::Parquet(parts) = form(path)? else { return Ok(None) };
         let spec = path.join(files::SPEC);
         match std::fs::read_to_string(&spec) {
             Ok(text) => Ok(Some(text)),
@@ -138,8 +138,8 @@ impl Table {
     /// As [`Table::names`]; what `each` refuses.
     pub fn scan(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
         match form(path)? {
-            Form::Parquet(parts) => scan_parquet(path, &parts, wanted, each),
-            Form::Text => Self::scan_sheet(&Sheet::open(path)?, path, wanted, each),
+            TableFile::Parquet(parts) => scan_parquet(path, &parts, wanted, each),
+            TableFile::Text => Self::scan_sheet(&Sheet::open(path)?, path, wanted, each),
         }
     }
 
@@ -280,10 +280,10 @@ fn no_number(name: &str, text: &str) -> Error {
     Error::data(format!("`{shown}` in the column `{name}` is not a number"))
 }
 
-fn form(path: &Path) -> Result<Form> {
+fn form(path: &Path) -> Result<TableFile> {
     // What comes through a pipe is read once, and a table as text.
     if table::is_stdin(path) || (look::is_there(path)? && !look::is_folder(path)? && !look::is_file(path)?) {
-        return Ok(Form::Text);
+        return Ok(TableFile::Text);
     }
     if look::is_folder(path)? {
         return run_directory(path);
@@ -292,11 +292,11 @@ fn form(path: &Path) -> Result<Form> {
     let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
     let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
     let parquet = start[..read] == *b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
-    Ok(if parquet { Form::Parquet(vec![path.to_path_buf()]) } else { Form::Text })
+    Ok(if parquet { TableFile::Parquet(vec![path.to_path_buf()]) } else { TableFile::Text })
 }
 
 /// A sealed run's one file, or the parts of a run that is under way.
-fn run_directory(path: &Path) -> Result<Form> {
+fn run_directory(path: &Path) -> Result<TableFile> {
     let sealed = path.join(files::STEPS);
     let tables: Vec<PathBuf> = match look::is_file(&sealed)? {
         true => vec![sealed],
@@ -325,7 +325,7 @@ fn run_directory(path: &Path) -> Result<Form> {
             .at(path.display().to_string())
             .hint("give a run directory such as results/vgg16, a Parquet file, or a CSV file"));
     }
-    Ok(Form::Parquet(tables))
+    Ok(TableFile::Parquet(tables))
 }
 
 fn scan_parquet(

@@ -39,7 +39,7 @@ pub struct Bench<'a, S: Study> {
 
 /// Where a visit stands in the run.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct VisitInRun {
     pub block: i64,
     pub visit: i64,
 }
@@ -137,7 +137,7 @@ pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored:
             if watch.elapsed() > course.time_limit_s {
                 return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
             }
-            let place = Place { block: block as i64, visit: done.next_visit };
+            let place = VisitInRun { block: block as i64, visit: done.next_visit };
             let Some((visit, failed)) = bench.visit(cell, place)? else { return Ok(Outcome::default()) };
             ledger.append(&visit)?;
             done.add(&visit.rows);
@@ -160,7 +160,7 @@ pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored:
 
 impl<S: Study> Bench<'_, S> {
     /// `None` where it was interrupted; with the error of a cell that failed.
-    fn visit(&mut self, cell: &Cell<S::Beside>, place: Place) -> Result<Option<(Visit<S>, Option<Error>)>> {
+    fn visit(&mut self, cell: &Cell<S::Beside>, place: VisitInRun) -> Result<Option<(Visit<S>, Option<Error>)>> {
         let mut visit = Visit { rows: Vec::new(), details: Vec::new() };
         match S::visit(self, cell, place, &mut visit) {
             Ok(true) => Ok(Some((visit, None))),

@@ -18,7 +18,7 @@ pub mod training;
 use std::fmt::Debug;
 use std::path::Path;
 
-pub use course::{Bench, Course, Observer, Outcome, Place, Progress, RowSink, Visit, carry_out, without_unfit};
+pub use course::{Bench, Course, Observer, Outcome, Progress, RowSink, Visit, VisitInRun, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
 pub use spec::Spec;
 pub use told::{Told, told};
@@ -26,12 +26,11 @@ pub use told::{Told, told};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, Stored};
 
 /// One kind of study.
 pub trait Study: Clone {
-    const KIND: StudyKind;
     /// The errors that are about one cell: it fails, and the study goes on with the others.
     const OF_A_CELL: &'static [Kind];
     /// What varies between cells beside the step.
@@ -93,11 +92,15 @@ pub trait Study: Clone {
     ///
     /// # Errors
     /// What goes wrong; one of [`Self::OF_A_CELL`] ends only the cell.
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Self::Beside>, place: Place, visit: &mut Visit<Self>)
-    -> Result<bool>;
+    fn visit(
+        bench: &mut Bench<Self>,
+        cell: &Cell<Self::Beside>,
+        place: VisitInRun,
+        visit: &mut Visit<Self>,
+    ) -> Result<bool>;
 
     /// The row of a cell that failed.
-    fn failed(bench: &Bench<Self>, cell: &Cell<Self::Beside>, place: Place, error: &Error) -> Self::Row;
+    fn failed(bench: &Bench<Self>, cell: &Cell<Self::Beside>, place: VisitInRun, error: &Error) -> Self::Row;
 
     /// Whether a failed cell ends the study.
     fn stops_at_an_error(&self) -> bool {

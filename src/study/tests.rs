@@ -16,9 +16,9 @@ pub struct Ran<S: Study> {
     pub said: Vec<String>,
 }
 
-struct Memory<S: Study>(RefCell<Visit<S>>);
+struct StoredVisit<S: Study>(RefCell<Visit<S>>);
 
-impl<S: Study> RowSink<S> for Memory<S> {
+impl<S: Study> RowSink<S> for StoredVisit<S> {
     fn append(&self, visit: &Visit<S>) -> Result<()> {
         let mut all = self.0.borrow_mut();
         all.rows.extend_from_slice(&visit.rows);
@@ -55,7 +55,7 @@ pub fn in_memory<S: Study>(spec: &S, mut engines: Engines, supplies: &S::Supplie
         observer: &mut observer,
         interrupted: &AtomicBool::new(false),
     };
-    let memory = Memory(RefCell::new(Visit { rows: Vec::new(), details: Vec::new() }));
+    let memory = StoredVisit(RefCell::new(Visit { rows: Vec::new(), details: Vec::new() }));
     let outcome = carry_out(bench, &memory, stored).expect("it runs");
     let Visit { rows, details } = memory.0.into_inner();
     Ran { rows, details, outcome, said: observer.0 }

@@ -11,7 +11,7 @@ use super::{Study, Visited};
 use crate::chart::Chart;
 use crate::chart::figures::Drawing;
 use crate::error::Result;
-use crate::page::{Charts, Files, Picture, Run};
+use crate::page::{Charts, Files, Picture, RunPage};
 use crate::report::{Answer, Document, Warning};
 use crate::store::holds;
 
@@ -42,7 +42,7 @@ impl Told {
     ///
     /// # Errors
     /// As [`Picture::new`].
-    pub fn page(&self) -> Result<Run<'_>> {
+    pub fn page(&self) -> Result<RunPage<'_>> {
         let Drawing { title, summary, chart, .. } = &self.drawing;
         let (charts, pictures) = match chart {
             Chart::Training(chart) => (Charts::Training(chart), Vec::new()),
@@ -51,7 +51,7 @@ impl Told {
                 vec![Picture::new(title, summary.clone(), chart)?],
             ),
         };
-        Ok(Run {
+        Ok(RunPage {
             source: &self.path,
             charts,
             answers: self.answers.clone(),

@@ -15,7 +15,7 @@ pub struct Notation {
 
 /// A number and the text after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Parts<'a> {
+struct NumberAndRest<'a> {
     number: &'a str,
     rest: &'a str,
 }
@@ -23,15 +23,16 @@ struct Parts<'a> {
 impl Notation {
     /// The notation of the column of that `name`.
     pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
-        let parts = cells.clone().filter_map(Parts::of);
+        let parts = cells.clone().filter_map(NumberAndRest::of);
         let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
         let in_name = unit(&Reading::of(name).unit);
         let mut rests = parts.map(|parts| parts.rest);
         let first =
             rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
         let shared = first.filter(|first| in_name.is_none() && rests.all(|rest| rest == *first)).map(str::to_string);
-        let in_cells =
-            move || cells.find_map(|cell| duration(cell).and(unit("s")).or_else(|| unit_of(Parts::of(cell)?.rest)));
+        let in_cells = move || {
+            cells.find_map(|cell| duration(cell).and(unit("s")).or_else(|| unit_of(NumberAndRest::of(cell)?.rest)))
+        };
         Self { comma, unit: in_name.or_else(in_cells), shared }
     }
 
@@ -53,7 +54,7 @@ impl Notation {
 
     /// Whether a comma may be decimal or divide thousands.
     pub fn is_unclear(&self, text: &str) -> bool {
-        self.comma == Comma::Unknown && Parts::of(text).is_some_and(|parts| parts.number.contains(','))
+        self.comma == Comma::Unknown && NumberAndRest::of(text).is_some_and(|parts| parts.number.contains(','))
     }
 
     /// The number, in the unit of the column; `None` if the cell contains none.
@@ -62,7 +63,7 @@ impl Notation {
         if let Ok(number) = text.trim().parse::<f64>() {
             return Some(number).filter(|number| number.is_finite());
         }
-        let Parts { number, rest } = Parts::of(text)?;
+        let NumberAndRest { number, rest } = NumberAndRest::of(text)?;
         if let Some(seconds) = duration(text) {
             return Some(seconds / self.unit.filter(|unit| unit.base == "s").map_or(1.0, |unit| unit.factor));
         }
@@ -142,7 +143,7 @@ fn multiple(rest: &str) -> Option<f64> {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> NumberAndRest<'a> {
     /// The parts of a cell that begins with a number: `**5.19 ms** ± 0.02`.
     fn of(cell: &'a str) -> Option<Self> {
         let cell = cell.trim_matches(|letter: char| letter.is_whitespace() || "*`~≈\"'".contains(letter));
@@ -200,7 +201,7 @@ fn behind(rest: &str) -> &str {
 /// Whether the point in a cell's number cannot divide thousands: `0.031`, `12.5`.
 pub(super) fn has_point(text: &str) -> bool {
     let point = || {
-        let (whole, fraction) = Parts::of(text)?.number.split_once('.')?;
+        let (whole, fraction) = NumberAndRest::of(text)?.number.split_once('.')?;
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         Some(digits(whole) && digits(fraction) && (fraction.len() != 3 || whole == "0"))
     };
@@ -211,7 +212,7 @@ pub(super) fn has_point(text: &str) -> bool {
 pub(super) fn is_number(text: &str) -> bool {
     let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
     duration(text).is_some()
-        || Parts::of(text)
+        || NumberAndRest::of(text)
             .is_some_and(|parts| power(1.0, parts.rest).is_some() || parts.rest.len() <= 16 && !digits(parts.rest))
 }
 

@@ -1,11 +1,11 @@
 //! Which columns of a table are x, y and groups: by their names, or by their contents if the names leave it open.
 
-use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{short, shown};
 use super::seen::{STEP_TIMES, plain};
 use super::sizes::x_of;
 use super::values::y_of;
-use super::{Hints, Profile, Seen};
+use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result, nearest};
 use crate::foreign;
 
@@ -17,7 +17,7 @@ pub struct Query {
     /// The column of the time or of a rate, or several separated by commas; each column gives separate series.
     pub y: Option<String>,
     /// Which of the two it is.
-    pub kind: Option<Kind>,
+    pub kind: Option<TimeOrRate>,
     /// Columns whose values make a series each.
     pub group: Option<Vec<String>>,
 }
@@ -27,7 +27,7 @@ pub struct Query {
 pub struct Choice {
     pub x: String,
     pub ys: Vec<String>,
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     /// Whether neither the names nor a person say the kind.
     pub is_guess: bool,
     /// Columns that split the table where they differ at the same x.
@@ -71,7 +71,7 @@ const MOST_GROUPS: usize = 64;
 /// # Errors
 /// [`crate::error::Kind::Data`].
 pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<Choice> {
-    let columns: Vec<&Seen> = profile.columns.iter().filter(|column| column.is_numeric()).collect();
+    let columns: Vec<&ColumnSample> = profile.columns.iter().filter(|column| column.is_numeric()).collect();
     let asked = query.y.as_deref().map(|asked| asked_for(profile, asked)).transpose()?;
     let x = match &query.x {
         Some(name) => numeric(profile, name, "--x")?.name.clone(),
@@ -80,12 +80,12 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
     let ys = match asked {
         Some(asked) => asked,
         None => {
-            let values: Vec<&Seen> = columns.iter().copied().filter(|column| column.name != x).collect();
+            let values: Vec<&ColumnSample> = columns.iter().copied().filter(|column| column.name != x).collect();
             y_of(profile, &values, hints, query.kind)?
         }
     };
     let readings: Vec<Reading> = ys.iter().map(|name| Reading::of(name)).collect();
-    let said: Vec<Kind> = readings.iter().filter_map(|reading| reading.kind).collect();
+    let said: Vec<TimeOrRate> = readings.iter().filter_map(|reading| reading.kind).collect();
     if query.kind.is_none() && said.windows(2).any(|pair| pair[0] != pair[1]) {
         let message = format!("{} are times and rates, which do not go together", listed(&ys));
         return Err(
@@ -93,9 +93,10 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
         );
     }
     let is_provider = readings.iter().any(Reading::is_provider);
-    let guess = if is_provider { Kind::Rate } else { Kind::Time };
+    let guess = if is_provider { TimeOrRate::Rate } else { TimeOrRate::Time };
     let kind = query.kind.or(said.first().copied()).unwrap_or(guess);
-    let is_time = readings.iter().all(|reading| STEP_TIMES.contains(&&reading.stem[..]) || reading.may_be(Kind::Time));
+    let is_time =
+        readings.iter().all(|reading| STEP_TIMES.contains(&&reading.stem[..]) || reading.may_be(TimeOrRate::Time));
     let is_guess = query.kind.is_none() && said.is_empty() && !is_time;
     for name in query.group.iter().flatten() {
         named(profile, name, "--group")?;
@@ -117,14 +118,14 @@ fn asked_for(profile: &Profile, asked: &str) -> Result<Vec<String>> {
 }
 
 /// A column by its name, or by its name without the unit that its cells have.
-fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p Seen> {
+fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p ColumnSample> {
     let exact = profile.columns.iter().find(|column| column.name == name);
     exact.or_else(|| {
         profile.columns.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" (")))
     })
 }
 
-fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
+fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
     if let Some(seen) = find(profile, name) {
         return Ok(seen);
     }
@@ -136,7 +137,7 @@ fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
     })
 }
 
-fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Seen> {
+fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
     let seen = named(profile, name, flag)?;
     if seen.is_numeric() {
         return Ok(seen);
@@ -159,7 +160,7 @@ fn listed(names: &[String]) -> String {
 /// The columns that may distinguish series: texts with few values, other sizes and settings.
 fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
     let source = x.strip_suffix(" (number)");
-    let is_key = |column: &&Seen| {
+    let is_key = |column: &&ColumnSample| {
         let name = &column.name;
         if name == x || ys.contains(name) || Some(&name[..]) == source || name.ends_with(" (number)") {
             return false;

@@ -3,7 +3,7 @@
 use super::Hints;
 use super::cell::{is_number, unit_of};
 use super::grid::Grid;
-use super::json::Row;
+use super::json::NamedValues;
 
 /// Fewer results are no table.
 const FEWEST: usize = 2;
@@ -21,7 +21,7 @@ fn pair(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// `BenchmarkSort/size=64-8   1000   1234 ns/op   16 B/op`: the number behind the last dash counts processors.
-fn go(text: &str) -> Vec<Row> {
+fn go(text: &str) -> Vec<NamedValues> {
     let row = |line: &str| {
         let mut words = line.strip_prefix("Benchmark")?.split_whitespace();
         let name = without_processors(words.next()?);
@@ -32,14 +32,14 @@ fn go(text: &str) -> Vec<Row> {
             "ns/op" => pair("time", format!("{} ns/op", two[0])),
             unit => pair(unit, two[0]),
         });
-        let row: Row = std::iter::once(pair("name", name)).chain(named).collect();
+        let row: NamedValues = std::iter::once(pair("name", name)).chain(named).collect();
         (row.len() > 1).then_some(row)
     };
     text.lines().filter_map(row).collect()
 }
 
 /// `test sort_64 ... bench:       1,234 ns/iter (+/- 31)`.
-fn libtest(text: &str) -> Vec<Row> {
+fn libtest(text: &str) -> Vec<NamedValues> {
     let row = |line: &str| {
         let (name, time) = line.trim().strip_prefix("test ")?.split_once(" ... bench:")?;
         let time = time.split_once(" (")?.0.replace(',', "");
@@ -54,7 +54,7 @@ fn without_processors(name: &str) -> &str {
 }
 
 /// benchstat: `Sort/size=64-8   1.234µ ± 1%   1.100µ ± 2%   -10.9% (p=0.000 n=10)`, of its times.
-fn benchstat(text: &str) -> Vec<Row> {
+fn benchstat(text: &str) -> Vec<NamedValues> {
     let mut is_time = false;
     let mut rows = Vec::new();
     for line in text.lines() {
@@ -67,7 +67,7 @@ fn benchstat(text: &str) -> Vec<Row> {
         let times: Vec<Option<String>> =
             times[..times.len().saturating_sub(1)].iter().map(|time| seconds(time)).collect();
         let names = ["time", "time 2", "time 3", "time 4"];
-        let named: Row = names.iter().zip(times).filter_map(|(name, time)| Some(pair(name, time?))).collect();
+        let named: NamedValues = names.iter().zip(times).filter_map(|(name, time)| Some(pair(name, time?))).collect();
         if !named.is_empty() {
             rows.push(std::iter::once(pair("name", without_processors(name))).chain(named).collect());
         }
@@ -84,7 +84,7 @@ fn seconds(text: &str) -> Option<String> {
 }
 
 /// Catch2: a name with counts and an estimate, and in the next line mean, low mean and high mean.
-fn catch(text: &str) -> Vec<Row> {
+fn catch(text: &str) -> Vec<NamedValues> {
     if !text.contains("low mean") {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ fn times(line: &str) -> Vec<String> {
 }
 
 /// criterion: `sort/64   time:   [1.23 µs 1.24 µs 1.25 µs]`, the name in a line of its own where it is long.
-fn criterion(text: &str) -> Vec<Row> {
+fn criterion(text: &str) -> Vec<NamedValues> {
     let (mut before, mut rows) = ("", Vec::new());
     for line in text.lines() {
         if let Some((name, all)) = line.split_once("time:") {
@@ -125,7 +125,7 @@ fn criterion(text: &str) -> Vec<Row> {
 }
 
 /// Haskell's criterion: `benchmarking sort/64`, and below it `mean  34.3 μs   (33.2 μs .. 38.4 μs)`.
-fn haskell(text: &str) -> Vec<Row> {
+fn haskell(text: &str) -> Vec<NamedValues> {
     let (mut name, mut rows) = ("", Vec::new());
     for line in text.lines() {
         if let Some(own) = line.strip_prefix("benchmarking ") {
@@ -140,10 +140,10 @@ fn haskell(text: &str) -> Vec<Row> {
 }
 
 /// `torch.utils.benchmark.Compare`: a section for each number of threads, a row for each size, a column for each description.
-fn compare(text: &str) -> Vec<Row> {
+fn compare(text: &str) -> Vec<NamedValues> {
     let unit = text.split_once("Times are in ").and_then(|(_, unit)| unit.split_once('(')?.1.split_once(')'));
     let Some((unit, _)) = unit else { return Vec::new() };
-    let (mut names, mut threads, mut rows): (Vec<&str>, &str, Vec<Row>) = (Vec::new(), "", Vec::new());
+    let (mut names, mut threads, mut rows): (Vec<&str>, &str, Vec<NamedValues>) = (Vec::new(), "", Vec::new());
     for line in text.lines() {
         let mut cells = line.split('|').map(str::trim);
         let first = cells.next().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::cell::{duration, is_number, unit_of};
 use super::grid::Grid;
-use super::json::Row;
+use super::json::NamedValues;
 
 /// Fewer blocks are no table.
 const FEWEST: usize = 3;
@@ -19,7 +19,7 @@ const PREPOSITIONS: &[&str] = &["for ", "at ", "with ", "in ", "of ", "by "];
 
 /// The table of the blocks that repeat in a text; `None` if no block repeats.
 pub(super) fn grid(text: &str) -> Option<Grid> {
-    let facts: Row = of_lines(text);
+    let facts: NamedValues = of_lines(text);
     // For each name, its place among the names and how often it occurs.
     let mut names: HashMap<&str, (usize, usize)> = HashMap::new();
     for (name, _) in &facts {
@@ -36,7 +36,7 @@ pub(super) fn grid(text: &str) -> Option<Grid> {
     // What stands before the first block and comes less often is a heading of several blocks.
     let is_heading = |name: &str| names.get(name).is_some_and(|(place, count)| place < first && *count > 1);
     let is_kept = |name: &str| names.get(name).is_some_and(|(_, count)| 2 * count >= *blocks);
-    let (mut rows, mut headings): (Vec<Row>, Row) = (Vec::new(), Row::new());
+    let (mut rows, mut headings): (Vec<NamedValues>, NamedValues) = (Vec::new(), NamedValues::new());
     for (name, value) in &facts {
         let is_heading = is_heading(name);
         if name == anchor {
@@ -56,12 +56,12 @@ pub(super) fn grid(text: &str) -> Option<Grid> {
 }
 
 /// The facts of every line; a line that ends in a colon is the heading of those below it that are further in.
-fn of_lines(text: &str) -> Row {
+fn of_lines(text: &str) -> NamedValues {
     let mut heading = (0, String::new());
-    let mut all = Row::new();
+    let mut all = NamedValues::new();
     for line in text.lines().filter(|line| line.len() <= LONGEST) {
         let inward = line.len() - line.trim_start().len();
-        let mut facts: Row = line.split('|').flat_map(of_part).collect();
+        let mut facts: NamedValues = line.split('|').flat_map(of_part).collect();
         let is_marked = line.contains(['=', ':']) || line.contains(" -> ") || is_time(line);
         if !is_marked {
             facts.clear();
@@ -88,7 +88,7 @@ fn below(heading: &str, name: &str) -> String {
 }
 
 /// The named values of a line, or of the text between two bars.
-fn of_part(part: &str) -> Row {
+fn of_part(part: &str) -> NamedValues {
     let part = part.trim().trim_start_matches("- ");
     let pair = part.split_once(": ").or(part.split_once('\t')).or(part.split_once(" = "));
     let digits = |text: &str| text.contains(|letter: char| letter.is_ascii_digit());
@@ -122,7 +122,7 @@ fn shapes(sentence: &str) -> String {
 }
 
 /// The numbers of a sentence, each named by the words before it, or by its unit. Without a mark between names and values, it may be anything.
-fn of_words(sentence: &str) -> Row {
+fn of_words(sentence: &str) -> NamedValues {
     let trimmed = |word: &str| -> String { word.trim_end_matches([',', ';', '.']).to_string() };
     let words: Vec<String> = sentence
         .split([' ', '\t', '(', ')', '[', ']', '{', '}', '<', '>', '"', '\''])
@@ -135,7 +135,7 @@ fn of_words(sentence: &str) -> Row {
         })
         .collect();
     let mut words = words.iter().map(String::as_str).peekable();
-    let (mut facts, mut name): (Row, Vec<&str>) = (Row::new(), Vec::new());
+    let (mut facts, mut name): (NamedValues, Vec<&str>) = (NamedValues::new(), Vec::new());
     while let Some(word) = words.next() {
         let pair = word.split_once('=').or_else(|| word.split_once(':')).filter(|(own, _)| !is_number(own));
         let (own, value) = pair.unwrap_or(("", word));

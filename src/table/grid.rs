@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cell::{is_missing, is_number};
-use super::layout::{Part, Record, told_apart};
+use super::layout::{Record, RecordKind, told_apart};
 use super::text::{self, Fields, Records};
 use super::{Hints, at_line, console, facts, json, log, pattern, refusal, wide};
 use crate::error::{Error, Result};
@@ -211,8 +211,8 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
             continue;
         }
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
-            Part::Row => grid.rows.push(record.clone()),
-            Part::End
+            RecordKind::Row => grid.rows.push(record.clone()),
+            RecordKind::End
                 if grid
                     .rows
                     .last()
@@ -220,7 +220,7 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
             {
                 left_out += 1;
             }
-            Part::End => {
+            RecordKind::End => {
                 grid.notes.push(format!(
                     "the table ends before line {}: what follows is text or another table, and is left out",
                     record.line

@@ -7,7 +7,7 @@ use super::{Hints, python, refusal, tools};
 use crate::error::Result;
 
 /// A named value of a row.
-pub(super) type Row = Vec<(String, String)>;
+pub(super) type NamedValues = Vec<(String, String)>;
 
 /// Objects in objects are read so deep.
 const DEEPEST: usize = 3;
@@ -56,7 +56,7 @@ fn of_value(value: &Value) -> Result<Grid> {
 }
 
 /// The rows of a list of objects, a list of lists, an object of columns, or of an object that holds one of them.
-fn rows(value: &Value, depth: usize) -> Option<Vec<Row>> {
+fn rows(value: &Value, depth: usize) -> Option<Vec<NamedValues>> {
     match value {
         Value::Array(items) if items.iter().any(Value::is_object) => {
             Some(items.iter().filter_map(Value::as_object).flat_map(exploded).collect())
@@ -76,7 +76,7 @@ fn rows(value: &Value, depth: usize) -> Option<Vec<Row>> {
 }
 
 /// A list of lists, of which the first may be names.
-fn listed(items: &[Value]) -> Option<Vec<Row>> {
+fn listed(items: &[Value]) -> Option<Vec<NamedValues>> {
     let first = items.first()?.as_array()?;
     let named = first.iter().all(Value::is_string);
     let names: Vec<String> = match named {
@@ -92,7 +92,7 @@ fn listed(items: &[Value]) -> Option<Vec<Row>> {
 }
 
 /// `{"batch": [1, 2], "ms": [5, 6]}`, and the ways in which pandas writes a frame.
-fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
+fn of_columns(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
     if let (Some(Value::Array(names)), Some(Value::Array(data))) = (object.get("columns"), object.get("data")) {
         let items: Vec<Value> = std::iter::once(Value::Array(names.clone())).chain(data.iter().cloned()).collect();
         return listed(&items).filter(|rows| rows.len() == data.len());
@@ -130,7 +130,7 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<Row>> {
 }
 
 /// `{"1": 5.2, "2": 5.4}`: sizes and values; `{"bs1": {"ms": 5.2}, ...}`.
-fn of_map(object: &Map<String, Value>) -> Option<Vec<Row>> {
+fn of_map(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
     let keys: Vec<&str> = object.keys().map(String::as_str).collect();
     let (mut name, numbers) = sizes(&keys)?;
     let is_index = keys.iter().enumerate().all(|(at, key)| *key == at.to_string());
@@ -162,7 +162,7 @@ fn sizes(names: &[&str]) -> Option<(String, Vec<String>)> {
 }
 
 /// The rows of one object: one, or one for each repetition where it has lists of them.
-fn exploded(object: &Map<String, Value>) -> Vec<Row> {
+fn exploded(object: &Map<String, Value>) -> Vec<NamedValues> {
     const REPETITIONS: &[&str] = &[
         "times",
         "samples",
@@ -189,13 +189,13 @@ fn exploded(object: &Map<String, Value>) -> Vec<Row> {
 }
 
 /// The values of an object, and of objects in it by names with points; lists are left out, unless they are a shape.
-pub(super) fn flat(object: &Map<String, Value>) -> Row {
-    let mut row = Row::new();
+pub(super) fn flat(object: &Map<String, Value>) -> NamedValues {
+    let mut row = NamedValues::new();
     flatten(object, "", 0, &mut row);
     row
 }
 
-fn flatten(object: &Map<String, Value>, before: &str, depth: usize, row: &mut Row) {
+fn flatten(object: &Map<String, Value>, before: &str, depth: usize, row: &mut NamedValues) {
     for (name, value) in object {
         let name = format!("{before}{name}");
         match value {

@@ -29,7 +29,7 @@ pub(super) struct Layout {
 
 /// What a record is to a table.
 #[derive(Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum RecordKind {
     Row,
     /// The names again, or other text: the table ends before it.
     End,
@@ -99,7 +99,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where it has more fields than the names, and all are numbers.
-    pub fn part(&self, record: &mut Record, apart: bool) -> Result<Part> {
+    pub fn part(&self, record: &mut Record, apart: bool) -> Result<RecordKind> {
         let count = record.fields.len();
         let starts_as_row =
             record.fields.first().is_some_and(|first| first.contains(|letter: char| letter.is_ascii_digit()));
@@ -109,7 +109,7 @@ impl Layout {
                 && record.fields.iter().all(|field| !is_missing(field))
                 && self.ends(record)
             {
-                return Ok(Part::End);
+                return Ok(RecordKind::End);
             }
         } else {
             let empty = record.fields.iter().skip(self.fields).all(|field| field.is_empty());
@@ -117,7 +117,7 @@ impl Layout {
             // A line without fields is text, unless it is the size of a run that failed.
             let is_lone = count == 1 && !is_bare_number(&record.fields[0]);
             if apart || !starts_as_row || is_lone {
-                return Ok(Part::End);
+                return Ok(RecordKind::End);
             }
             if count > self.fields && !empty && !is_text || count < self.fields && !is_text {
                 return Err(self.refusal(record));
@@ -127,7 +127,7 @@ impl Layout {
         if self.has_index {
             record.fields.remove(0);
         }
-        Ok(Part::Row)
+        Ok(RecordKind::Row)
     }
 
     /// Repairs a row of aligned columns. If a long number leaves only one blank before the next, the row is split by words. If values are
@@ -268,14 +268,14 @@ mod tests {
     fn a_table_ends_at_another_header_or_at_text_and_a_row_of_errors_is_a_row() {
         let layout = Layout::find(&records(&["n,ms", "1,2", "2,3"]), &[], false).expect("a table");
         let part = |line: &str, apart: bool| layout.part(&mut records(&[line])[0], apart);
-        assert_eq!(part("3,4", false).expect("read"), Part::Row);
-        assert_eq!(part("3,out of memory", false).expect("read"), Part::Row);
-        assert_eq!(part("4,CUDA error: a, b", false).expect("read"), Part::Row);
+        assert_eq!(part("3,4", false).expect("read"), RecordKind::Row);
+        assert_eq!(part("3,out of memory", false).expect("read"), RecordKind::Row);
+        assert_eq!(part("4,CUDA error: a, b", false).expect("read"), RecordKind::Row);
         assert_eq!(part("5", false).map_err(|e| e.to_string().contains("has 1 fields")), Err(true));
         assert_eq!(part("5,6,7", false).map_err(|e| e.to_string().contains("decimal commas")), Err(true));
         for end in ["n,ms", "size,seconds", "done"] {
-            assert_eq!(part(end, false).expect("read"), Part::End, "{end}");
+            assert_eq!(part(end, false).expect("read"), RecordKind::End, "{end}");
         }
-        assert_eq!(part("5,6,7", true).expect("read"), Part::End);
+        assert_eq!(part("5,6,7", true).expect("read"), RecordKind::End);
     }
 }

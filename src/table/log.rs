@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Hints;
 use super::grid::Grid;
-use super::json::{Row, said};
+use super::json::{NamedValues, said};
 
 /// The table in a log; `None` in any other text.
 pub(super) fn grid(text: &str) -> Option<Grid> {
@@ -16,7 +16,7 @@ fn mlperf(text: &str) -> Option<Grid> {
     let entries: Vec<Value> =
         text.lines().filter_map(|line| serde_json::from_str(line.split_once(":::MLLOG")?.1.trim()).ok()).collect();
     let (mut batch, mut epoch_began) = (String::new(), None);
-    let (mut rates, mut epochs): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
+    let (mut rates, mut epochs): (Vec<NamedValues>, Vec<NamedValues>) = (Vec::new(), Vec::new());
     for entry in &entries {
         let (key, value) = (entry.get("key").map(said).unwrap_or_default(), entry.get("value"));
         let time = entry.get("time_ms").and_then(Value::as_f64);
@@ -83,7 +83,7 @@ fn serving(text: &str) -> Option<Grid> {
         let value = value.trim();
         value.parse::<f64>().is_ok_and(f64::is_finite).then(|| (name.trim().to_string(), value.to_string()))
     };
-    let rows: Vec<Row> = blocks.map(|block| block.lines().filter_map(value).collect()).collect();
+    let rows: Vec<NamedValues> = blocks.map(|block| block.lines().filter_map(value).collect()).collect();
     let x = vec![
         "Max request concurrency",
         "Maximum request concurrency",

@@ -32,8 +32,8 @@ use crate::error::{Error, Result};
 use cell::Notation;
 pub use choice::{Choice, Query};
 use grid::Grid;
-use layout::{Layout, Part, Record};
-pub use names::{Kind, Size};
+use layout::{Layout, Record, RecordKind};
+pub use names::{Size, TimeOrRate};
 pub use refusal::ambiguous;
 pub use seen::STEP_TIMES;
 pub use source::is_stdin;
@@ -84,12 +84,12 @@ pub struct Cells {
 /// The columns of the first rows.
 #[derive(Clone, Debug, Default)]
 struct Profile {
-    columns: Vec<Seen>,
+    columns: Vec<ColumnSample>,
 }
 
 /// What the first rows of a column hold.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct ColumnSample {
     name: String,
     /// NaN if a cell is not a number.
     numbers: Vec<f64>,
@@ -220,7 +220,7 @@ impl Sheet {
             let numbers =
                 cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();
-            self.profile.columns.push(Seen { name: name.clone(), numbers, texts });
+            self.profile.columns.push(ColumnSample { name: name.clone(), numbers, texts });
             self.notations.push(notation);
         }
         self
@@ -316,7 +316,7 @@ fn rows_of(
             }
         }
         let part = layout.part(&mut record, false).map_err(|e| (last, e))?;
-        if part == Part::End || !each(&record).map_err(|e| (0, e))? {
+        if part == RecordKind::End || !each(&record).map_err(|e| (0, e))? {
             break;
         }
     }

@@ -4,7 +4,7 @@ use crate::foreign;
 
 /// Whether a larger value is slower or faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum TimeOrRate {
     /// Larger is slower.
     #[default]
     Time,
@@ -12,7 +12,7 @@ pub enum Kind {
     Rate,
 }
 
-impl Kind {
+impl TimeOrRate {
     /// The value in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Kind {
 #[derive(Debug, PartialEq)]
 pub struct Unit {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     /// The unit without prefix, and how many of it one is.
     pub base: &'static str,
     pub factor: f64,
@@ -35,11 +35,11 @@ pub struct Unit {
 }
 
 const fn time(name: &'static str, factor: f64, endings: &'static [&'static str]) -> Unit {
-    Unit { name, kind: Kind::Time, base: "s", factor, endings }
+    Unit { name, kind: TimeOrRate::Time, base: "s", factor, endings }
 }
 
 const fn rate(name: &'static str, base: &'static str, factor: f64, endings: &'static [&'static str]) -> Unit {
-    Unit { name, kind: Kind::Rate, base, factor, endings }
+    Unit { name, kind: TimeOrRate::Rate, base, factor, endings }
 }
 
 /// In lower case a GB/s and a Gbit/s look alike; `gbps` is read as GB/s, as programs that time kernels write it.
@@ -175,7 +175,7 @@ pub struct Reading {
     /// Empty where the name has none.
     pub unit: String,
     /// `None` where the name says nothing.
-    pub kind: Option<Kind>,
+    pub kind: Option<TimeOrRate>,
 }
 
 impl Reading {
@@ -184,7 +184,7 @@ impl Reading {
     pub fn of(name: &str) -> Self {
         if let Some((_, name)) = name.rsplit_once(" - ") {
             let named = Self::of(name);
-            if named.kind.is_some() || named.may_be(Kind::Time) {
+            if named.kind.is_some() || named.may_be(TimeOrRate::Time) {
                 return named;
             }
         }
@@ -196,7 +196,7 @@ impl Reading {
         let brackets = brackets(name);
         let outside = brackets.map(|(before, _)| before);
         let front = plain.split('_').next().filter(|front| front.len() > 1 && plain.len() > front.len());
-        let front = front.filter(|_| !whole.may_be(Kind::Time));
+        let front = front.filter(|_| !whole.may_be(TimeOrRate::Time));
         let apart = apart(name);
         let parts = [brackets.map(|(_, inside)| inside), outside, front, Some(&apart[..])];
         let found = parts.into_iter().flatten().map(Self::of_part).find(|part| part.kind.is_some());
@@ -211,7 +211,7 @@ impl Reading {
         let plain = plain_of(name);
         // `Gbps` and `Gb/s` mean bits to those who write the letters with care.
         if name.contains("Gb/s") || name.contains("Gbps") {
-            return Self { stem: plain, unit: "Gbit/s".into(), kind: Some(Kind::Rate) };
+            return Self { stem: plain, unit: "Gbit/s".into(), kind: Some(TimeOrRate::Rate) };
         }
         let ends = |(_, ending): &(&'static Unit, &&str)| {
             plain == **ending || plain.strip_suffix(**ending).is_some_and(|stem| stem.ends_with('_'))
@@ -223,24 +223,31 @@ impl Reading {
         let per_second = PER_SECOND.iter().find_map(|ending| plain.strip_suffix(ending));
         match (unit, slash, per_second) {
             (Some((unit, ending)), slash, _)
-                if unit.kind == Kind::Rate || (per_second.is_none() && !matches!(slash, Some(Slash::PerTime(..)))) =>
+                if unit.kind == TimeOrRate::Rate
+                    || (per_second.is_none() && !matches!(slash, Some(Slash::PerTime(..)))) =>
             {
                 let stem = plain[..plain.len() - ending.len()].trim_matches('_').to_string();
                 // A column that is called `seconds` is the time itself.
                 let stem = if stem.is_empty() { plain.clone() } else { stem };
                 Self { stem, unit: unit.name.to_string(), kind: Some(unit.kind) }
             }
-            (_, Some(Slash::PerTime(unit)), _) => Self { stem: plain, unit, kind: Some(Kind::Rate) },
-            (_, Some(Slash::TimePer(unit)), _) => Self { stem: plain, unit: unit.to_string(), kind: Some(Kind::Time) },
+            (_, Some(Slash::PerTime(unit)), _) => Self { stem: plain, unit, kind: Some(TimeOrRate::Rate) },
+            (_, Some(Slash::TimePer(unit)), _) => {
+                Self { stem: plain, unit: unit.to_string(), kind: Some(TimeOrRate::Time) }
+            }
             (_, _, Some(items)) => {
                 let item = items.rsplit('_').next().unwrap_or(items);
-                Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
+                Self {
+                    stem: items.to_string(),
+                    unit: foreign::name(&format!("{item}/s")),
+                    kind: Some(TimeOrRate::Rate),
+                }
             }
             _ => {
                 let is_time = TIMES.iter().any(|time| words(&plain, time));
                 let is_other = NO_RATES.iter().any(|rate| words(&plain, rate));
                 let is_rate = !is_time && !is_other && RATES.iter().any(|rate| words(&plain, rate));
-                Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
+                Self { stem: plain, unit: String::new(), kind: is_rate.then_some(TimeOrRate::Rate) }
             }
         }
     }
@@ -261,11 +268,11 @@ impl Reading {
     }
 
     /// Whether the name may mean the measured time or rate, although it is not a usual name.
-    pub fn may_be(&self, kind: Kind) -> bool {
+    pub fn may_be(&self, kind: TimeOrRate) -> bool {
         let says = match (self.kind, kind) {
             (Some(said), wanted) => said == wanted,
-            (None, Kind::Time) => TIMES.iter().any(|word| words(&self.stem, word)),
-            (None, Kind::Rate) => false,
+            (None, TimeOrRate::Time) => TIMES.iter().any(|word| words(&self.stem, word)),
+            (None, TimeOrRate::Rate) => false,
         };
         says && !self.is_scatter()
     }
@@ -295,7 +302,10 @@ impl Slash {
             if word == "second" {
                 return Some("s");
             }
-            UNITS.iter().find(|unit| unit.kind == Kind::Time && unit.endings.contains(&&word[..])).map(|unit| unit.name)
+            UNITS
+                .iter()
+                .find(|unit| unit.kind == TimeOrRate::Time && unit.endings.contains(&&word[..]))
+                .map(|unit| unit.name)
         };
         match (time(above), time(below)) {
             (_, Some(below)) if TIMES.contains(&&above.to_lowercase()[..]) || above == "t" && below != "s" => {
@@ -677,7 +687,7 @@ pub fn is_setting(column: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(name: &str) -> (String, String, Option<Kind>) {
+    fn read(name: &str) -> (String, String, Option<TimeOrRate>) {
         let Reading { stem, unit, kind } = Reading::of(name);
         (stem, unit, kind)
     }
@@ -691,7 +701,7 @@ mod tests {
             ("step_time_s", "step_time", "s"),
             ("elapsed [ns]", "elapsed", "ns"),
         ] {
-            assert_eq!(read(name), (stem.to_string(), unit.to_string(), Some(Kind::Time)), "{name}");
+            assert_eq!(read(name), (stem.to_string(), unit.to_string(), Some(TimeOrRate::Time)), "{name}");
         }
         assert_eq!(read("time"), ("time".to_string(), String::new(), None));
     }
@@ -722,7 +732,7 @@ mod tests {
             ("bus_bandwidth", ""),
         ] {
             let found = Reading::of(name);
-            assert_eq!((found.unit.as_str(), found.kind), (unit, Some(Kind::Rate)), "{name}");
+            assert_eq!((found.unit.as_str(), found.kind), (unit, Some(TimeOrRate::Rate)), "{name}");
         }
         assert_eq!(unit("GiB/s").map(|unit| (unit.base, unit.factor)), Some(("B/s", 1_073_741_824.0)));
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Seen;
+use super::ColumnSample;
 use super::cell::is_missing;
-use super::names::{Kind, Reading};
+use super::names::{Reading, TimeOrRate};
 
 /// Names of the time under which others write it, in order of preference.
 pub const STEP_TIMES: &[&str] = &[
@@ -88,7 +88,7 @@ pub(super) const EXTREME: &[&str] = &[
     "high",
 ];
 
-impl Seen {
+impl ColumnSample {
     /// Whether most cells that hold anything hold a number.
     pub(super) fn is_numeric(&self) -> bool {
         let held = self.texts.iter().filter(|text| !is_missing(text)).count();
@@ -139,7 +139,7 @@ impl Seen {
         let reading = Reading::of(&self.name);
         let statistic = |word: &str| TYPICAL.contains(&word) || EXTREME.contains(&word);
         reading.kind.is_some()
-            || reading.may_be(Kind::Time)
+            || reading.may_be(TimeOrRate::Time)
             || reading.is_scatter()
             || self.is_share()
             || reading.stem.split('_').any(statistic)

@@ -5,28 +5,33 @@ use std::collections::BTreeSet;
 use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
 use super::refusal::{ambiguous, shown};
 use super::seen;
-use super::{Hints, Profile, Seen};
+use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result};
 
 /// What counts the way of a run: the x where nothing else is.
 const STEPS: &[&str] = &["step", "global_step", "_step", "steps", "epoch", "iteration", "iter", "line"];
 
 /// The column of sizes.
-pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints, ys: &[String]) -> Result<&'p Seen> {
-    let free: Vec<&Seen> = columns.iter().copied().filter(|column| !ys.contains(&column.name)).collect();
+pub(super) fn x_of<'p>(
+    profile: &'p Profile,
+    columns: &[&'p ColumnSample],
+    hints: &Hints,
+    ys: &[String],
+) -> Result<&'p ColumnSample> {
+    let free: Vec<&ColumnSample> = columns.iter().copied().filter(|column| !ys.contains(&column.name)).collect();
     let hinted = hints.x.iter().find_map(|name| free.iter().find(|column| column.name == *name && column.varies()));
     if let Some(seen) = hinted {
         return Ok(seen);
     }
-    let mut batches: Vec<&Seen> = free.iter().copied().filter(|column| is_batch_size(&column.name)).collect();
+    let mut batches: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_batch_size(&column.name)).collect();
     batches.sort_by_key(|column| (!column.varies(), batch_rank(&column.name)));
     let other_varies = free.iter().any(|column| is_size(&column.name) && column.varies());
     if let Some(batch) = batches.first().filter(|batch| batch.varies() || !other_varies) {
         return Ok(batch);
     }
     for is_one in [is_size, is_setting, may_be_size] {
-        let sizes: Vec<&Seen> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
-        let moving: Vec<&Seen> = sizes.iter().copied().filter(|column| column.varies()).collect();
+        let sizes: Vec<&ColumnSample> = free.iter().copied().filter(|column| is_one(&column.name)).collect();
+        let moving: Vec<&ColumnSample> = sizes.iter().copied().filter(|column| column.varies()).collect();
         match (&moving[..], &sizes[..]) {
             ([], []) => {}
             ([], [first, ..]) if free.iter().all(|column| !column.varies() || column.is_value()) => return Ok(first),
@@ -34,13 +39,14 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
             ([first, others @ ..], _) => return decide(first, others),
         }
     }
-    let open: Vec<&Seen> = free
+    let open: Vec<&ColumnSample> = free
         .iter()
         .copied()
         .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
         .collect();
-    let (derived, plain): (Vec<&Seen>, Vec<&Seen>) = open.into_iter().partition(|column| column.is_derived());
-    let whole: Vec<&Seen> = plain.iter().copied().filter(|column| column.is_whole()).collect();
+    let (derived, plain): (Vec<&ColumnSample>, Vec<&ColumnSample>) =
+        open.into_iter().partition(|column| column.is_derived());
+    let whole: Vec<&ColumnSample> = plain.iter().copied().filter(|column| column.is_whole()).collect();
     let values_left = columns.len() > plain.len();
     match (&plain[..], &whole[..], &derived[..]) {
         ([one], _, _) if values_left => return Ok(one),
@@ -53,9 +59,9 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
         ([], _, [first, ..]) => return Ok(first),
         _ => {}
     }
-    let is_step = |column: &&&Seen| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
+    let is_step = |column: &&&ColumnSample| STEPS.contains(&&seen::plain(&column.name)[..]) && column.varies();
     let steps = columns.iter().find(is_step);
-    let counts = |column: &&Seen| seen::plain(&column.name).split('_').any(|word| STEPS.contains(&word));
+    let counts = |column: &&ColumnSample| seen::plain(&column.name).split('_').any(|word| STEPS.contains(&word));
     if let Some(steps) = steps.filter(|_| plain.iter().all(counts)) {
         return Ok(steps);
     }
@@ -74,7 +80,7 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
         "no column looks like the batch size, or another size; the columns are: {}",
         shown(&names)
     ));
-    let may_be_size = |column: &&Seen| !column.is_value() && !column.is_time_stamp();
+    let may_be_size = |column: &&ColumnSample| !column.is_value() && !column.is_time_stamp();
     Err(match free.iter().any(may_be_size) && columns.len() > 1 {
         true => error.hint("name it with `--x COLUMN`"),
         false => error.hint("a table needs a column of sizes and a column of times or rates, with a row for each size"),
@@ -83,17 +89,18 @@ pub(super) fn x_of<'p>(profile: &'p Profile, columns: &[&'p Seen], hints: &Hints
 
 /// Chooses among several sizes: the first, if each of them determines the others; else the one with the most distinct values, if it has at
 /// least twice as many as the next.
-fn decide<'p>(first: &'p Seen, others: &[&'p Seen]) -> Result<&'p Seen> {
-    let pairs = |a: &Seen, b: &Seen| {
+fn decide<'p>(first: &'p ColumnSample, others: &[&'p ColumnSample]) -> Result<&'p ColumnSample> {
+    let pairs = |a: &ColumnSample, b: &ColumnSample| {
         let pairs: BTreeSet<(u64, u64)> =
             a.numbers.iter().zip(&b.numbers).map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
-        let values = |seen: &Seen| seen.numbers.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
+        let values =
+            |seen: &ColumnSample| seen.numbers.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len();
         pairs.len() == values(a) && pairs.len() == values(b)
     };
     if others.iter().all(|other| pairs(first, other)) {
         return Ok(first);
     }
-    let count = |seen: &Seen| {
+    let count = |seen: &ColumnSample| {
         seen.numbers
             .iter()
             .filter(|value| value.is_finite())
@@ -101,7 +108,7 @@ fn decide<'p>(first: &'p Seen, others: &[&'p Seen]) -> Result<&'p Seen> {
             .collect::<BTreeSet<_>>()
             .len()
     };
-    let mut all: Vec<&Seen> = std::iter::once(first).chain(others.iter().copied()).collect();
+    let mut all: Vec<&ColumnSample> = std::iter::once(first).chain(others.iter().copied()).collect();
     all.sort_by_key(|seen| std::cmp::Reverse(count(seen)));
     if count(all[0]) >= 2 * count(all[1]) {
         return Ok(all[0]);

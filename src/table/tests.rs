@@ -189,10 +189,10 @@ fn rates_are_distinguished_from_times_by_their_names() {
     }
     let guess = |header: &str| read(&table(header), &Query::default()).expect("read").0.is_guess;
     assert!(guess("n,before") && guess("n,cuBLAS") && !guess("n,time") && !guess("n,t/s"));
-    let query = Query { kind: Some(Kind::Time), ..Query::default() };
+    let query = Query { kind: Some(TimeOrRate::Time), ..Query::default() };
     assert_eq!(
         read(&table("n,tg t/s"), &Query { y: Some("tg t/s".into()), ..query }).expect("read").0.kind,
-        Kind::Time
+        TimeOrRate::Time
     );
 }
 

@@ -3,17 +3,17 @@
 use serde_json::Value;
 
 use super::Hints;
-use super::json::{Row, flat, said};
+use super::json::{NamedValues, flat, said};
 use crate::error::{Error, Result};
 
 /// Rows, and the meaning of their columns.
-type Known = (Vec<Row>, Hints);
+type RowsAndHints = (Vec<NamedValues>, Hints);
 
 /// The rows of a document of a known tool; `None` of any other.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where its tool is known, and it holds no sizes.
-pub(super) fn rows(value: &Value) -> Result<Option<Known>> {
+pub(super) fn rows(value: &Value) -> Result<Option<RowsAndHints>> {
     for (is_known, what, remedy) in [
         (
             value.get("traceEvents").is_some(),
@@ -66,12 +66,12 @@ fn pair(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_string(), value.into())
 }
 
-fn object(value: &Value) -> Row {
+fn object(value: &Value) -> NamedValues {
     value.as_object().map(flat).unwrap_or_default()
 }
 
 /// `hyperfine --export-json`: parameters are sizes, times are repetitions.
-fn hyperfine(value: &Value) -> Option<Known> {
+fn hyperfine(value: &Value) -> Option<RowsAndHints> {
     let results = list(value, "results")?;
     results[0].get("command")?;
     let mut rows = Vec::new();
@@ -90,7 +90,7 @@ fn hyperfine(value: &Value) -> Option<Known> {
 }
 
 /// Google Benchmark: single repetitions where they are there, the sizes in the names.
-fn google(value: &Value) -> Option<Known> {
+fn google(value: &Value) -> Option<RowsAndHints> {
     let found = list(value, "benchmarks")?;
     found[0].get("real_time")?;
     let is_single = |one: &&Value| {
@@ -113,7 +113,7 @@ fn google(value: &Value) -> Option<Known> {
 }
 
 /// nvbench: axes are sizes; the mean time of the GPU.
-fn nvbench(value: &Value) -> Option<Known> {
+fn nvbench(value: &Value) -> Option<RowsAndHints> {
     let benchmarks = list(value, "benchmarks")?;
     let mut rows = Vec::new();
     for benchmark in benchmarks {
@@ -149,7 +149,7 @@ fn nvbench(value: &Value) -> Option<Known> {
 }
 
 /// pytest-benchmark: parameters are sizes, `data` are repetitions.
-fn pytest(value: &Value) -> Option<Known> {
+fn pytest(value: &Value) -> Option<RowsAndHints> {
     let found = list(value, "benchmarks")?;
     found[0].get("stats")?;
     let mut rows = Vec::new();
@@ -167,7 +167,7 @@ fn pytest(value: &Value) -> Option<Known> {
 }
 
 /// JMH: parameters are sizes, the raw data are repetitions.
-fn jmh(value: &Value) -> Option<Known> {
+fn jmh(value: &Value) -> Option<RowsAndHints> {
     let found = value.as_array()?;
     found.first()?.get("primaryMetric")?;
     let mut rows = Vec::new();
@@ -192,12 +192,12 @@ fn jmh(value: &Value) -> Option<Known> {
 }
 
 /// BenchmarkDotNet: parameters are sizes, the original values are repetitions, in nanoseconds.
-fn dotnet(value: &Value) -> Option<Known> {
+fn dotnet(value: &Value) -> Option<RowsAndHints> {
     let found = list(value, "Benchmarks")?;
     let mut rows = Vec::new();
     for one in found {
         let parameters = one.get("Parameters").map(said).unwrap_or_default();
-        let mut head: Row = parameters
+        let mut head: NamedValues = parameters
             .split(['&', ','])
             .filter_map(|one| one.trim().split_once('='))
             .map(|(name, value)| pair(name, value))
@@ -213,7 +213,7 @@ fn dotnet(value: &Value) -> Option<Known> {
 }
 
 /// `cargo criterion --message-format json`: the size in the name.
-fn criterion(value: &Value) -> Option<Known> {
+fn criterion(value: &Value) -> Option<RowsAndHints> {
     let lines = value.as_array()?;
     let complete = |line: &&Value| line.get("reason").is_some_and(|reason| reason == "benchmark-complete");
     let mut rows = Vec::new();
@@ -240,7 +240,7 @@ fn criterion(value: &Value) -> Option<Known> {
 }
 
 /// `llama-bench -o json` and `jsonl`: `samples_ts` are repetitions of the tokens in a second.
-fn llama(value: &Value) -> Option<Known> {
+fn llama(value: &Value) -> Option<RowsAndHints> {
     let found = value.as_array()?;
     found.first()?.get("avg_ts")?;
     const KEPT: &[&str] = &[
@@ -258,7 +258,7 @@ fn llama(value: &Value) -> Option<Known> {
     ];
     let mut rows = Vec::new();
     for one in found {
-        let head: Row = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
+        let head: NamedValues = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
         let samples = one.get("samples_ts").and_then(Value::as_array).filter(|samples| !samples.is_empty()).cloned();
         let samples = samples.unwrap_or_else(|| one.get("avg_ts").cloned().into_iter().collect());
         rows.extend(samples.iter().map(|sample| head.iter().cloned().chain([pair("t/s", said(sample))]).collect()));
@@ -267,13 +267,13 @@ fn llama(value: &Value) -> Option<Known> {
 }
 
 /// `fio --output-format=json`: the block size, the depth of the queue or the jobs of each job, and its operations in a second.
-fn fio(value: &Value) -> Option<Known> {
+fn fio(value: &Value) -> Option<RowsAndHints> {
     value.get("fio version")?;
     let (jobs, shared) = (list(value, "jobs")?, value.get("global options"));
     let mut rows = Vec::new();
     for job in jobs {
         let option = |name: &str| job.get("job options").and_then(|own| own.get(name)).or_else(|| shared?.get(name));
-        let mut head: Row = ["bs", "iodepth", "numjobs", "rw"]
+        let mut head: NamedValues = ["bs", "iodepth", "numjobs", "rw"]
             .iter()
             .filter_map(|name| Some(pair(name, said(option(name)?))))
             .collect();
@@ -292,7 +292,7 @@ fn fio(value: &Value) -> Option<Known> {
 }
 
 /// A result of asv: for each benchmark, the values over all its parameters; the last parameter changes first.
-fn asv(value: &Value) -> Option<Known> {
+fn asv(value: &Value) -> Option<RowsAndHints> {
     let columns: Vec<String> = list(value, "result_columns")?.iter().map(said).collect();
     let place = |name: &str| columns.iter().position(|own| own == name);
     let (result, params) = (place("result")?, place("params")?);
@@ -315,7 +315,7 @@ fn asv(value: &Value) -> Option<Known> {
             rows.push(row);
         }
     }
-    let params = rows.iter().map(Row::len).max()?;
+    let params = rows.iter().map(NamedValues::len).max()?;
     (params > 2).then(|| {
         rows.retain(|row| row.len() == params);
         (rows, Hints { x: vec!["param 1", "param 2", "param 3"], y: vec!["time_s"] })

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Kind, Reading, is_batch_size, is_setting, is_size};
+use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, shown};
 use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
-use super::{Hints, Profile, Seen};
+use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result};
 
 /// More columns of values are chosen by a person.
 const MOST_VALUES: usize = 8;
 
 /// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
-pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: Option<Kind>) -> Result<Vec<String>> {
-    let fits = |reading: &Reading, kind: Kind| {
+pub(super) fn y_of(
+    profile: &Profile,
+    columns: &[&ColumnSample],
+    hints: &Hints,
+    asked: Option<TimeOrRate>,
+) -> Result<Vec<String>> {
+    let fits = |reading: &Reading, kind: TimeOrRate| {
         asked.is_none_or(|asked| asked == kind) && reading.kind.is_none_or(|said| said == kind)
     };
     let hinted: Vec<String> = columns
@@ -27,37 +32,39 @@ pub(super) fn y_of(profile: &Profile, columns: &[&Seen], hints: &Hints, asked: O
     if !hinted.is_empty() {
         return Ok(hinted);
     }
-    let usable = |column: &&&Seen| {
+    let usable = |column: &&&ColumnSample| {
         !column.is_time_stamp()
             && !column.is_repeat()
             && !column.is_share()
             && !column.is_derived()
             && !is_setting(&column.name)
     };
-    let read: Vec<(&Seen, Reading)> =
+    let read: Vec<(&ColumnSample, Reading)> =
         columns.iter().filter(usable).map(|column| (*column, Reading::of(&column.name))).collect();
-    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
-    if let Some((seen, reading)) = STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, Kind::Time))
+    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(TimeOrRate::Rate));
+    if let Some((seen, reading)) =
+        STEP_TIMES.iter().find_map(is_named).filter(|(_, reading)| fits(reading, TimeOrRate::Time))
     {
         let alike = read.iter().filter(|(_, other)| other.unit == reading.unit && numbered(&reading.stem, &other.stem));
         let alike: Vec<String> = alike.map(|(seen, _)| seen.name.clone()).collect();
         return Ok(if alike.is_empty() { vec![seen.name.clone()] } else { alike });
     }
-    for kind in [Kind::Rate, Kind::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind)) {
-        let found: Vec<&(&Seen, Reading)> = read.iter().filter(|(_, reading)| reading.may_be(kind)).collect();
+    for kind in [TimeOrRate::Rate, TimeOrRate::Time].into_iter().filter(|&kind| asked.is_none_or(|asked| asked == kind))
+    {
+        let found: Vec<&(&ColumnSample, Reading)> = read.iter().filter(|(_, reading)| reading.may_be(kind)).collect();
         if !found.is_empty() {
             return several(found, kind.name());
         }
     }
-    let is_left = |(column, reading): &&(&Seen, Reading)| {
+    let is_left = |(column, reading): &&(&ColumnSample, Reading)| {
         reading.kind.is_none() && !reading.is_scatter() && !is_size(&column.name) && !is_batch_size(&column.name)
     };
-    let left: Vec<&(&Seen, Reading)> = read.iter().filter(is_left).collect();
+    let left: Vec<&(&ColumnSample, Reading)> = read.iter().filter(is_left).collect();
     if !left.is_empty() {
         return several(left, "time or rate");
     }
     // A speedup, where nothing else was written down.
-    let computed: Vec<&(&Seen, Reading)> =
+    let computed: Vec<&(&ColumnSample, Reading)> =
         read.iter().filter(|(_, reading)| reading.kind.is_some_and(|kind| fits(reading, kind))).collect();
     if !computed.is_empty() {
         return several(computed, "rate");
@@ -74,9 +81,10 @@ fn numbered(stem: &str, other: &str) -> bool {
 }
 
 /// Chooses the columns of values among several candidates: means rather than extremes, and with the same unit.
-fn several(mut found: Vec<&(&Seen, Reading)>, what: &str) -> Result<Vec<String>> {
-    let holds =
-        |(_, reading): &(&Seen, Reading), words: &[&str]| reading.stem.split('_').any(|word| words.contains(&word));
+fn several(mut found: Vec<&(&ColumnSample, Reading)>, what: &str) -> Result<Vec<String>> {
+    let holds = |(_, reading): &(&ColumnSample, Reading), words: &[&str]| {
+        reading.stem.split('_').any(|word| words.contains(&word))
+    };
     if found.iter().any(|one| holds(one, TYPICAL)) {
         found.retain(|one| holds(one, TYPICAL));
     } else if found.iter().any(|one| !holds(one, EXTREME)) {

@@ -95,11 +95,6 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A frequency: `1.98 GHz`.
-pub fn hertz(value: f64) -> String {
-    quantity(value, "Hz")
-}
-
 /// An amount of memory, in the powers of 1024 that memory is sold in: `1.50 GiB`.
 pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -290,13 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_hertz_and_counts_are_readable() {
+    fn bytes_and_counts_are_readable() {
         assert_eq!(
             [0, 512, 1536, 1_610_612_736, 1_048_575].map(bytes),
             ["0 B", "512 B", "1.50 KiB", "1.50 GiB", "1.00 MiB"]
         );
         assert_eq!(bytes(1_047_000), "1022 KiB");
-        assert_eq!(hertz(1.98e9), "1.98 GHz");
         assert_eq!([0, 999, 1000, 10_500, 1_234_567].map(count), ["0", "999", "1,000", "10,500", "1,234,567"]);
         assert_eq!(counted(1, "jump"), "1 jump");
         assert_eq!(counted(4000, "jump"), "4,000 jumps");

@@ -18,7 +18,7 @@ const FEWEST: usize = 3;
 
 /// The memory of the best size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
+pub struct BestSizeMemory {
     pub x: f64,
     /// Measured, in bytes.
     pub peak: f64,
@@ -42,7 +42,7 @@ pub enum Fits {
 /// The peak of each size in bytes, by the bits of the size, which is positive.
 type Peaks = BTreeMap<u64, f64>;
 
-impl Memory {
+impl BestSizeMemory {
     /// The memory of the size `x`, and of the size `smaller`; `None` where the peak of `x` was not read.
     pub fn of(peaks: &Peaks, x: f64, smaller: Option<f64>, total: Option<u64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
@@ -94,20 +94,22 @@ mod tests {
     #[test]
     fn the_line_says_what_would_fit() {
         // 1 GiB and 0.125 GiB for each example: 0.95 of 16 GiB is 15.2, less 1 is 14.2, over 0.125 is 113.6.
-        let memory = Memory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, None, Some(16 << 30)).expect("a peak");
+        let memory = BestSizeMemory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, None, Some(16 << 30)).expect("a peak");
         assert_eq!((memory.peak / GIB, memory.fits), (3.0, Some(Fits::About(113.0))));
         // 0.001 GiB for each: 14,200, which is far more than ten times 32.
-        let memory = Memory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, None, Some(16 << 30)).expect("a peak");
+        let memory = BestSizeMemory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, None, Some(16 << 30)).expect("a peak");
         assert_eq!(memory.fits, Some(Fits::MoreThan(320.0)));
     }
 
     #[test]
     fn nothing_is_reported_without_a_total_or_a_line() {
-        let fits = |of: fn(f64) -> f64, total| Memory::of(&peaks(of), 16.0, None, total).and_then(|memory| memory.fits);
+        let fits = |of: fn(f64) -> f64, total| {
+            BestSizeMemory::of(&peaks(of), 16.0, None, total).and_then(|memory| memory.fits)
+        };
         assert_eq!(fits(|x| 1.0 + 0.1 * x, None), None);
         assert_eq!(fits(|_| 3.0, Some(16 << 30)), None, "peaks that never fall show no slope");
         assert_eq!(fits(|x| if x > 8.0 { 9.0 } else { 1.0 }, Some(16 << 30)), None, "no line");
-        assert_eq!(Memory::of(&Peaks::new(), 16.0, None, Some(16 << 30)), None);
+        assert_eq!(BestSizeMemory::of(&Peaks::new(), 16.0, None, Some(16 << 30)), None);
     }
 
     #[test]

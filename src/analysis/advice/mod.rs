@@ -17,11 +17,11 @@ mod work;
 use std::fmt;
 use std::path::Path;
 
-use super::{Analysed, Kind, Series};
+use super::{Analysed, Series, TimeOrRate};
 use crate::detect::{Early, Jump};
 use crate::stats::distribution::t_upper_quantile;
 use comparison::Comparison;
-pub use memory::{Fits, MARGIN, Memory};
+pub use memory::{BestSizeMemory, Fits, MARGIN};
 use rates::Rates;
 pub use work::Formula;
 
@@ -81,7 +81,7 @@ pub struct Advice {
     pub rising: bool,
     /// Whether the sizes were measured in blocks; else what the machine did over time may be in the rates.
     pub blocks: bool,
-    pub memory: Option<Memory>,
+    pub memory: Option<BestSizeMemory>,
 }
 
 /// Why there is no advice.
@@ -153,7 +153,7 @@ pub fn of_run(path: &Path, found: &[Analysed], options: &Options) -> Vec<Result<
 /// [`Silence`] where the data do not show enough.
 pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result<Advice, Silence> {
     let series = &found.series;
-    let work = Work::of(series, options.work.as_ref())?;
+    let work = RateConversion::of(series, options.work.as_ref())?;
     let rates = Rates::of(series, &work)?;
     let allowed = allowed(series, &work, &rates, options)?;
     let every = Comparison::new(&rates, &(0..rates.x.len()).collect::<Vec<_>>());
@@ -170,7 +170,7 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
         options: options.clone(),
         best: rated(best),
         enough,
-        memory: Memory::of(&series.peaks, among.x[best], enough.map(|enough| enough.x), total),
+        memory: BestSizeMemory::of(&series.peaks, among.x[best], enough.map(|enough| enough.x), total),
         sizes: rates.x,
         too_few: rates.too_few,
         blocks: rates.blocks,
@@ -182,19 +182,19 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
 
 /// The work of one step.
 #[derive(Clone)]
-enum Step {
+enum WorkPerStep {
     Size,
     Formula(Formula),
 }
 
 /// How the values of a series make work per second.
-struct Work {
+struct RateConversion {
     counted: String,
     unit: String,
     /// Whether the values are rates.
     inverse: bool,
     /// The work of a step, which multiplies the rate of steps; `None` if the values already count the work.
-    step: Option<Step>,
+    step: Option<WorkPerStep>,
     /// What a value in the series' unit is in that of the rate.
     factor: f64,
 }
@@ -203,16 +203,18 @@ struct Work {
 const OF_WORK: [&str; 6] = ["images/s", "samples/s", "examples/s", "tokens/s", "items/s", "frames/s"];
 const OF_STEPS: [&str; 2] = ["iterations/s", "steps/s"];
 
-impl Work {
+impl RateConversion {
     fn of(series: &Series, asked: Option<&Formula>) -> Result<Self, Silence> {
         if series.is_forecast() {
             return Err(Silence::Forecast);
         }
         let column = &series.size.column;
         let (counted, step) = match asked {
-            Some(work) if work.name().eq_ignore_ascii_case(column) => (work.to_string(), Step::Formula(work.clone())),
+            Some(work) if work.name().eq_ignore_ascii_case(column) => {
+                (work.to_string(), WorkPerStep::Formula(work.clone()))
+            }
             Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
-            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, Step::Size),
+            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, WorkPerStep::Size),
         };
         if series.facts.contains_key("executed_batch_size") {
             return Err(Silence::Control);
@@ -222,13 +224,13 @@ impl Work {
         }
         let (base, per_second, known) = (series.base_unit(), format!("{counted}/s"), series.unit.as_str());
         let (unit, inverse, step, factor) = match (series.kind, series.seconds_per_unit()) {
-            (Kind::Time, Some(seconds)) => (per_second, false, Some(step), seconds),
-            (Kind::Time, None) => (format!("{counted} per unit of `{}`", series.y), false, Some(step), 1.0),
-            (Kind::Rate, _) if OF_STEPS.contains(&known) => (per_second, true, Some(step), 1.0),
-            (Kind::Rate, _) if OF_WORK.contains(&known) || base.name == "B/s" && series.size.is_bytes() => {
+            (TimeOrRate::Time, Some(seconds)) => (per_second, false, Some(step), seconds),
+            (TimeOrRate::Time, None) => (format!("{counted} per unit of `{}`", series.y), false, Some(step), 1.0),
+            (TimeOrRate::Rate, _) if OF_STEPS.contains(&known) => (per_second, true, Some(step), 1.0),
+            (TimeOrRate::Rate, _) if OF_WORK.contains(&known) || base.name == "B/s" && series.size.is_bytes() => {
                 (series.unit.clone(), true, None, 1.0)
             }
-            (Kind::Rate, _) => return Err(Silence::Rate(series.unit.clone())),
+            (TimeOrRate::Rate, _) => return Err(Silence::Rate(series.unit.clone())),
         };
         Ok(Self { counted, unit, inverse, step, factor })
     }
@@ -237,17 +239,17 @@ impl Work {
     fn rate(&self, x: f64, time: f64) -> f64 {
         let work = match &self.step {
             None => 1.0,
-            Some(Step::Size) => x,
-            Some(Step::Formula(work)) => work.at(x),
+            Some(WorkPerStep::Size) => x,
+            Some(WorkPerStep::Formula(work)) => work.at(x),
         };
         work.ln() - time.ln() - self.factor.ln()
     }
 }
 
 /// The sizes that keep to the latency, by the upper end of the 95 % interval of their step time; all sizes if no latency is asked for.
-fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
+fn allowed(series: &Series, work: &RateConversion, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
     let Some(limit) = options.latency_s else { return Ok((0..rates.x.len()).collect()) };
-    if series.kind != Kind::Time || series.seconds_per_unit().is_none() {
+    if series.kind != TimeOrRate::Time || series.seconds_per_unit().is_none() {
         return Err(Silence::NoSeconds(series.y.clone()));
     }
     let keeps = |at: &usize| {
@@ -262,8 +264,8 @@ fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Re
 
 /// Behind each jump that makes steps slower, up to the next one, or until the rate is again what it was before. Where the size before a jump is
 /// itself to be avoided, the sizes behind are compared with the one before the earlier jump.
-fn avoided(jumps: &[Jump], kind: Kind, rates: &Comparison) -> Vec<Avoided> {
-    let slows = |jump: &&Jump| (jump.size > 0.0) == (kind == Kind::Time);
+fn avoided(jumps: &[Jump], kind: TimeOrRate, rates: &Comparison) -> Vec<Avoided> {
+    let slows = |jump: &&Jump| (jump.size > 0.0) == (kind == TimeOrRate::Time);
     let mut places: Vec<f64> = jumps.iter().filter(slows).map(|jump| jump.after).collect();
     places.sort_by(f64::total_cmp);
     let up_to = |x: f64| rates.x.partition_point(|other| *other <= x);

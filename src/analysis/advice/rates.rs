@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Silence, Work};
+use super::{RateConversion, Silence};
 use crate::analysis::Series;
 use crate::detect::{Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
@@ -42,7 +42,7 @@ pub(super) struct Rates {
 }
 
 /// A visit: its size, its block and ln of its work per second.
-struct Visit {
+struct VisitRate {
     size: usize,
     block: usize,
     value: f64,
@@ -51,7 +51,7 @@ struct Visit {
 impl Rates {
     /// # Errors
     /// [`Silence::Visits`], [`Silence::NoScatter`].
-    pub fn of(series: &Series, work: &Work) -> Result<Self, Silence> {
+    pub fn of(series: &Series, work: &RateConversion) -> Result<Self, Silence> {
         let mut found = by_size(&by_visit(times(series, work)).observations, work);
         // If the fastest of several visits represents them, too few visits may be left.
         if found.kept.len() <= found.few.len() {
@@ -71,11 +71,11 @@ impl Rates {
         Ok(rates)
     }
 
-    fn fitted(x: Vec<f64>, mut visits: Vec<Visit>) -> Result<Self, Silence> {
+    fn fitted(x: Vec<f64>, mut visits: Vec<VisitRate>) -> Result<Self, Silence> {
         let blocks = visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
         let shared = subtract_blocks(&mut visits, x.len(), blocks);
         visits.sort_by_key(|visit| visit.size);
-        let own: Vec<&[Visit]> = visits.chunk_by(|a, b| a.size == b.size).collect();
+        let own: Vec<&[VisitRate]> = visits.chunk_by(|a, b| a.size == b.size).collect();
         let values: Vec<Vec<f64>> = own.iter().map(|own| own.iter().map(|visit| visit.value).collect()).collect();
         let scales = scales(&values).ok_or(Silence::NoScatter)?;
         let mut influence = vec![Vec::new(); blocks];
@@ -105,20 +105,20 @@ impl Rates {
 }
 
 /// The visits to a size: their block, and ln of their work per second.
-type Seen = Vec<(Option<(u32, u32)>, f64)>;
+type BlockRates = Vec<(Option<(u32, u32)>, f64)>;
 
 /// The visits of a series by the bits of their size.
 struct BySize {
     /// The sizes with enough visits.
-    kept: Vec<(u64, Seen)>,
-    few: Vec<(u64, Seen)>,
+    kept: Vec<(u64, BlockRates)>,
+    few: Vec<(u64, BlockRates)>,
     /// Whether blocks are known.
     blocks: bool,
 }
 
-fn by_size(observations: &[Observation], work: &Work) -> BySize {
+fn by_size(observations: &[Observation], work: &RateConversion) -> BySize {
     let blocks = observations.iter().all(|seen| seen.block.is_some());
-    let mut values: BTreeMap<u64, Seen> = BTreeMap::new();
+    let mut values: BTreeMap<u64, BlockRates> = BTreeMap::new();
     for seen in observations {
         let value = work.rate(seen.x, seen.y);
         if value.is_finite() {
@@ -132,14 +132,14 @@ fn by_size(observations: &[Observation], work: &Work) -> BySize {
 }
 
 /// The steps with positive sizes and values, as times: in a disturbed visit the fastest step counts, which for a rate is the largest value.
-fn times(series: &Series, work: &Work) -> Vec<Observation> {
+fn times(series: &Series, work: &RateConversion) -> Vec<Observation> {
     let usable = |seen: &Observation| seen.x > 0.0 && seen.y > 0.0 && seen.x.is_finite() && seen.y.is_finite();
     let as_time = |seen: Observation| if work.inverse { Observation { y: seen.y.recip(), ..seen } } else { seen };
     series.observations().into_iter().filter(usable).map(as_time).collect()
 }
 
 /// Whether a size has enough visits, in different blocks where these are known.
-fn is_enough(seen: &Seen) -> bool {
+fn is_enough(seen: &BlockRates) -> bool {
     let mut blocks: Vec<_> = seen.iter().filter_map(|(block, _)| *block).collect();
     blocks.sort_unstable();
     blocks.dedup();
@@ -149,7 +149,7 @@ fn is_enough(seen: &Seen) -> bool {
 
 /// Visits with their blocks numbered from 0; the r-th repetitions of all sizes are a block where blocks are not known. Several visits to a
 /// size in one block are their median.
-fn visits(sizes: &[(u64, Seen)]) -> Vec<Visit> {
+fn visits(sizes: &[(u64, BlockRates)]) -> Vec<VisitRate> {
     let mut numbers: BTreeMap<(u32, u32), Vec<(usize, f64)>> = BTreeMap::new();
     for (size, (_, seen)) in sizes.iter().enumerate() {
         for (repetition, (block, value)) in seen.iter().enumerate() {
@@ -160,14 +160,14 @@ fn visits(sizes: &[(u64, Seen)]) -> Vec<Visit> {
     for (block, seen) in numbers.into_values().enumerate() {
         for same in seen.chunk_by(|a, b| a.0 == b.0) {
             let value = median(&mut same.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-            visits.push(Visit { size: same[0].0, block, value });
+            visits.push(VisitRate { size: same[0].0, block, value });
         }
     }
     visits
 }
 
 /// Takes the level that all sizes of a block share out of its visits (Tukey's median polish); gives these levels.
-fn subtract_blocks(visits: &mut [Visit], sizes: usize, blocks: usize) -> Vec<f64> {
+fn subtract_blocks(visits: &mut [VisitRate], sizes: usize, blocks: usize) -> Vec<f64> {
     let mut shared = vec![0.0; blocks];
     for _ in 0..PASSES {
         let mut own = vec![Vec::new(); sizes];

@@ -6,7 +6,7 @@ use crate::random::Rng;
 
 /// Noise of a planted series, as shares of the time.
 #[derive(Clone, Copy)]
-struct Noise {
+struct PlantedNoise {
     /// What all visits of a block share.
     block: f64,
     visit: f64,
@@ -14,10 +14,10 @@ struct Noise {
     heavy: bool,
 }
 
-const QUIET: Noise = Noise { block: 0.01, visit: 0.005, heavy: false };
+const QUIET: PlantedNoise = PlantedNoise { block: 0.01, visit: 0.005, heavy: false };
 
 /// The batch sizes 1 to 64 in blocks, each visited once in each; `time` is the true one in seconds.
-fn series(blocks: u32, noise: Noise, seed: u64, time: &dyn Fn(f64) -> f64) -> Series {
+fn series(blocks: u32, noise: PlantedNoise, seed: u64, time: &dyn Fn(f64) -> f64) -> Series {
     let mut rng = Rng::new(seed);
     let mut steps = Vec::new();
     for block in 0..blocks {
@@ -152,7 +152,7 @@ fn a_size_that_was_seldom_measured_is_named_and_not_judged() {
 
 #[test]
 fn repetitions_that_are_all_alike_have_no_error() {
-    let still = Noise { block: 0.0, visit: 0.0, heavy: false };
+    let still = PlantedNoise { block: 0.0, visit: 0.0, heavy: false };
     assert_eq!(advised(series(6, still, 8, &rising)), Err(Silence::NoScatter));
 }
 
@@ -180,7 +180,7 @@ fn as_rates(from: &Series, y: &str, unit: &str, work: fn(f64) -> f64) -> Series 
         Measurement { observation: Observation { y: work(seen.x) / seen.y, ..seen }, ..step.clone() }
     };
     let measurements = from.measurements.iter().map(as_rate).collect();
-    Series { y: y.into(), kind: names::Kind::Rate, unit: unit.into(), measurements, ..from.clone() }
+    Series { y: y.into(), kind: names::TimeOrRate::Rate, unit: unit.into(), measurements, ..from.clone() }
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn runs_that_show_nothing_get_no_advice() {
 
 /// The sizes of a series, each compared with all others.
 fn compared(series: &Series) -> Comparison {
-    let rates = Rates::of(series, &Work::of(series, None).expect("work")).expect("rates");
+    let rates = Rates::of(series, &RateConversion::of(series, None).expect("work")).expect("rates");
     let every: Vec<usize> = (0..rates.x.len()).collect();
     Comparison::new(&rates, &every)
 }
@@ -232,7 +232,7 @@ fn compared(series: &Series) -> Comparison {
 /// phi(z) Phi(z + sqrt(2) d)^k is 0.95: 2.160 for k = 4 (Dunnett 1955, *JASA* 50, 1096, table 1a), 2.938 for k = 63, by quadrature.
 #[test]
 fn critical_values_are_dunnetts() {
-    let alone = Noise { block: 0.0, ..QUIET };
+    let alone = PlantedNoise { block: 0.0, ..QUIET };
     let every = series(300, alone, 14, &flat);
     let five = Series {
         measurements: every.measurements.iter().filter(|step| step.observation.x <= 5.0).cloned().collect(),
@@ -272,21 +272,21 @@ struct Wrong {
 }
 
 /// A curve with the places of its jumps. Where rates are equal, jumps are planted in the findings, since a wrong `avoid` is likeliest there.
-struct Curve {
+struct CurveWithJumps {
     name: &'static str,
     time: fn(f64) -> f64,
     jumps: &'static [f64],
 }
 
-const CURVES: [Curve; 4] = [
-    Curve { name: "equal rates", time: flat, jumps: &[16.0, 32.0, 48.0] },
-    Curve { name: "plateau from 20 on", time: plateau, jumps: &[32.0] },
-    Curve { name: "rising", time: rising, jumps: &[] },
-    Curve { name: "staircase of 16", time: staircase, jumps: &[16.0, 32.0, 48.0] },
+const CURVES: [CurveWithJumps; 4] = [
+    CurveWithJumps { name: "equal rates", time: flat, jumps: &[16.0, 32.0, 48.0] },
+    CurveWithJumps { name: "plateau from 20 on", time: plateau, jumps: &[32.0] },
+    CurveWithJumps { name: "rising", time: rising, jumps: &[] },
+    CurveWithJumps { name: "staircase of 16", time: staircase, jumps: &[16.0, 32.0, 48.0] },
 ];
 
 /// Advice on `count` series.
-fn wrong(count: u64, blocks: u32, noise: Noise, Curve { time, jumps, .. }: &Curve) -> Wrong {
+fn wrong(count: u64, blocks: u32, noise: PlantedNoise, CurveWithJumps { time, jumps, .. }: &CurveWithJumps) -> Wrong {
     let rate = |x: f64| x / time(x);
     // Only noise distinguishes equal rates; the search starts at 37, which no rule prefers.
     let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
@@ -326,7 +326,7 @@ fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
 #[test]
 #[ignore = "takes minutes; makes the table of docs/method.md"]
 fn advice_on_simulated_series() {
-    for (noise_name, noise) in [("normal", QUIET), ("heavy-tailed", Noise { heavy: true, ..QUIET })] {
+    for (noise_name, noise) in [("normal", QUIET), ("heavy-tailed", PlantedNoise { heavy: true, ..QUIET })] {
         for curve in &CURVES {
             for blocks in [4, 6, 10, 30] {
                 let found = wrong(1_000, blocks, noise, curve);

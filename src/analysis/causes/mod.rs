@@ -51,13 +51,13 @@ pub struct Cause {
     pub direction: String,
     /// Its own step; `None` where it was not timed, or does not stand out.
     pub step: Option<LayerStep>,
-    pub before: Side,
-    pub behind: Side,
+    pub before: SideExecution,
+    pub behind: SideExecution,
 }
 
 /// How a layer is executed on one side of a jump.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct SideExecution {
     pub algorithm: Option<String>,
     pub kernel: Option<String>,
     pub waves: Option<f64>,
@@ -119,21 +119,21 @@ fn layers_of<'a>(series: &Series, layers: &'a [LayerRow]) -> Vec<&'a LayerRow> {
 }
 
 /// A layer in one direction at all batch sizes.
-struct Work<'a> {
+struct LayerOverSizes<'a> {
     layer: &'a str,
     direction: &'a str,
     /// By batch size.
     rows: Vec<&'a LayerRow>,
 }
 
-impl Work<'_> {
+impl LayerOverSizes<'_> {
     fn at(&self, x: f64) -> Option<&LayerRow> {
         self.rows.iter().find(|row| row.batch_size as f64 == x).copied()
     }
 
-    fn side(&self, x: f64) -> Side {
+    fn side(&self, x: f64) -> SideExecution {
         let row = self.at(x);
-        Side {
+        SideExecution {
             algorithm: row.and_then(|row| row.algorithm.clone()),
             kernel: row.and_then(|row| row.kernel.clone()),
             waves: row.and_then(|row| row.waves),
@@ -147,12 +147,12 @@ impl Work<'_> {
 }
 
 /// In the order of the network; a layer that is computed within another one is part of that one.
-fn works<'a>(rows: &[&'a LayerRow]) -> Vec<Work<'a>> {
-    let mut works: Vec<Work> = Vec::new();
+fn works<'a>(rows: &[&'a LayerRow]) -> Vec<LayerOverSizes<'a>> {
+    let mut works: Vec<LayerOverSizes> = Vec::new();
     for &row in rows {
         match works.iter_mut().find(|work| work.layer == row.layer && work.direction == row.direction) {
             Some(work) => work.rows.push(row),
-            None => works.push(Work { layer: &row.layer, direction: &row.direction, rows: vec![row] }),
+            None => works.push(LayerOverSizes { layer: &row.layer, direction: &row.direction, rows: vec![row] }),
         }
     }
     works.iter_mut().for_each(|work| work.rows.sort_by_key(|row| row.batch_size));
@@ -160,7 +160,7 @@ fn works<'a>(rows: &[&'a LayerRow]) -> Vec<Work<'a>> {
     works
 }
 
-fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]) -> Option<Explanation> {
+fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[LayerOverSizes]) -> Option<Explanation> {
     let jump = &jumps[at];
     let sizes = || works.iter().flat_map(|work| work.rows.iter().map(|row| row.batch_size as f64));
     let next = sizes().filter(|x| *x > jump.after).min_by(f64::total_cmp)?;
@@ -173,7 +173,7 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
         step(near, jump.after).map(|fitted| (LayerStep { share: fitted.0.size_s / size_s, ..fitted.0 }, fitted.1))
     };
     let tests = works.iter().filter(|work| !work.times().is_empty()).count().max(1) as f64;
-    let cause = |work: &Work| {
+    let cause = |work: &LayerOverSizes| {
         let stands_out = step(work.times())
             .filter(|(step, p)| p * tests < LEVEL && step.share.abs() >= LEAST_SHARE)
             .map(|(step, _)| step);
@@ -196,8 +196,9 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
 }
 
 /// The sum over all layers, at the batch sizes at which every timed layer was timed.
-fn total(works: &[Work]) -> Vec<(f64, f64)> {
-    let timed: Vec<Vec<(f64, f64)>> = works.iter().map(Work::times).filter(|times| !times.is_empty()).collect();
+fn total(works: &[LayerOverSizes]) -> Vec<(f64, f64)> {
+    let timed: Vec<Vec<(f64, f64)>> =
+        works.iter().map(LayerOverSizes::times).filter(|times| !times.is_empty()).collect();
     let most = timed.iter().max_by_key(|times| times.len());
     let sum = |x: f64| -> Option<f64> {
         timed.iter().map(|times| times.iter().find(|(at, _)| *at == x).map(|(_, time)| time)).sum()

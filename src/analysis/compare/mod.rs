@@ -36,7 +36,7 @@ mod when;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::analysis::{Kind, Series};
+use crate::analysis::{Series, TimeOrRate};
 use crate::error::{Error, Result};
 use crate::measure::BlockMedian;
 use crate::stats::distribution::{t_upper, t_upper_quantile};
@@ -106,7 +106,7 @@ impl Decision {
 
 /// One cell that both runs have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ComparedCell {
     pub group: String,
     pub x: f64,
     /// Step times in the unit of the runs.
@@ -136,7 +136,7 @@ pub struct Spread {
 /// A whole comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
     /// The series as wholes, where their blocks allow it.
     pub overall: Vec<Overall>,
     /// Cells that only one of the runs has.
@@ -152,7 +152,7 @@ pub struct Comparison {
     pub yardstick: Option<f64>,
 }
 
-impl Cell {
+impl ComparedCell {
     /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
     fn as_rate(&mut self) {
         (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
@@ -237,8 +237,8 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     let when = When::of(first, second, rules.design);
     let runs = if let When::InTurns { rounds } = when { [rounds; 2] } else { [1, 1] };
     let mut found = Comparison { when, runs, ..found };
-    if first.iter().any(|series| series.kind == Kind::Rate) {
-        found.cells.iter_mut().for_each(Cell::as_rate);
+    if first.iter().any(|series| series.kind == TimeOrRate::Rate) {
+        found.cells.iter_mut().for_each(ComparedCell::as_rate);
     }
     if found.cells.is_empty() {
         return Err(nothing_in_common("the runs have no cell in common", rules));
@@ -289,8 +289,8 @@ fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     let (of_first, of_second) = (first.base_unit(), second.base_unit());
     match first.kind {
         _ if first.unit == second.unit => Ok(1.0),
-        Kind::Rate if of_first.name == of_second.name => Ok(of_second.factor / of_first.factor),
-        Kind::Time if first.seconds_per_unit().is_some() && second.seconds_per_unit().is_some() => {
+        TimeOrRate::Rate if of_first.name == of_second.name => Ok(of_second.factor / of_first.factor),
+        TimeOrRate::Time if first.seconds_per_unit().is_some() && second.seconds_per_unit().is_some() => {
             Ok(of_second.factor / of_first.factor)
         }
         _ => {
@@ -362,7 +362,7 @@ fn decided(mut differences: Vec<Difference>, found: &mut [Comparison], rules: &R
 fn cells(series: &[Series], factor: f64) -> Cells {
     let mut cells = Cells::new();
     for series in series {
-        let sign = if series.kind == Kind::Rate { -1.0 } else { 1.0 };
+        let sign = if series.kind == TimeOrRate::Rate { -1.0 } else { 1.0 };
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
             let key = Key { group: series.values(), x: seen.x.to_bits() };
@@ -438,13 +438,13 @@ impl Welch {
     }
 }
 
-fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
+fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> ComparedCell {
     let Apart { first, second, welch, .. } = d.apart;
     let apart = second - first;
     let wide = welch.half(0.5 * rules.alpha / count as f64);
     let decision = Decision::new(apart, p_value, wide, rules);
     let alone = welch.half(0.025);
-    Cell {
+    ComparedCell {
         group: d.key.group,
         x: f64::from_bits(d.key.x),
         first: first.exp(),

@@ -24,7 +24,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Cell, Cells, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, cells, conversion,
+    Cells, ComparedCell, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, cells, conversion,
     in_its_source, moderated, nothing_in_common, overall, runs,
 };
 use crate::error::{Error, Result};
@@ -90,8 +90,8 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
         return Err(nothing_in_common("no cell is in all of the runs", rules));
     }
     found.when = When::of_sides(first, second);
-    if all[0].iter().any(|series| series.kind == crate::analysis::Kind::Rate) {
-        found.cells.iter_mut().for_each(Cell::as_rate);
+    if all[0].iter().any(|series| series.kind == crate::analysis::TimeOrRate::Rate) {
+        found.cells.iter_mut().for_each(ComparedCell::as_rate);
         found.overall.iter_mut().for_each(super::Overall::as_rate);
     }
     Ok(found)
@@ -246,7 +246,7 @@ impl Shift {
     }
 }
 
-fn decided(moved: &[Moved], rules: &Rules) -> Vec<Cell> {
+fn decided(moved: &[Moved], rules: &Rules) -> Vec<ComparedCell> {
     let places = moved.iter().flat_map(|one| (0..one.both.keys.len()).map(move |cell| (one, cell)));
     let mut shifts: Vec<(&Moved, usize, Shift)> =
         places.map(|(one, cell)| (one, cell, one.shift(cell, moved.len()))).collect();
@@ -255,7 +255,7 @@ fn decided(moved: &[Moved], rules: &Rules) -> Vec<Cell> {
     shifts.sort_by(|a, b| certainty(&a.2).total_cmp(&certainty(&b.2)));
     let count = shifts.len();
     let mut floor = 0.0f64;
-    let mut cells: Vec<Cell> = Vec::with_capacity(count);
+    let mut cells: Vec<ComparedCell> = Vec::with_capacity(count);
     for (rank, (one, at, shift)) in shifts.into_iter().enumerate() {
         if floor < 1.0 {
             floor = floor.max(shift.p(count - rank));
@@ -268,7 +268,7 @@ fn decided(moved: &[Moved], rules: &Rules) -> Vec<Cell> {
         let Key { group, x } = one.both.keys[at].clone();
         let [ratio, low, high] = [0.0, -alone, alone].map(|by| (shift.apart + by).exp());
         let x = f64::from_bits(x);
-        cells.push(Cell {
+        cells.push(ComparedCell {
             group,
             x,
             first,

@@ -186,7 +186,7 @@ pub fn of(series: &Series, findings: &Findings, setup: Setup, times: &BTreeMap<i
 
 #[cfg(test)]
 mod tests {
-    use super::super::Machine;
+    use super::super::MachineMemory;
     use super::*;
     use crate::detect::{self, Observation};
     use crate::network::Shape;
@@ -202,7 +202,7 @@ mod tests {
         let facts = facts.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let series = Series { cells: (0..40).collect(), facts, ..Series::planted(Vec::new(), steps) };
         let settings = Settings { data, ..Settings::default() };
-        let machine = Machine::default();
+        let machine = MachineMemory::default();
         let setup = Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine };
         of(&series, &series.find(&detect::Settings::default()), setup, times)
     }

@@ -1,7 +1,7 @@
 //! The evidence for and against a mechanism at a jump.
 
 use super::predict::Predictions;
-use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
+use super::{AffectedLayer, Candidate, Intervention, JumpCandidates, KnownSeries, Verdict};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::settings::AXES;
@@ -22,7 +22,7 @@ const SIDE: usize = 4;
 /// A place this near to one that the detector doubts is doubtful too.
 const NEAR: f64 = 2.0;
 
-pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predictions]) -> Answer {
+pub(super) fn jump(at: usize, jump: &Jump, cases: &[KnownSeries], predictions: &[Predictions]) -> JumpCandidates {
     let case = &cases[at];
     let next = next(case, jump.after);
     let candidate = |mechanism: Mechanism| {
@@ -47,17 +47,17 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predic
         let rank = |candidate: &Candidate| (order(&candidate.verdict), candidate.mechanism.is_bound());
         rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
     });
-    Answer { after: jump.after, relative: jump.relative, candidates }
+    JumpCandidates { after: jump.after, relative: jump.relative, candidates }
 }
 
 /// The next batch size of the series.
-fn next(case: &Case, after: f64) -> Option<f64> {
+fn next(case: &KnownSeries, after: f64) -> Option<f64> {
     case.findings.points.iter().map(|point| point.x).find(|x| *x > after)
 }
 
 /// The places where it predicts a step that would have been seen but was not, and the places that the detector could
 /// not judge.
-fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (Vec<f64>, Vec<f64>) {
+fn elsewhere(case: &KnownSeries, mechanism: Mechanism, predictions: &Predictions) -> (Vec<f64>, Vec<f64>) {
     let Some(smallest) = case.findings.detectable.filter(|_| !mechanism.is_bound()) else { return Default::default() };
     let (mut unseen, mut unjudged) = (Vec::new(), Vec::new());
     for pair in case.findings.points.windows(2) {
@@ -136,7 +136,7 @@ fn intervention(
     at: usize,
     mechanism: Mechanism,
     jump: &Jump,
-    cases: &[Case],
+    cases: &[KnownSeries],
     predictions: &[Predictions],
 ) -> Option<Verdict> {
     let (case, next) = (&cases[at], next(&cases[at], jump.after)?);
@@ -169,9 +169,9 @@ fn takes_away(of: [&Predictions; 2], mechanism: Mechanism, after: f64, next: f64
 }
 
 /// What is left of a series' jumps in each other series of the run that differs in one setting.
-pub(super) fn interventions(at: usize, cases: &[Case]) -> Vec<Intervention> {
+pub(super) fn interventions(at: usize, cases: &[KnownSeries]) -> Vec<Intervention> {
     let case = &cases[at];
-    let of = |other: &Case| {
+    let of = |other: &KnownSeries| {
         let (setting, value) = one_change(case, other)?;
         let mut made = Intervention { setting, value, gone: vec![], smaller: vec![], stay: vec![], unjudged: vec![] };
         for jump in &case.findings.jumps {
@@ -190,7 +190,7 @@ pub(super) fn interventions(at: usize, cases: &[Case]) -> Vec<Intervention> {
 }
 
 /// The one axis in which two series of the same network and engine differ, and its value in the other series.
-fn one_change(case: &Case, other: &Case) -> Option<(String, String)> {
+fn one_change(case: &KnownSeries, other: &KnownSeries) -> Option<(String, String)> {
     let (own, others) = (case.setup?, other.setup?);
     if own.engine != others.engine || own.network != others.network {
         return None;
@@ -207,7 +207,7 @@ fn too_small(mechanism: Mechanism, at_most: Option<f64>, jump: &Jump) -> Option<
 }
 
 /// Contradicted where the layers were timed, other layers cause the jump, and none of the mechanism's layers does.
-fn other_layers(case: &Case, jump: &Jump, places: &[Place]) -> Option<Verdict> {
+fn other_layers(case: &KnownSeries, jump: &Jump, places: &[AffectedLayer]) -> Option<Verdict> {
     let explained = case.causes.iter().find(|explanation| explanation.after == jump.after && explanation.timed)?;
     let is_own = |layer: &str, direction: &str| places.iter().any(|p| p.layer == layer && p.direction == direction);
     let (mut own, mut others) = (false, 0.0);

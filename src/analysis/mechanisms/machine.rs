@@ -12,7 +12,7 @@ use crate::store::{MeasuredPeaks, files};
 
 /// The memory of the device that an engine ran on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Machine {
+pub struct MachineMemory {
     /// The caches that hold a layer's numbers; empty where they are not known.
     pub caches: Vec<Cache>,
     /// The threads that a CPU engine uses where the settings do not say.
@@ -65,7 +65,7 @@ struct CpuCache {
     size_bytes: u64,
 }
 
-impl Machine {
+impl MachineMemory {
     /// Reads the environment of the run in `path`; fields that it lacks stay empty.
     ///
     /// # Errors
@@ -109,17 +109,17 @@ mod tests {
             "machine": {"cpu": {"logical_cores": 4, "caches": [{"level": 1, "kind": "Data", "size_bytes": 49152, "shared_by": 1},
                 {"level": 2, "kind": "Unified", "size_bytes": 1048576, "shared_by": 1},
                 {"level": 3, "kind": "Unified", "size_bytes": 33554432, "shared_by": 2}]}}}"#;
-        let cpu = Machine::read(text, EngineName::Cpu);
+        let cpu = MachineMemory::read(text, EngineName::Cpu);
         assert_eq!(
             cpu.caches.iter().map(|cache| (cache.level, cache.bytes)).collect::<Vec<_>>(),
             [(2, 1 << 20), (3, 32 << 20)]
         );
         assert_eq!((cpu.threads, cpu.bytes_per_s, cpu.workspace_limit), (Some(4), Some(3e10), None));
-        let gpu = Machine::read(text, EngineName::Cudnn);
+        let gpu = MachineMemory::read(text, EngineName::Cudnn);
         assert_eq!(gpu.threads, None);
         assert_eq!((gpu.caches[0].bytes, gpu.bytes_per_s, gpu.workspace_limit), (4 << 20, None, Some(1 << 30)));
         // An engine that did not run, and a file that is no environment.
-        assert_eq!(Machine::read(text, EngineName::Torch), Machine::default());
-        assert_eq!(Machine::read("[]", EngineName::Cpu), Machine::default());
+        assert_eq!(MachineMemory::read(text, EngineName::Torch), MachineMemory::default());
+        assert_eq!(MachineMemory::read("[]", EngineName::Cpu), MachineMemory::default());
     }
 }

@@ -26,7 +26,7 @@ use crate::network::Network;
 use crate::settings::{EngineName, Settings};
 use crate::store::LayerRow;
 use copying::Copying;
-pub use machine::Machine;
+pub use machine::MachineMemory;
 pub use of_run::of_run;
 
 /// A predicted step below this part of the step time counts as none.
@@ -38,12 +38,12 @@ pub struct Setup<'a> {
     pub engine: EngineName,
     pub network: &'a Network,
     pub settings: &'a Settings,
-    pub machine: &'a Machine,
+    pub machine: &'a MachineMemory,
 }
 
 /// A series with everything that is known about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct KnownSeries<'a> {
     pub series: &'a Series,
     pub findings: &'a Findings,
     /// `None` where the run's plan does not say it; then nothing is predicted.
@@ -54,7 +54,7 @@ pub struct Case<'a> {
 
 /// A layer in one direction in which a mechanism predicts a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct AffectedLayer {
     pub layer: String,
     pub direction: String,
     /// The layer's share of the step time before the jump: measured, or by arithmetic where the layers were not timed.
@@ -71,7 +71,7 @@ pub struct Place {
 pub struct Candidate {
     pub mechanism: Mechanism,
     /// The largest first.
-    pub places: Vec<Place>,
+    pub places: Vec<AffectedLayer>,
     /// The sum over all places, as a part of the step time; `None` where no size is predicted.
     pub predicted: Option<f64>,
     /// Batch sizes after which it predicts a step that is large enough to be seen but was not found.
@@ -107,7 +107,7 @@ impl Verdict {
 
 /// One jump with its candidates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct JumpCandidates {
     pub after: f64,
     pub relative: f64,
     /// The candidates, those with more evidence first.
@@ -117,7 +117,7 @@ pub struct Answer {
 /// One series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
-    pub jumps: Vec<Answer>,
+    pub jumps: Vec<JumpCandidates>,
     /// The mechanisms that predict a step at jumps of the period, and at how many.
     pub period: Vec<PeriodAnswer>,
     /// What is left of the jumps in each other series of the run that differs in one setting.
@@ -164,12 +164,12 @@ pub struct PeriodAnswer {
 
 /// The answers for each case. The cases of one run are compared with each other. `copies` are the seconds that each
 /// cell's batch took to copy, as [`copying::times`] reads them.
-pub fn explain(cases: &[Case], layers: &[LayerRow], copies: &BTreeMap<i64, f64>) -> Vec<Answers> {
+pub fn explain(cases: &[KnownSeries], layers: &[LayerRow], copies: &BTreeMap<i64, f64>) -> Vec<Answers> {
     let predictions: Vec<predict::Predictions> = cases.iter().map(|case| predict::of(case, layers)).collect();
     let answers = |at: usize| {
         let case = &cases[at];
         let answer = |jump| judge::jump(at, jump, cases, &predictions);
-        let jumps: Vec<Answer> = case.findings.jumps.iter().map(answer).collect();
+        let jumps: Vec<JumpCandidates> = case.findings.jumps.iter().map(answer).collect();
         let period = period(case.findings, &jumps);
         let interventions = judge::interventions(at, cases);
         let predict::Predictions { timed, ref unknown, .. } = predictions[at];
@@ -181,7 +181,7 @@ pub fn explain(cases: &[Case], layers: &[LayerRow], copies: &BTreeMap<i64, f64>)
     (0..cases.len()).map(answers).collect()
 }
 
-fn period(findings: &Findings, jumps: &[Answer]) -> Vec<PeriodAnswer> {
+fn period(findings: &Findings, jumps: &[JumpCandidates]) -> Vec<PeriodAnswer> {
     let Some(period) = &findings.period else { return Vec::new() };
     let mut found: BTreeMap<Mechanism, PeriodAnswer> = BTreeMap::new();
     for answer in jumps.iter().filter(|answer| period.explains.contains(&answer.after)) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Answers, Case, Machine, Setup, copying, explain};
+use super::{Answers, KnownSeries, MachineMemory, Setup, copying, explain};
 use crate::analysis::causes::Explanation;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
@@ -19,18 +19,18 @@ use crate::store::{RunDirectory, files};
 pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
-    let machine = |engine: &EngineName| Ok((*engine, Machine::of_run(path, *engine)?));
-    let machines: BTreeMap<EngineName, Machine> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
+    let machine = |engine: &EngineName| Ok((*engine, MachineMemory::of_run(path, *engine)?));
+    let machines: BTreeMap<EngineName, MachineMemory> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
     let case = |(found, causes)| {
         let Analysed { series, findings }: &Analysed = found;
-        Case { series, findings, setup: setup(series, plan, &machines), causes }
+        KnownSeries { series, findings, setup: setup(series, plan, &machines), causes }
     };
-    let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
+    let cases: Vec<KnownSeries> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
     Ok(explain(&cases, &layers, &copying::times(path)?))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
-fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, Machine>) -> Option<Setup<'a>> {
+fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, MachineMemory>) -> Option<Setup<'a>> {
     let first = usize::try_from(*series.cells.first()?).ok()?;
     let cell = plan.cells.get(first)?;
     let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::analysis::causes::{Cause, LayerStep, Side};
+use crate::analysis::causes::{Cause, LayerStep, SideExecution};
 use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Tile};
 use crate::analysis::{Measurement, Series};
 use crate::detect::{Jump, Period, Point};
@@ -12,7 +12,7 @@ use crate::network::{Builder, Dense, Shape};
 
 const LAST: i64 = 40;
 
-fn explain(cases: &[Case], layers: &[LayerRow]) -> Vec<Answers> {
+fn explain(cases: &[KnownSeries], layers: &[LayerRow]) -> Vec<Answers> {
     super::explain(cases, layers, &BTreeMap::new())
 }
 
@@ -87,8 +87,8 @@ fn compared(plain: Findings, padded: Findings) -> Vec<Answers> {
     let settings = [1, 80].map(|batch_padding| Settings { batch_padding, ..Settings::default() });
     let series = [series(0), series(LAST)];
     let findings = [plain, padded];
-    let machine = Machine::default();
-    let case = |at: usize| Case {
+    let machine = MachineMemory::default();
+    let case = |at: usize| KnownSeries {
         series: &series[at],
         findings: &findings[at],
         setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),
@@ -158,17 +158,17 @@ fn without_a_series_to_compare_it_is_consistent_unless_other_layers_make_the_jum
         layer: layer.into(),
         direction: "forward".into(),
         step: Some(LayerStep { size_s: 1e-4, standard_error_s: 1e-6, share: 0.9 }),
-        before: Side::default(),
-        behind: Side::default(),
+        before: SideExecution::default(),
+        behind: SideExecution::default(),
     };
     let verdict = |causes: &[Explanation]| {
         let setup = Some(Setup {
             engine: EngineName::Cpu,
             network: &network,
             settings: &settings,
-            machine: &Machine::default(),
+            machine: &MachineMemory::default(),
         });
-        let case = Case { series: &series, findings: &findings, setup, causes };
+        let case = KnownSeries { series: &series, findings: &findings, setup, causes };
         explain(&[case], &rows(0))[0].jumps[0].candidates[0].verdict.clone()
     };
     let causes = |layer: &str| {
@@ -185,9 +185,13 @@ fn another_algorithm_is_named_without_a_size() {
     let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let mut rows = rows(0);
     rows.iter_mut().for_each(|row| row.algorithm = Some(if row.batch_size > 20 { "b" } else { "a" }.into()));
-    let setup =
-        Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &Machine::default() });
-    let case = Case { series: &series, findings: &findings, setup, causes: &[] };
+    let setup = Some(Setup {
+        engine: EngineName::Cudnn,
+        network: &network,
+        settings: &settings,
+        machine: &MachineMemory::default(),
+    });
+    let case = KnownSeries { series: &series, findings: &findings, setup, causes: &[] };
     let answers = explain(&[case], &rows);
     let candidate = &answers[0].jumps[0].candidates[0];
     assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OtherAlgorithm, None));
@@ -207,9 +211,13 @@ fn a_gpu_kernel_is_known_by_its_name() {
         (row.layer, row.operation) = ("conv".into(), "conv2d".into());
         (row.algorithm, row.kernel) = (Some("winograd_nonfused".into()), Some("volta_sgemm_128x64_nn".into()));
     }
-    let setup =
-        Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &Machine::default() });
-    let answers = explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows);
+    let setup = Some(Setup {
+        engine: EngineName::Cudnn,
+        network: &network,
+        settings: &settings,
+        machine: &MachineMemory::default(),
+    });
+    let answers = explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows);
     let mechanisms: Vec<Mechanism> =
         answers[0].jumps.iter().flat_map(|jump| jump.candidates.iter().map(|c| c.mechanism)).collect();
     assert_eq!(mechanisms, [Mechanism::WinogradPadding; 2]);
@@ -239,12 +247,12 @@ fn convolution_rows(first: i64, change: impl Fn(&mut LayerRow)) -> Vec<LayerRow>
 fn why_sixteen(jumps: [&[f64]; 3]) -> Vec<Answers> {
     use crate::settings::Winograd;
     let network = convolution(56);
-    let machine = Machine::default();
+    let machine = MachineMemory::default();
     let settings = [Winograd::Any, Winograd::Never, Winograd::NonFused]
         .map(|winograd| Settings { winograd, ..Settings::default() });
     let series = [series(0), series(LAST), series(2 * LAST)];
     let findings = jumps.map(findings);
-    let case = |at: usize| Case {
+    let case = |at: usize| KnownSeries {
         series: &series[at],
         findings: &findings[at],
         setup: Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings[at], machine: &machine }),
@@ -313,9 +321,9 @@ fn jumps_that_stay_without_winograd_contradict_it() {
 }
 
 /// 50 MB for each example and a limit of 1.02 GB: 20 fit, and 21 would need 1.05 GB. There the library takes another algorithm.
-fn with_workspace(limit: u64, jump: f64) -> Answer {
+fn with_workspace(limit: u64, jump: f64) -> JumpCandidates {
     let network = convolution(56);
-    let machine = Machine { workspace_limit: Some(limit), ..Machine::default() };
+    let machine = MachineMemory { workspace_limit: Some(limit), ..MachineMemory::default() };
     let (series, findings, settings) = (series(0), findings(&[jump]), Settings::default());
     let rows = convolution_rows(0, |row| {
         let fits = row.batch_size <= 20;
@@ -323,12 +331,12 @@ fn with_workspace(limit: u64, jump: f64) -> Answer {
         row.workspace_bytes = Some(if fits { 50_000_000 * row.batch_size } else { 1024 });
     });
     let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
-    explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0].clone()
+    explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0].clone()
 }
 
 #[test]
 fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
-    let mechanisms = |answer: &Answer| answer.candidates.iter().map(|one| one.mechanism).collect::<Vec<_>>();
+    let mechanisms = |answer: &JumpCandidates| answer.candidates.iter().map(|one| one.mechanism).collect::<Vec<_>>();
     let answer = with_workspace(1_020_000_000, 20.0);
     assert_eq!(mechanisms(&answer), [Mechanism::OtherAlgorithm, Mechanism::WorkspaceLimit]);
     let place = &answer.candidates[1].places[0];
@@ -348,10 +356,10 @@ fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
     let candidates = |rate: f64| {
         let caches = vec![crate::analysis::mechanisms::formulas::limit::Cache { level: 2, bytes: 20_500_000 }];
-        let machine = Machine { caches, bytes_per_s: Some(rate), ..Machine::default() };
+        let machine = MachineMemory { caches, bytes_per_s: Some(rate), ..MachineMemory::default() };
         let setup =
             Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
-        explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0]
+        explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0]
             .candidates
             .clone()
     };
@@ -373,13 +381,13 @@ fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
 #[test]
 fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading() {
     let (network, settings) = (network(), Settings::default());
-    let machine = Machine { bytes_per_s: Some(1e9), ..Machine::default() };
+    let machine = MachineMemory { bytes_per_s: Some(1e9), ..MachineMemory::default() };
     let (series, findings) = (series(0), findings(&[18.0, 20.0]));
     let of = |direction: &str| {
         let rows: Vec<LayerRow> =
             rows(0).into_iter().map(|row| LayerRow { direction: direction.into(), ..row }).collect();
         let setup = Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings, machine: &machine });
-        explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps.clone()
+        explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps.clone()
     };
     let jumps = of("backward_data");
     let candidate = &jumps[0].candidates[0];
@@ -397,12 +405,12 @@ fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading(
 #[test]
 fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
     let network = convolution(4);
-    let machine = Machine::default();
+    let machine = MachineMemory::default();
     let settings = [crate::settings::Winograd::Any, crate::settings::Winograd::Never]
         .map(|winograd| Settings { winograd, ..Settings::default() });
     let series = [series(0), series(LAST)];
     let findings = [findings(&[23.0]), findings(&[])];
-    let case = |at: usize| Case {
+    let case = |at: usize| KnownSeries {
         series: &series[at],
         findings: &findings[at],
         setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),

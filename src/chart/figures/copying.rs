@@ -6,7 +6,7 @@ use super::{Drawing, made_by, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
-use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
+use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, ReferenceLevel, Stacked, StackedPanel};
 use crate::units::human;
 
 /// How fast batches are copied, by batch size; `None` where no copy was measured.
@@ -44,7 +44,7 @@ fn stacked(title: String, caption: Vec<String>, copied: &[(String, Copying)]) ->
     let link = copied.iter().find_map(|(_, copying)| copying.link);
     let level = link.and_then(|link| {
         let name = format!("the most that {} lanes of generation {} carry (formula)", link.lanes, link.generation);
-        Some(Level { y: link.rate()?, name })
+        Some(ReferenceLevel { y: link.rate()?, name })
     });
     let each = human::bytes(copied[0].1.example_bytes);
     Stacked {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Drawing, made_by, medians, shared, title};
 use crate::analysis::Analysed;
-use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
+use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
 use crate::report;
 use crate::units::human;
@@ -55,7 +55,7 @@ fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> Vec<Cro
         let names = Names { shared: way.clone().filter(|_| ways.len() > 1), ..names.clone() };
         let is_own = |pair: &Crossover| own.iter().any(|found| found.series.label() == pair.first);
         let mark = |pair: &Crossover| {
-            let Place { size, low, high, .. } = pair.at?;
+            let Crossing { size, low, high, .. } = pair.at?;
             Some(CrossingMark { size, low, high, label: names.sentence(pair, "over", size) })
         };
         CrossingPanel {

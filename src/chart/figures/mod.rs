@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::slow::Speed;
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link, slow};
+use crate::analysis::{Analysed, BaseUnit, Series, TimeOrRate, again, control, link, slow};
 use crate::chart::{
     self, Chart, Covariate, FactorRecord, Link, Paper, Provenance, Quantity, StepRecord, StepTime, Timeline,
 };
@@ -25,7 +25,7 @@ pub use copying::copying;
 pub use crossover::crossover;
 pub use parallel::efficiency;
 pub use prediction::draw_predictions;
-pub use runs::{Source, Together, draw_together, together};
+pub use runs::{AnalysedRun, Together, draw_together, together};
 
 /// The files that the charts of one source are written to.
 pub struct Destination {
@@ -131,7 +131,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         let (name, smallest) = (series.label(), findings.detectable);
         chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text), avoid: Vec::new() }
     });
-    let rate = first.is_some_and(|series| series.kind == Kind::Rate);
+    let rate = first.is_some_and(|series| series.kind == TimeOrRate::Rate);
     let provenance = provenance(source, found);
     StepTime {
         title: title::of("Step time", source, found),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Drawing, made_by, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
-use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
+use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, ReferenceLevel, Stacked, StackedPanel};
 use crate::units::human;
 
 /// Batch sizes that have a line of their own over the number of processes.
@@ -26,8 +26,9 @@ fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
     let reach = cells().filter(|cell| cell.efficiency >= PROMISED).count();
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
     let y = 100.0 * PROMISED;
-    let level =
-        || Some(Level { y, name: format!("{y} %, which builders of such platforms name (measured by others)") });
+    let level = || {
+        Some(ReferenceLevel { y, name: format!("{y} %, which builders of such platforms name (measured by others)") })
+    };
     let mut panels = vec![
         StackedPanel { lines: over_sizes(all), level: level(), marks: falls(all) },
         StackedPanel { lines: over_processes(all), level: level(), marks: Vec::new() },

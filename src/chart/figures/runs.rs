@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 const DEVICE: &[&str] = &["device", "device_name", "gpu"];
 
 /// A run with its findings.
-pub struct Source {
+pub struct AnalysedRun {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
 }
@@ -45,7 +45,7 @@ struct Entry {
 /// # Errors
 /// [`crate::error::Kind::Data`] where fewer than two have sizes and values of a kind, or where more runs and devices are to be drawn than
 /// colours can be distinguished.
-pub fn together(sources: &[Source]) -> Result<Together> {
+pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
     let charts: Vec<StepTime> =
         sources.iter().map(|source| Figures::of(&source.path, &source.found).step_time).collect();
     let alike = |chart: &StepTime| charts.first().is_some_and(|first| chart.x == first.x && chart.y == first.y);
@@ -105,7 +105,7 @@ fn task(found: &Analysed) -> String {
 }
 
 /// By the device where every run and device has another one; else by the run, and where a run has several devices by both.
-fn names(identities: &[Identity], sources: &[Source]) -> Vec<String> {
+fn names(identities: &[Identity], sources: &[AnalysedRun]) -> Vec<String> {
     let devices: Vec<&String> = identities.iter().filter_map(|identity| identity.device_name.as_ref()).collect();
     let distinct = devices.iter().enumerate().all(|(at, name)| !devices[..at].contains(name));
     if distinct && devices.len() == identities.len() {
@@ -164,8 +164,8 @@ fn item<'a>(charts: impl Iterator<Item = &'a StepTime>) -> Option<String> {
     Some(if items.iter().all(|item| item == first) { (*first).clone() } else { "example".to_owned() })
 }
 
-fn caption(drawn: &[usize], sources: &[Source]) -> Vec<String> {
-    let line = |source: &Source| {
+fn caption(drawn: &[usize], sources: &[AnalysedRun]) -> Vec<String> {
+    let line = |source: &AnalysedRun| {
         let provenance = provenance(&source.path, &source.found);
         let machines = provenance.machines.iter().map(|machines| format!(" \u{b7} {machines}")).collect::<String>();
         format!("{}: {}{machines}", source.path.display(), provenance.caption())
@@ -192,8 +192,8 @@ mod tests {
         Analysed { series, findings: Findings { points: vec![point], ..Findings::default() } }
     }
 
-    fn source(path: &str, found: Vec<Analysed>) -> Source {
-        Source { path: path.into(), found }
+    fn source(path: &str, found: Vec<Analysed>) -> AnalysedRun {
+        AnalysedRun { path: path.into(), found }
     }
 
     fn panels(chart: &Runs) -> Vec<(&str, Vec<usize>)> {
@@ -240,7 +240,7 @@ mod tests {
         let drawn = together(&[run("a"), other, run("b")]).unwrap();
         assert_eq!((drawn.left_out, drawn.chart.names.len()), (vec![PathBuf::from("tokens")], 2));
         assert!(together(&[run("a")]).is_err());
-        let many: Vec<Source> = (0..8).map(|at| run(&format!("run{at}"))).collect();
+        let many: Vec<AnalysedRun> = (0..8).map(|at| run(&format!("run{at}"))).collect();
         let error = together(&many).err().unwrap().to_string();
         assert!(error.contains("8 runs and devices") && error.contains("at most 7"), "{error}");
     }

@@ -10,7 +10,7 @@ use crate::detect::{Jump, Point};
 use crate::report::Repeated;
 
 /// A series with its colours.
-pub struct Curve<'a> {
+pub struct ColouredSeries<'a> {
     pub series: &'a ChartSeries,
     pub color: Color,
     pub jump_color: Color,
@@ -30,7 +30,7 @@ pub struct Gap {
     pub jump: Jump,
 }
 
-impl<'a> Curve<'a> {
+impl<'a> ColouredSeries<'a> {
     pub fn new(series: &'a ChartSeries, color: Color, jump_color: Color, scale: Scale) -> Self {
         let usable = |p: &&Point| {
             p.x.is_finite() && p.center.is_finite() && (scale == Scale::Linear || (p.x > 0.0 && p.center > 0.0))

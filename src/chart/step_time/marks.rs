@@ -1,6 +1,6 @@
 //! What is drawn of one curve in one panel: band, medians, line, jumps, kinks, rejected candidates.
 
-use super::curve::{Curve, Gap};
+use super::curve::{ColouredSeries, Gap};
 use crate::chart::axis::{Axis, Scale};
 use crate::chart::frame::{Mark, beyond, diamond, gap, whisker};
 use crate::chart::geometry::{DataPoint, Position, Rect};
@@ -19,7 +19,7 @@ const LINE_HEIGHT: f64 = 15.0;
 const BAND: usize = 25;
 
 /// Medians, intervals and fitted line, each value multiplied by `of(x)`: 1 for the step time, 1 / x for the time per item.
-pub fn curve(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64) {
+pub fn curve(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, of: fn(f64) -> f64) {
     let points: Vec<&Point> = curve.points.iter().filter(|p| of(p.x).is_finite()).collect();
     let radius = (0.32 * panel.area.width() / points.len().max(1) as f64).clamp(1.25, 2.9);
     intervals(scene, panel, curve, of);
@@ -42,7 +42,7 @@ pub fn curve(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64
 }
 
 /// The intervals of the medians: a band that ends at each jump, for nothing was measured in between; or bars.
-fn intervals(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64) {
+fn intervals(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, of: fn(f64) -> f64) {
     // A band that is cut off at the end of the axis would show another interval there.
     let usable = |p: &&Point| of(p.x).is_finite() && !p.off && panel.y.holds(p.center * of(p.x));
     let gaps = curve.gaps();
@@ -66,7 +66,7 @@ pub fn shade(color: Color) -> Color {
 }
 
 /// The sizes to avoid, from halfway to the size before to halfway to the next one; neighbours make one stretch.
-pub fn avoided(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+pub fn avoided(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries) {
     let is_avoided = |x: f64| curve.series.avoid.contains(&x);
     let left = |at: usize| at.checked_sub(1).map_or(panel.x.low, |before| curve.behind(curve.points[before].x));
     let places: Vec<usize> = (0..curve.points.len()).filter(|at| is_avoided(curve.points[*at].x)).collect();
@@ -79,7 +79,7 @@ pub fn avoided(scene: &mut Scene, panel: &Panel, curve: &Curve) {
 }
 
 /// The thin line through the panel at each jump; drawn first, under everything.
-pub fn guides(scene: &mut Scene, panel: &Panel, curve: &Curve, color: Color) {
+pub fn guides(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, color: Color) {
     let gaps = curve.single_gaps();
     // Many lines would outweigh the data.
     let share = if gaps.len() > 6 { 0.2 } else { 0.4 };
@@ -90,7 +90,7 @@ pub fn guides(scene: &mut Scene, panel: &Panel, curve: &Curve, color: Color) {
 }
 
 /// The jumps themselves, kinks and rejected candidates, on top of the curve.
-pub fn findings(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+pub fn findings(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries) {
     for candidate in &curve.series.findings.rejected {
         let x = curve.behind(candidate.after);
         if let (true, Some(fit)) = (panel.x.holds(x), curve.fit_at(x)) {
@@ -114,13 +114,13 @@ pub fn findings(scene: &mut Scene, panel: &Panel, curve: &Curve) {
 }
 
 /// Whether the marks of a period would hide the curve: the breaks of the line show its jumps.
-fn crowded(panel: &Panel, curve: &Curve) -> bool {
+fn crowded(panel: &Panel, curve: &ColouredSeries) -> bool {
     let period = curve.series.findings.period.as_ref().map(|period| period.value);
     period.is_some_and(|period| panel.at_x(panel.x.high) - panel.at_x(panel.x.high - period) < 14.0)
 }
 
 /// The teeth of a proven period along the lower edge.
-pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries) {
     let Some(period) = curve.series.findings.period.as_ref().filter(|p| p.value > 0.0) else { return };
     let offset = period.explains.first().map_or(0.0, |first| first.rem_euclid(period.value));
     let number = |x: f64| (x - offset) / period.value;
@@ -150,8 +150,8 @@ pub fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
 }
 
 /// Labels the jumps of all `curves` of a panel; gives the number that found no place.
-pub fn label_jumps(scene: &mut Scene, panel: &Panel, curves: &[Curve], y: &Quantity) -> usize {
-    let jumps: Vec<(Gap, &Curve)> =
+pub fn label_jumps(scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries], y: &Quantity) -> usize {
+    let jumps: Vec<(Gap, &ColouredSeries)> =
         curves.iter().flat_map(|c| c.single_gaps().into_iter().map(move |g| (g, c))).collect();
     let forms: Vec<Vec<Vec<String>>> = jumps
         .iter()
@@ -195,7 +195,7 @@ fn want(panel: &Panel, gap: &Gap, forms: &[Vec<String>]) -> Wanted {
 }
 
 /// What labels must not cover: medians, lines, jumps, the marks of the period.
-fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
+fn obstacles(panel: &Panel, curves: &[ColouredSeries]) -> Vec<Rect> {
     let around =
         |spot: Position, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);
     let mut areas = Vec::new();
@@ -225,7 +225,7 @@ fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
 
 /// The y axis of the time per item. The smallest batches take so much longer per item that they would flatten all the
 /// rest: what is above twice the median of its series does not set the axis.
-pub fn item_axis(curves: &[Curve]) -> Axis {
+pub fn item_axis(curves: &[ColouredSeries]) -> Axis {
     let mut typical: Vec<f64> = Vec::new();
     for curve in curves {
         let points = curve.points.iter().filter(|p| p.x > 0.0);

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use super::axis::{Axis, Scale, scale_of};
 use super::data::{ChartSeries, Quantity, StepTime};
 use super::font;
-use super::frame::{self, Key, Mark};
+use super::frame::{self, LegendEntry, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
 use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
@@ -22,7 +22,7 @@ use super::scene::{Anchor, Font, Scene};
 use crate::detect::{Early, FEWEST_POINTS, Findings, Note};
 use crate::report;
 use crate::units::human;
-use curve::Curve;
+use curve::ColouredSeries;
 use layout::Layout;
 pub use runs::scene as runs;
 
@@ -89,8 +89,8 @@ fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
     for (i, series) in cells.iter().enumerate() {
         let areas = layout.areas(i);
         let (upper, lower) = (areas.upper, areas.lower);
-        homeless +=
-            Pair { chart, series, facet: several && !shared, names: column.is_none(), upper, lower }.draw(&mut scene);
+        homeless += PanelPair { chart, series, facet: several && !shared, names: column.is_none(), upper, lower }
+            .draw(&mut scene);
     }
     let remarks = match homeless {
         0 => vec![],
@@ -191,7 +191,7 @@ fn is_reduction(note: &Note) -> bool {
 }
 
 /// The legend of `all` series: only what occurs.
-fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<Key> {
+fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<LegendEntry> {
     let any = |found: fn(&Findings) -> bool| all.iter().any(|s| found(&s.findings));
     let (data, jump) = if look == Look::Many { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
     if all.iter().all(|s| middle(&s.findings).is_none()) {
@@ -218,17 +218,18 @@ fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<
 }
 
 fn beyond_axis(chart: &StepTime) -> bool {
-    let cut = |curves: &[Curve]| {
+    let cut = |curves: &[ColouredSeries]| {
         let axis = marks::item_axis(curves);
         curves.iter().flat_map(|c| &c.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
     };
-    let curves: Vec<Curve> = chart.series.iter().map(|s| Curve::new(s, BLUE, BLUE, Scale::Linear)).collect();
+    let curves: Vec<ColouredSeries> =
+        chart.series.iter().map(|s| ColouredSeries::new(s, BLUE, BLUE, Scale::Linear)).collect();
     let shared = share_a_panel(&chart.series);
     chart.item.is_some() && if shared { cut(&curves) } else { curves.iter().any(|c| cut(std::slice::from_ref(c))) }
 }
 
 /// One pair of panels and what it shows.
-struct Pair<'a> {
+struct PanelPair<'a> {
     chart: &'a StepTime,
     series: &'a [ChartSeries],
     facet: bool,
@@ -238,7 +239,7 @@ struct Pair<'a> {
     lower: Option<Rect>,
 }
 
-impl Pair<'_> {
+impl PanelPair<'_> {
     /// Draws it; gives the number of jumps that found no place for their label.
     fn draw(&self, scene: &mut Scene) -> usize {
         let x = sizes(self.series.iter());
@@ -277,7 +278,7 @@ impl Pair<'_> {
         marks::label_jumps(scene, &step, &curves, &self.chart.y)
     }
 
-    fn fill(&self, scene: &mut Scene, step: &Panel, item: Option<&Panel>, curves: &[Curve]) {
+    fn fill(&self, scene: &mut Scene, step: &Panel, item: Option<&Panel>, curves: &[ColouredSeries]) {
         for curve in curves {
             marks::curve(scene, step, curve, |_| 1.0);
             if let Some(item) = item {
@@ -290,9 +291,9 @@ impl Pair<'_> {
         }
     }
 
-    fn curves(&self, scale: Scale) -> Vec<Curve<'_>> {
+    fn curves(&self, scale: Scale) -> Vec<ColouredSeries<'_>> {
         let color = |i: usize| if self.series.len() == 1 { (BLUE, VERMILLION) } else { (SERIES[i % 4], SERIES[i % 4]) };
-        self.series.iter().enumerate().map(|(i, s)| Curve::new(s, color(i).0, color(i).1, scale)).collect()
+        self.series.iter().enumerate().map(|(i, s)| ColouredSeries::new(s, color(i).0, color(i).1, scale)).collect()
     }
 }
 
@@ -326,7 +327,7 @@ fn size_axis(x: &[f64], scale: Scale) -> Axis {
 }
 
 /// From zero where the times themselves come near to it; else around them, with room for labels.
-fn step_axis(curves: &[Curve], scale: Scale) -> Axis {
+fn step_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
     let values = || curves.iter().flat_map(|c| &c.points).flat_map(|p| [p.low, p.high, p.fit]);
     let around = Axis::around(values(), scale, 0.1);
     let least = values().filter(|v| v.is_finite()).fold(f64::INFINITY, f64::min);
@@ -338,7 +339,7 @@ fn step_axis(curves: &[Curve], scale: Scale) -> Axis {
 }
 
 /// The names at the right ends of the curves.
-fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[Curve]) {
+fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries]) {
     let ends: Vec<f64> = curves
         .iter()
         .map(|c| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1))

@@ -3,13 +3,13 @@
 //! The jumps of many runs crowd the same places, so each run has its own row of labels, and the rows can be compared by eye. Runs whose
 //! times differ by more than a factor share a logarithmic axis, on which equal steps are equal shares.
 
-use super::curve::{Curve, Gap};
+use super::curve::{ColouredSeries, Gap};
 use super::layout::{Areas, Layout};
 use super::{Look, SHARED_SCALE, keys, marks, middle, panel_title, period, size_axis, sizes, step_axis, too_early};
 use crate::chart::axis::{Axis, Scale, scale_of};
 use crate::chart::data::{ChartSeries, Quantity, Runs, RunsPanel};
 use crate::chart::font;
-use crate::chart::frame::{self, Key, Mark, whisker};
+use crate::chart::frame::{self, LegendEntry, Mark, whisker};
 use crate::chart::geometry::Rect;
 use crate::chart::labels::spread;
 use crate::chart::palette::{Color, INK, MUTED, RUNS, SERIES, TEXT};
@@ -57,13 +57,13 @@ fn text_color(run: usize) -> Color {
     SERIES.get(run).copied().unwrap_or(INK)
 }
 
-fn legend(chart: &Runs) -> Vec<Key> {
+fn legend(chart: &Runs) -> Vec<LegendEntry> {
     let all: Vec<&ChartSeries> =
         chart.panels.iter().flat_map(|panel| &panel.curves).map(|curve| &curve.series).collect();
     let runs = chart.names.iter().enumerate().map(|(run, name)| (Mark::Interval(color(run)), name.clone()));
     let beyond = chart.item.is_some() && chart.panels.iter().any(cut_off);
     // The marks of a period are green, as a run may be; its summary names the period.
-    let periodic = |key: &Key| matches!(key.0, Mark::Periodic(_));
+    let periodic = |key: &LegendEntry| matches!(key.0, Mark::Periodic(_));
     let marks = keys(&all, chart.confidence, Look::Many, beyond).into_iter().filter(|key| !periodic(key));
     runs.chain(marks).collect()
 }
@@ -130,12 +130,12 @@ fn common(panel: &RunsPanel) -> Vec<&Jump> {
     first.series.findings.jumps.iter().filter(|jump| others.iter().all(|other| has(&other.series, jump))).collect()
 }
 
-fn curves(panel: &RunsPanel, scale: Scale) -> Vec<Curve<'_>> {
-    panel.curves.iter().map(|own| Curve::new(&own.series, color(own.run), color(own.run), scale)).collect()
+fn curves(panel: &RunsPanel, scale: Scale) -> Vec<ColouredSeries<'_>> {
+    panel.curves.iter().map(|own| ColouredSeries::new(&own.series, color(own.run), color(own.run), scale)).collect()
 }
 
 /// Logarithmic where the runs' times lie far apart, and all are positive.
-fn value_scale(curves: &[Curve]) -> Scale {
+fn value_scale(curves: &[ColouredSeries]) -> Scale {
     let middles = curves.iter().filter_map(|curve| middle(&curve.series.findings));
     let (low, high) = middles.fold((f64::INFINITY, 0f64), |(low, high), value| (low.min(value), high.max(value)));
     let mut points = curves.iter().flat_map(|curve| &curve.points);
@@ -143,7 +143,7 @@ fn value_scale(curves: &[Curve]) -> Scale {
     if positive && low.is_finite() && high > SHARED_SCALE * low { Scale::Log } else { Scale::Linear }
 }
 
-fn item_axis(curves: &[Curve], scale: Scale) -> Axis {
+fn item_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
     let each = || curves.iter().flat_map(|curve| &curve.points).filter(|p| p.x > 0.0);
     match scale {
         Scale::Linear => marks::item_axis(curves),
@@ -207,7 +207,7 @@ impl Pair<'_> {
     }
 
     /// A row for each run, with its jumps.
-    fn strip(&self, scene: &mut Scene, strip: &Panel, curves: &[Curve]) {
+    fn strip(&self, scene: &mut Scene, strip: &Panel, curves: &[ColouredSeries]) {
         let middle = strip.area.top + ROW * curves.len() as f64 / 2.0 + 4.5;
         scene.text("Jumps", (strip.area.left - 8.0, middle), Anchor::Right, Font::bold(TICK_SIZE, TEXT));
         for (i, (own, curve)) in self.panel.curves.iter().zip(curves).enumerate() {
@@ -224,7 +224,7 @@ impl Pair<'_> {
     }
 
     /// The names at the right ends of the curves.
-    fn names(&self, scene: &mut Scene, panel: &Panel, curves: &[Curve]) {
+    fn names(&self, scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries]) {
         let ends: Vec<f64> = curves
             .iter()
             .map(|c| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1))
@@ -238,7 +238,7 @@ impl Pair<'_> {
 }
 
 /// The jumps of one run: a mark each, and in the fullest form for which all have room its place and its share.
-fn row(scene: &mut Scene, panel: &Panel, curve: &Curve, baseline: f64) {
+fn row(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, baseline: f64) {
     let findings = &curve.series.findings;
     let font = Font::regular(LABEL_SIZE, TEXT);
     if findings.jumps.is_empty() {
@@ -261,10 +261,10 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &Curve, baseline: f64) {
     }
     let single = curve.single_gaps();
     let labelled = |gap: &Gap| single.iter().any(|own| own.x == gap.x);
-    let complete = |form: &Form| {
+    let complete = |form: &JumpFormat| {
         labels(panel, &gaps, *form).iter().zip(&gaps).all(|(label, gap)| label.is_some() || !labelled(gap))
     };
-    let form = [full as Form, place].into_iter().find(complete).unwrap_or(place);
+    let form = [full as JumpFormat, place].into_iter().find(complete).unwrap_or(place);
     for (label, _) in labels(panel, &gaps, form).into_iter().zip(&gaps).filter(|(_, gap)| labelled(gap)) {
         if let Some(Label { text, left }) = label {
             scene.text(text, (left, baseline), Anchor::Left, font);
@@ -273,7 +273,7 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &Curve, baseline: f64) {
 }
 
 /// How a jump is written.
-type Form = fn(&Jump) -> String;
+type JumpFormat = fn(&Jump) -> String;
 
 fn full(jump: &Jump) -> String {
     format!("{}: {}", human::batch_size(jump.after), human::signed_percent(jump.relative))
@@ -290,7 +290,7 @@ struct Label {
 }
 
 /// For each jump, its label: right of its mark if there is room before the next mark, else left of it; `None` if there is no room.
-fn labels(panel: &Panel, gaps: &[Gap], form: Form) -> Vec<Option<Label>> {
+fn labels(panel: &Panel, gaps: &[Gap], form: JumpFormat) -> Vec<Option<Label>> {
     // A mark, or the whisker of the places that its jump may have.
     let start = |gap: &Gap| panel.at_x(gap.x.min(gap.places.start));
     let end = |gap: &Gap| panel.at_x(gap.x.max(gap.places.end));

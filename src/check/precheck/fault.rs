@@ -1,6 +1,6 @@
 //! What is wrong with a step, as the user reads it.
 
-use super::Subject;
+use super::ComparedStep;
 use crate::check::selftest::{self, Check};
 use crate::engine::{Workload, part};
 use crate::error::{Error, Kind};
@@ -45,7 +45,7 @@ fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
 }
 
 /// A part that is computed wrongly, or not at all.
-pub fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fault {
+pub fn of_part(subject: &ComparedStep, workload: &Workload, fault: part::Fault) -> Fault {
     let part::Fault { error, .. } = fault;
     let why = error.clause();
     let error = match error.kind() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::fault::of_part;
 use super::parts::Only;
-use super::{Answer, Checking, Subject, remember, remembers};
+use super::{CheckResult, Checking, ComparedStep, remember, remembers};
 use crate::engine::{Workload, memory};
 use crate::error::{Kind, Result};
 use crate::network::{Direction, Network};
@@ -19,7 +19,7 @@ const HELD: u64 = 6;
 
 /// What has been checked of a network's step in some settings.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct CheckedSoFar {
     /// The algorithms of each layer, by its place.
     algorithms: BTreeSet<(usize, String)>,
     /// FLOP that may still be asked for.
@@ -32,38 +32,43 @@ pub(super) struct Seen {
 
 impl Checking<'_> {
     /// What was checked with the step at its two batch sizes.
-    pub(super) fn seen(&mut self, subject: &Subject) -> Result<Seen> {
+    pub(super) fn seen(&mut self, subject: &ComparedStep) -> Result<CheckedSoFar> {
         let engine = self.engines.get(subject.engine)?;
         let of = |size| engine.algorithms(&subject.workload(size)).unwrap_or_default();
         let algorithms = subject.sizes.into_iter().flat_map(of).collect();
-        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new(), says_refused: false })
+        Ok(CheckedSoFar { algorithms, left: AFFORDABLE, unchecked: Vec::new(), says_refused: false })
     }
 
     /// Whether all that computes the layers at this batch size is right, by a check here or at another one.
-    pub(super) fn later(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize) -> Result<Answer> {
+    pub(super) fn later(
+        &mut self,
+        subject: &ComparedStep,
+        seen: &mut CheckedSoFar,
+        batch_size: usize,
+    ) -> Result<CheckResult> {
         let workload = subject.workload(batch_size);
         let engine = self.engines.get(subject.engine)?;
         let algorithms = match engine.algorithms(&workload) {
             Ok(algorithms) => algorithms,
             Err(error) => {
                 self.say_refused(subject, seen, batch_size, &error.clause());
-                return Ok(Answer::Unchecked);
+                return Ok(CheckResult::Unchecked);
             }
         };
         let new: BTreeSet<(usize, String)> =
             algorithms.into_iter().filter(|own| !seen.algorithms.contains(own)).collect();
         if new.is_empty() {
-            return Ok(Answer::Passed);
+            return Ok(CheckResult::Passed);
         }
         if remembers(self.cache, Some(subject.facts(engine, &[batch_size], &new))) {
             seen.algorithms.extend(new);
-            return Ok(Answer::Passed);
+            return Ok(CheckResult::Passed);
         }
         let layers: BTreeSet<usize> = new.iter().map(|(layer, _)| *layer).collect();
         let asked = flops(&workload, &layers);
         if asked > seen.left || memory::check("the comparison needs", bytes(&workload, &layers)).is_err() {
             seen.unchecked.push(batch_size);
-            return Ok(Answer::Unchecked);
+            return Ok(CheckResult::Unchecked);
         }
         seen.left -= asked;
         self.witness.begins(&format!(
@@ -83,17 +88,17 @@ impl Checking<'_> {
             // Its parts take more memory than the step, whose buffers take turns.
             Err(fault) if fault.error.kind() == Kind::OutOfMemory => {
                 seen.unchecked.push(batch_size);
-                Ok(Answer::Unchecked)
+                Ok(CheckResult::Unchecked)
             }
             Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
-                Ok(Answer::Fails(of_part(subject, &workload, fault)))
+                Ok(CheckResult::Fails(of_part(subject, &workload, fault)))
             }
             Err(fault) => Err(fault.error),
         }
     }
 
     /// Says of the first batch size without a step why; the run itself says it of each, if it is so then.
-    fn say_refused(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize, why: &str) {
+    fn say_refused(&mut self, subject: &ComparedStep, seen: &mut CheckedSoFar, batch_size: usize, why: &str) {
         if !seen.says_refused {
             let name = subject.name();
             self.witness.notes(&format!(
@@ -104,7 +109,7 @@ impl Checking<'_> {
     }
 
     /// Says at which batch sizes something was not checked.
-    pub(super) fn say_unchecked(&mut self, subject: &Subject, seen: &Seen) {
+    pub(super) fn say_unchecked(&mut self, subject: &ComparedStep, seen: &CheckedSoFar) {
         let (Some(first), Some(last)) = (seen.unchecked.iter().min(), seen.unchecked.iter().max()) else { return };
         let (name, count) = (subject.name(), seen.unchecked.len());
         let place = if count == 1 {

@@ -30,7 +30,7 @@ use crate::os::cache::{Cache, Key, program};
 use crate::settings::EngineName;
 use crate::spec::plan::{Cell, Plan};
 use fault::{Fault, REMEDY, of_part, unsteady, wrong};
-use later::Seen;
+use later::CheckedSoFar;
 
 /// Which engines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ struct Checking<'a> {
 impl Checking<'_> {
     /// For each cell whether it was checked; see [`Qualified::cells`].
     fn cells(&mut self, asked: Asked) -> Result<Vec<Option<bool>>> {
-        let mut known: Vec<(Subject, Option<Seen>)> = Vec::new();
+        let mut known: Vec<(ComparedStep, Option<CheckedSoFar>)> = Vec::new();
         let mut cells = Vec::with_capacity(self.plan.cells.len());
         let mut refusal = None;
         let plan = self.plan;
@@ -103,7 +103,8 @@ impl Checking<'_> {
                 continue;
             }
             let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
-            let mut subject = Subject { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
+            let mut subject =
+                ComparedStep { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
             let place = match known.iter().position(|(before, _)| before.is_the_same(&subject)) {
                 Some(place) => place,
                 None => {
@@ -141,16 +142,22 @@ impl Checking<'_> {
     }
 
     /// Whether that is good enough for a row that says `qualified`.
-    fn judge(&mut self, cell: &Cell, subject: &Subject, answer: Answer, refusal: &mut Option<Error>) -> Result<bool> {
-        if let Answer::Fails(fault) = &answer {
+    fn judge(
+        &mut self,
+        cell: &Cell,
+        subject: &ComparedStep,
+        answer: CheckResult,
+        refusal: &mut Option<Error>,
+    ) -> Result<bool> {
+        if let CheckResult::Fails(fault) = &answer {
             self.cache.put(&last_failure_key(), format!("{}: {}", program(), fault.why).as_bytes());
         }
         Ok(match answer {
-            Answer::Passed => true,
-            Answer::Unchecked => false,
-            Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
+            CheckResult::Passed => true,
+            CheckResult::Unchecked => false,
+            CheckResult::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
             // The run itself says so, in the cells that it concerns, and goes on with the others.
-            Answer::Fails(Fault { error, why, .. }) => {
+            CheckResult::Fails(Fault { error, why, .. }) => {
                 let name = subject.name();
                 self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
                 *refusal = (cell.engine == EngineName::Auto).then_some(error);
@@ -160,10 +167,10 @@ impl Checking<'_> {
     }
 
     /// Whether a step passes, now or in a remembered check.
-    fn answer(&mut self, subject: &Subject) -> Result<Answer> {
+    fn answer(&mut self, subject: &ComparedStep) -> Result<CheckResult> {
         let engine = self.engines.get(subject.engine)?;
         if remembers(self.cache, subject.facts_of_step(engine)) {
-            return Ok(Answer::Passed);
+            return Ok(CheckResult::Passed);
         }
         let reference = || match subject.engine {
             EngineName::Cpu => Engines::reference(),
@@ -181,24 +188,26 @@ impl Checking<'_> {
             let apart = room.map_err(part::Fault::from).and_then(|()| engine.take_apart(&workload, &mut parts::check));
             match apart.and_then(|()| Ok(first_steps(engine, reference(), &workload)?)) {
                 Ok(FirstSteps { check, .. }) if !check.passed() => {
-                    return Ok(Answer::Fails(wrong(subject.engine, &check)));
+                    return Ok(CheckResult::Fails(wrong(subject.engine, &check)));
                 }
-                Ok(FirstSteps { repeats: false, check }) => return Ok(Answer::Fails(unsteady(subject.engine, &check))),
+                Ok(FirstSteps { repeats: false, check }) => {
+                    return Ok(CheckResult::Fails(unsteady(subject.engine, &check)));
+                }
                 Ok(_) => {}
                 Err(part::Fault { error, .. }) if error.kind() == Kind::OutOfMemory => {
                     let why = error.clause();
                     self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
-                    return Ok(Answer::Unchecked);
+                    return Ok(CheckResult::Unchecked);
                 }
                 Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
-                    return Ok(Answer::Fails(of_part(subject, &workload, fault)));
+                    return Ok(CheckResult::Fails(of_part(subject, &workload, fault)));
                 }
                 Err(fault) => return Err(fault.error),
             }
         }
         // An algorithm may have been refused when it ran, and another one was checked in its place.
         remember(self.cache, subject.facts_of_step(engine));
-        Ok(Answer::Passed)
+        Ok(CheckResult::Passed)
     }
 }
 
@@ -227,7 +236,7 @@ fn last_failure_key() -> Key<'static> {
 }
 
 /// What a check came to.
-enum Answer {
+enum CheckResult {
     Passed,
     /// There is too little memory for it.
     Unchecked,
@@ -250,7 +259,7 @@ fn is_computed_here(engine: EngineName) -> bool {
 }
 
 /// What is compared.
-struct Subject {
+struct ComparedStep {
     engine: EngineName,
     network: std::sync::Arc<Network>,
     /// In force.
@@ -258,7 +267,7 @@ struct Subject {
     sizes: [usize; 2],
 }
 
-impl Subject {
+impl ComparedStep {
     fn is_the_same(&self, other: &Self) -> bool {
         self.engine == other.engine && self.network == other.network && self.settings == other.settings
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use super::trace::{Detail, Expected, Trace};
-use super::{Check, Choice, Compared, each};
+use super::{Check, CheckFilter, Compared, each};
 use crate::engine::{Engine, Workload};
 use crate::error::Result;
 use crate::settings::AXES;
@@ -52,7 +52,7 @@ pub struct Number {
 pub fn first_failure(
     engine: &mut dyn Engine,
     reference: &mut dyn Engine,
-    choice: &Choice,
+    choice: &CheckFilter,
     is_over: &mut dyn FnMut() -> bool,
 ) -> Result<(usize, Option<Failure>)> {
     let (mut passed, mut failure) = (0, None);

@@ -96,14 +96,14 @@ pub fn engine(name: &str) -> Result<EngineName> {
 
 /// Which checks to run, by the words of their lines: `resnet50`, `fp32 nhwc`, `conv2d 1x1 tf32`, `batch 17`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct CheckFilter {
     /// Only checks whose lines contain any of these; empty for all.
     pub only: Vec<String>,
     /// Skips checks whose lines contain any of these.
     pub skip: Vec<String>,
 }
 
-impl Choice {
+impl CheckFilter {
     fn takes(&self, workload: &Workload) -> bool {
         let line = format!(" {} ", label(workload));
         let has = |words: &String| line.contains(&format!(" {} ", words.trim()));
@@ -120,7 +120,7 @@ impl Choice {
 pub fn run(
     engine: &mut dyn Engine,
     reference: &mut dyn Engine,
-    choice: &Choice,
+    choice: &CheckFilter,
     mut seen: impl FnMut(&Check),
 ) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
@@ -136,7 +136,7 @@ pub fn run(
 ///
 /// # Errors
 /// As [`run`].
-fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, seen: Seen) -> Result<()> {
+fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &CheckFilter, seen: CheckReceiver) -> Result<()> {
     let mut nothing = true;
     let mut expected: Vec<(Workload, Expected)> = Vec::new();
     for settings in cases::supported(engine) {
@@ -166,7 +166,7 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, se
 }
 
 /// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
-type Seen<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
+type CheckReceiver<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
 
 /// A check that was made.
 struct Compared<'a> {
@@ -257,7 +257,7 @@ fn compare(engine: &mut dyn Engine, expected: &Expected, workload: &Workload) ->
     }
 }
 
-/// What [`Choice`] looks at.
+/// What [`CheckFilter`] looks at.
 fn label(workload: &Workload) -> String {
     format!("{} {} batch {}", workload.network.name, way(workload), workload.batch_size)
 }

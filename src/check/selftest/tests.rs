@@ -150,7 +150,7 @@ impl Engine for Faulty {
 fn a_device_that_is_lost_ends_the_test_and_says_how_to_go_on() {
     let only: Vec<String> = ["relu", "batch_norm", "dropout"].map(|name| format!("{name} fp32 nchw")).into();
     let test = |skip: &[&str]| {
-        let choice = Choice { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
+        let choice = CheckFilter { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
         let mut names = Vec::new();
         let mut engine = Faulty(CpuEngine::cpu(None), false);
         let ended = run(&mut engine, Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
@@ -198,7 +198,7 @@ fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
 
 #[test]
 fn the_first_failure_has_its_inputs_and_a_right_engine_has_none() {
-    let choice = Choice { only: vec!["mnist_cnn".into()], skip: Vec::new() };
+    let choice = CheckFilter { only: vec!["mnist_cnn".into()], skip: Vec::new() };
     let first =
         |engine: &mut dyn Engine| first_failure(engine, Engines::reference().as_mut(), &choice, &mut || false).unwrap();
     let (passed, failure) = first(&mut CpuEngine::cpu(None));
@@ -214,7 +214,7 @@ fn the_first_failure_has_its_inputs_and_a_right_engine_has_none() {
 /// Time is up after the first check.
 #[test]
 fn looking_for_a_failure_ends_when_time_is_over() {
-    let choice = Choice { only: vec!["mnist_cnn".into()], skip: Vec::new() };
+    let choice = CheckFilter { only: vec!["mnist_cnn".into()], skip: Vec::new() };
     let mut engine = CpuEngine::cpu(None);
     let found = first_failure(&mut engine, Engines::reference().as_mut(), &choice, &mut || true).unwrap();
     assert_eq!(found, (1, None));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::data::Examples;
 use crate::error::{Error, Result};
-pub use order::{Batches, Cut};
+pub use order::{Batches, Batching};
 use workers::Workers;
 
 /// How batches are made.
@@ -111,7 +111,7 @@ impl Loader {
     pub fn begin(&mut self, epoch: usize) {
         let Options { batch_size, drop_last, .. } = self.options;
         let seed = self.options.shuffle.then_some(self.options.seed);
-        self.batches = Arc::new(Batches::new(self.examples.count(), seed, epoch, Cut { batch_size, drop_last }));
+        self.batches = Arc::new(Batches::new(self.examples.count(), seed, epoch, Batching { batch_size, drop_last }));
         self.next = 0;
         if let Some(workers) = &self.workers {
             workers.begin(Arc::clone(&self.batches));

@@ -6,7 +6,7 @@ use crate::random::{Purpose, Rng, Stream};
 
 /// How the order of the examples is cut into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Batching {
     pub batch_size: usize,
     /// Leaves out what is too little for a whole batch.
     pub drop_last: bool,
@@ -23,11 +23,11 @@ impl Batches {
     /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or ascending without a seed.
     ///
     /// ```
-    /// use batchstep::data::loader::{Batches, Cut};
-    /// let batches = Batches::new(5, None, 0, Cut { batch_size: 2, drop_last: false });
+    /// use batchstep::data::loader::{Batches, Batching};
+    /// let batches = Batches::new(5, None, 0, Batching { batch_size: 2, drop_last: false });
     /// assert_eq!((0..batches.count()).map(|n| batches.get(n).to_vec()).collect::<Vec<_>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     /// ```
-    pub fn new(count: usize, seed: Option<u64>, epoch: usize, cut: Cut) -> Self {
+    pub fn new(count: usize, seed: Option<u64>, epoch: usize, cut: Batching) -> Self {
         let mut order: Vec<u32> = (0..count as u32).collect();
         if let Some(seed) = seed {
             Rng::new(Stream::new(seed, Purpose::Order, [epoch as u64, 0]).key()).shuffle(&mut order);
@@ -40,11 +40,6 @@ impl Batches {
 
     pub fn count(&self) -> usize {
         self.order.len().div_ceil(self.batch_size.max(1))
-    }
-
-    /// The examples that the epoch reads.
-    pub fn examples(&self) -> usize {
-        self.order.len()
     }
 
     /// The examples of batch `number`.

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 /// Running workers; they end when this is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<LoaderQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct LoaderQueue {
+    state: Mutex<LoaderState>,
     /// Something to do for the workers: room for another batch, a new epoch, the end.
     room: Condvar,
     /// Something for the consumer.
@@ -28,7 +28,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LoaderState {
     batches: Arc<Batches>,
     /// Counts epochs, so that a batch of an epoch that was broken off is not taken for one of the next.
     epoch: u64,
@@ -41,8 +41,8 @@ struct State {
     ends: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LoaderQueue {
+    fn lock(&self) -> MutexGuard<'_, LoaderState> {
         // No worker panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,8 +57,8 @@ impl Workers {
         let capacity = options.workers * options.prefetch.max(1);
         let batch = options.batch_size.min(examples.count());
         let free = (0..capacity).map(|_| Loaded::new(batch, examples.each())).collect();
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State { free, ..State::default() }),
+        let shared = Arc::new(LoaderQueue {
+            state: Mutex::new(LoaderState { free, ..LoaderState::default() }),
             room: Condvar::new(),
             ready: Condvar::new(),
             capacity,
@@ -112,7 +112,7 @@ impl Drop for Workers {
     }
 }
 
-fn work(shared: &Shared, examples: &Examples) {
+fn work(shared: &LoaderQueue, examples: &Examples) {
     let mut state = shared.lock();
     loop {
         if state.ends {

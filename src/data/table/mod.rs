@@ -27,12 +27,12 @@ use splits::Files;
 #[derive(Debug)]
 pub struct Encoded {
     files: Vec<PathBuf>,
-    rows: Vec<Row>,
+    rows: Vec<ImageRow>,
     shape: Shape,
 }
 
 #[derive(Debug)]
-struct Row {
+struct ImageRow {
     /// The file's place in [`Encoded::files`], and the row's in it.
     file: u32,
     number: usize,
@@ -43,7 +43,7 @@ struct Row {
 
 /// A data set of Parquet files.
 #[derive(Debug)]
-pub struct Opened {
+pub struct ParquetDataSet {
     pub train: Encoded,
     pub test: Option<Encoded>,
     pub shape: Shape,
@@ -64,11 +64,11 @@ pub struct Limits {
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
+pub fn open(tables: &Tables, limits: Limits) -> Result<ParquetDataSet> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);
     let wanted = |key, limit| Wanted { key, limit };
-    let mut train = Part::read(train, tables, wanted("examples", limits.train))?;
+    let mut train = SplitRows::read(train, tables, wanted("examples", limits.train))?;
     let mut test = match limits.test {
         Some(0) => None,
         _ if test.is_empty() => None,
@@ -76,14 +76,14 @@ pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
             // The columns of both parts are the same.
             let Columns { image, label, .. } = train.columns.clone();
             let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
-            Some(Part::read(test, &tables, wanted("test_examples", limit))?)
+            Some(SplitRows::read(test, &tables, wanted("test_examples", limit))?)
         }
     };
     let classes = classes(&mut train, test.as_mut())?;
     let decoded = train.rows.iter().map(|row| row.decode(&train.files));
     let shape = Image::first_shape(decoded)?;
-    let encoded = |Part { files, rows, .. }: Part| Encoded { files, rows, shape };
-    Ok(Opened { train: encoded(train), test: test.map(encoded), shape, classes, notice })
+    let encoded = |SplitRows { files, rows, .. }: SplitRows| Encoded { files, rows, shape };
+    Ok(ParquetDataSet { train: encoded(train), test: test.map(encoded), shape, classes, notice })
 }
 
 fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
@@ -105,23 +105,23 @@ struct Wanted {
 }
 
 /// One part, whose labels may not be the numbers of classes yet.
-struct Part {
+struct SplitRows {
     files: Vec<PathBuf>,
     columns: Columns,
-    rows: Vec<Row>,
+    rows: Vec<ImageRow>,
     /// Over all rows, kept or not.
-    labels: Seen,
+    labels: SplitLabels,
 }
 
 /// The labels that a part has.
 #[derive(Default)]
-struct Seen {
+struct SplitLabels {
     largest: u32,
     /// If the classes are texts: the number of each in the order of first appearance, which its rows have as label.
     texts: HashMap<String, u32>,
 }
 
-impl Part {
+impl SplitRows {
     fn read(files: Vec<PathBuf>, tables: &Tables, wanted: Wanted) -> Result<Self> {
         let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
         let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
@@ -138,7 +138,8 @@ impl Part {
         let count = wanted.limit.unwrap_or(all).min(all);
         Room { bytes, rows: all, wanted: count }.check(wanted.key, free_memory::bytes())?;
         let mut thinning = Thinning { all, count, seen: 0, kept: 0 };
-        let mut part = Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: Seen::default() };
+        let mut part =
+            Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: SplitLabels::default() };
         for (number, file) in (0..).zip(files) {
             let table = ImageTable::open(&file)?;
             let (image, label) = (part.columns.image.clone(), part.columns.label.clone());
@@ -149,9 +150,9 @@ impl Part {
     }
 
     fn add(&mut self, row: EncodedImage, file: u32, name: &Path, thinning: &mut Thinning) -> Result<()> {
-        let label = self.labels.number(row.label).map_err(|e| e.at(Place::of(&row, name).to_string()))?;
+        let label = self.labels.number(row.label).map_err(|e| e.at(RowLocation::of(&row, name).to_string()))?;
         if thinning.keeps() {
-            self.rows.push(Row {
+            self.rows.push(ImageRow {
                 file,
                 number: row.row,
                 bytes: row.bytes.map(Box::from),
@@ -184,7 +185,7 @@ impl Thinning {
 /// No data set has more; a column of identities does.
 const MOST_CLASSES: u32 = 1 << 20;
 
-impl Seen {
+impl SplitLabels {
     /// The number of a label among those of its part.
     fn number(&mut self, label: Label) -> Result<u32> {
         match label {
@@ -219,7 +220,7 @@ impl Seen {
 
 /// The number of classes; afterwards the labels of both parts are numbers of classes. Texts are classes in the order of their names,
 /// as the names of a folder's folders are.
-fn classes(train: &mut Part, test: Option<&mut Part>) -> Result<usize> {
+fn classes(train: &mut SplitRows, test: Option<&mut SplitRows>) -> Result<usize> {
     if !train.columns.texts {
         let largest = train.labels.largest.max(test.map_or(0, |test| test.labels.largest)) as usize;
         return match &train.columns.classes {
@@ -278,28 +279,28 @@ impl Room {
 }
 
 /// What a message calls a row: the file, the row counted from 0, and the path that the image had.
-struct Place<'a> {
+struct RowLocation<'a> {
     file: &'a Path,
     row: usize,
     path: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RowLocation<'a> {
     fn of(row: &EncodedImage<'a>, file: &'a Path) -> Self {
         Self { file, row: row.row, path: row.path }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for RowLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, row {}", self.file.display(), self.row)?;
         self.path.map_or(Ok(()), |path| write!(f, " ({path})"))
     }
 }
 
-impl Row {
-    fn place<'a>(&'a self, files: &'a [PathBuf]) -> Place<'a> {
-        Place { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
+impl ImageRow {
+    fn place<'a>(&'a self, files: &'a [PathBuf]) -> RowLocation<'a> {
+        RowLocation { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
     }
 
     fn decode(&self, files: &[PathBuf]) -> Result<Image> {

@@ -43,7 +43,7 @@ fn tables(folder: &Path) -> Tables {
     Tables { splits: Splits::Folder(folder.into()), image: None, label: None }
 }
 
-fn all(tables: &Tables) -> Result<Opened> {
+fn all(tables: &Tables) -> Result<ParquetDataSet> {
     open(tables, Limits::default())
 }
 
@@ -64,7 +64,7 @@ fn set(folder: &Path) -> Tables {
 fn the_rows_of_all_files_are_the_examples_in_their_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let tables = set(folder.path());
-    let Opened { train, test, shape, classes, notice } = all(&tables).expect("a data set");
+    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables).expect("a data set");
     assert_eq!((shape, classes, notice), (Shape::Maps { channels: 1, height: 2, width: 3 }, 10, None));
     assert_eq!((train.count(), test.as_ref().map(Source::count)), (20, Some(5)));
     let mut bytes = [0; 6];
@@ -247,7 +247,7 @@ fn hub() -> PathBuf {
 
 #[test]
 fn a_data_set_of_hugging_faces_datasets_is_read_as_it_was_written() {
-    let Opened { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
+    let ParquetDataSet { train, test, shape, classes, notice } = all(&tables(&hub())).expect("a data set");
     let test = test.expect("a part for tests");
     // Three classes are declared, and two of them occur.
     assert_eq!((train.count(), test.count(), classes, notice), (20, 6, 3, None));

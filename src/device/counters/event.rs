@@ -130,23 +130,23 @@ impl Event {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn read(&self) -> io::Result<Answer> {
-        let mut bytes = [0; Answer::BYTES];
+    pub fn read(&self) -> io::Result<CounterCount> {
+        let mut bytes = [0; CounterCount::BYTES];
         (&self.file).read_exact(&mut bytes)?;
-        Ok(Answer::parse(bytes))
+        Ok(CounterCount::parse(bytes))
     }
 }
 
 /// The kernel's answer to a read: the count, and the nanoseconds for which the counter was enabled and for which it
 /// ran. They differ where more counters are enabled than the processor has; the counters then take turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct CounterCount {
     pub value: u64,
     pub enabled_ns: u64,
     pub running_ns: u64,
 }
 
-impl Answer {
+impl CounterCount {
     pub const BYTES: usize = 24;
 
     /// Three words in the machine's order, as perf_event_open(2) lays them out for the read format above.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::event::{Answer, Counter, Event, Scope};
+use super::event::{Counter, CounterCount, Event, Scope};
 
 /// The counts between two readings. `None`: this machine does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,7 +98,7 @@ pub struct Session {
 /// The state of all counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<CounterCount>>,
     process: ProcessTimes,
     migrations: Option<f64>,
 }
@@ -156,7 +156,7 @@ impl Session {
 
 /// The count of one counter between two answers of each thread, corrected and added up. `None` if a thread's count is
 /// not known.
-pub(super) fn sum(threads: impl Iterator<Item = (Option<Answer>, Option<Answer>)>) -> Option<f64> {
+pub(super) fn sum(threads: impl Iterator<Item = (Option<CounterCount>, Option<CounterCount>)>) -> Option<f64> {
     threads.map(|(before, after)| after?.since(before?)).sum()
 }
 

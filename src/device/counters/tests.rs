@@ -1,7 +1,7 @@
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 
-use super::event::Answer;
+use super::event::CounterCount;
 use super::session::sum;
 use super::*;
 use crate::device::root::tests::planted;
@@ -40,7 +40,7 @@ fn recorded_answers_of_the_kernel_are_read() {
     let counted = |recorded: [&str; 2]| {
         let [before, after] = recorded.map(|text| {
             let byte = |at: usize| u8::from_str_radix(&text[2 * at..][..2], 16).expect("two digits");
-            Answer::parse(std::array::from_fn(byte))
+            CounterCount::parse(std::array::from_fn(byte))
         });
         after.since(before)
     };
@@ -55,20 +55,20 @@ fn recorded_answers_of_the_kernel_are_read() {
 #[test]
 fn the_kernels_answers_are_corrected_for_taking_turns() {
     let bytes = |words: [u64; 3]| {
-        let mut bytes = [0; Answer::BYTES];
+        let mut bytes = [0; CounterCount::BYTES];
         bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
         bytes
     };
-    let mut recorded = [0; Answer::BYTES];
+    let mut recorded = [0; CounterCount::BYTES];
     recorded[0] = 0x32;
     recorded[8..11].copy_from_slice(&[0x10, 0x27, 0x00]);
     recorded[16..19].copy_from_slice(&[0x10, 0x27, 0x00]);
-    assert_eq!(Answer::parse(recorded), Answer { value: 50, enabled_ns: 10_000, running_ns: 10_000 });
+    assert_eq!(CounterCount::parse(recorded), CounterCount { value: 50, enabled_ns: 10_000, running_ns: 10_000 });
 
-    let before = Answer::parse(bytes([1_000, 4_000, 2_000]));
+    let before = CounterCount::parse(bytes([1_000, 4_000, 2_000]));
     // By hand: 3000 events while it ran for 1 of 4 microseconds are 12,000 for the whole time.
-    assert_eq!(Answer::parse(bytes([4_000, 8_000, 3_000])).since(before), Some(12_000.0));
-    assert_eq!(Answer::parse(bytes([1_000, 8_000, 2_000])).since(before), None, "wanted and never run");
+    assert_eq!(CounterCount::parse(bytes([4_000, 8_000, 3_000])).since(before), Some(12_000.0));
+    assert_eq!(CounterCount::parse(bytes([1_000, 8_000, 2_000])).since(before), None, "wanted and never run");
     assert_eq!(before.since(before), Some(0.0), "a thread that slept");
 }
 
@@ -76,8 +76,9 @@ fn the_kernels_answers_are_corrected_for_taking_turns() {
 /// it, 500.
 #[test]
 fn threads_are_added_up_after_each_was_corrected() {
-    let answer = |value, enabled_ns, running_ns| Some(Answer { value, enabled_ns, running_ns });
-    let cycles = |before: [Option<Answer>; 2], after: [Option<Answer>; 2]| sum(before.into_iter().zip(after));
+    let answer = |value, enabled_ns, running_ns| Some(CounterCount { value, enabled_ns, running_ns });
+    let cycles =
+        |before: [Option<CounterCount>; 2], after: [Option<CounterCount>; 2]| sum(before.into_iter().zip(after));
     let begun = [answer(100, 1_000, 500), answer(7, 10, 10)];
     assert_eq!(cycles(begun, [answer(1_600, 3_000, 1_500), answer(507, 2_010, 2_010)]), Some(3_500.0));
     assert_eq!(cycles(begun, [answer(1_600, 3_000, 1_500), None]), None, "without a thread the sum would be too small");

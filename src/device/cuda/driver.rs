@@ -86,7 +86,7 @@ fn refused(refusal: &Refusal) -> Error {
 
 /// A GPU as described by CUDA, without the management library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CudaGpuFacts {
     pub name: String,
     /// Major and minor.
     pub compute_capability: (u32, u32),
@@ -96,7 +96,7 @@ pub struct Seen {
 }
 
 /// The GPUs that CUDA shows to this process, in its order; none where CUDA is not available.
-pub fn gpus() -> Vec<Seen> {
+pub fn gpus() -> Vec<CudaGpuFacts> {
     let (Some(driver), Ok(count)) = (driver(), devices()) else { return Vec::new() };
     (0..count).filter_map(|ordinal| driver.seen(c_int::try_from(ordinal).ok()?)).collect()
 }
@@ -138,7 +138,7 @@ impl Driver {
     }
 
     /// What CUDA reports about one GPU; CUDA is initialised.
-    fn seen(&self, ordinal: c_int) -> Option<Seen> {
+    fn seen(&self, ordinal: c_int) -> Option<CudaGpuFacts> {
         // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
         const CAPABILITY: [c_int; 2] = [75, 76];
         let mut device: c_int = 0;
@@ -165,7 +165,7 @@ impl Driver {
             let text = |at: *const c_char| CStr::from_ptr(at).to_string_lossy().into_owned();
             let number = |value: c_int| u32::try_from(value).ok();
             answers.iter().all(|answer| *answer == 0).then_some(())?;
-            Some(Seen {
+            Some(CudaGpuFacts {
                 name: text(name.as_ptr()),
                 compute_capability: (number(capability[0])?, number(capability[1])?),
                 memory_bytes: bytes as u64,

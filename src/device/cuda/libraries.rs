@@ -133,7 +133,7 @@ fn open_one(
             continue;
         }
         match open_candidate(library, &candidate.path, newest) {
-            Ok(Opened { handle, path, version }) => {
+            Ok(LoadedLibrary { handle, path, version }) => {
                 let (path, origin) = (Some(path), Some(candidate.origin));
                 return (LibraryReport { library, path, origin, version, problem: None, passed_over }, Some(handle));
             }
@@ -161,14 +161,18 @@ fn open_one(
 }
 
 /// A library that can be used.
-struct Opened {
+struct LoadedLibrary {
     handle: libloading::Library,
     path: PathBuf,
     version: Option<String>,
 }
 
 /// Opens one candidate; `None` where there is no such file.
-fn open_candidate(library: Library, asked: &Path, newest: Option<(u32, u32)>) -> Result<Opened, Option<PassedOver>> {
+fn open_candidate(
+    library: Library,
+    asked: &Path,
+    newest: Option<(u32, u32)>,
+) -> Result<LoadedLibrary, Option<PassedOver>> {
     let passed = |path: &Path, why: String| Some(PassedOver { path: path.to_path_buf(), why });
     // SAFETY: when loaded, CUDA's libraries only register their kernels. A user who points the search at another
     // library runs that library's code, as with LD_LIBRARY_PATH.
@@ -184,7 +188,7 @@ fn open_candidate(library: Library, asked: &Path, newest: Option<(u32, u32)>) ->
     let path = path.unwrap_or(asked.to_path_buf());
     let version = version::read(library, &handle, &path).map_err(|why| passed(&path, why))?;
     match version.cuda.zip(newest).and_then(|(cuda, newest)| too_new(cuda, newest)) {
-        None => Ok(Opened { handle, path, version: version.text }),
+        None => Ok(LoadedLibrary { handle, path, version: version.text }),
         Some(why) => {
             let which = version.text.map_or(String::new(), |text| format!("{text}: "));
             Err(passed(&path, format!("{which}{why}")))

@@ -19,24 +19,24 @@ use crate::device::python;
 /// The places, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    folders_first: Vec<Place>,
+    folders_first: Vec<SearchFolder>,
     /// Ask the system's loader.
     asks_loader: bool,
     /// Ask `python3`, at the very end.
     asks_python: bool,
-    folders_last: Vec<Place>,
+    folders_last: Vec<SearchFolder>,
 }
 
 /// A folder, and a description of how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct SearchFolder {
     origin: String,
     folder: PathBuf,
 }
 
 /// A file that may be the library, or a soname for the loader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct LibraryCandidate {
     pub origin: String,
     pub path: PathBuf,
 }
@@ -62,9 +62,9 @@ impl Search {
     }
 
     /// The candidates for one library, best first. Python is started only when all others have been tried.
-    pub fn candidates(&self, library: Library) -> impl Iterator<Item = Candidate> + '_ {
-        let files = move |place: Place| files(&place, library);
-        let by_loader = |name: String| Candidate { origin: "the system's loader".into(), path: name.into() };
+    pub fn candidates(&self, library: Library) -> impl Iterator<Item = LibraryCandidate> + '_ {
+        let files = move |place: SearchFolder| files(&place, library);
+        let by_loader = |name: String| LibraryCandidate { origin: "the system's loader".into(), path: name.into() };
         let sonames = if self.asks_loader { library.sonames() } else { &[] };
         let bare = if self.asks_loader { bare_names(library) } else { Vec::new() };
         let asks_python = self.asks_python;
@@ -95,27 +95,27 @@ fn bare_names(_: Library) -> Vec<String> {
 }
 
 /// The folders that environment variables name.
-fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
+fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<SearchFolder> {
     let mut places = Vec::new();
     let value = |name: &str| variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     for folder in
         variable("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute())
     {
-        places.push(Place { origin: "$LD_LIBRARY_PATH".into(), folder });
+        places.push(SearchFolder { origin: "$LD_LIBRARY_PATH".into(), folder });
     }
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         places.extend(value(name).into_iter().flat_map(|home| toolkit(&format!("${name}"), &home)));
     }
     places.extend(value("VIRTUAL_ENV").into_iter().flat_map(|home| environment("$VIRTUAL_ENV", &home)));
     if let Some(home) = value("CONDA_PREFIX") {
-        places.push(Place { origin: "$CONDA_PREFIX".into(), folder: home.join("lib") });
+        places.push(SearchFolder { origin: "$CONDA_PREFIX".into(), folder: home.join("lib") });
         places.extend(environment("$CONDA_PREFIX", &home));
     }
     places
 }
 
 /// The virtual environment next to the experiment, unless it belongs to someone else.
-fn beside(environment_folder: &Path, caller: u32) -> Vec<Place> {
+fn beside(environment_folder: &Path, caller: u32) -> Vec<SearchFolder> {
     let owner = fs::metadata(environment_folder).ok().map(|metadata| metadata.uid());
     match owner {
         Some(owner) if owner == caller || owner == 0 => environment(".venv", environment_folder),
@@ -129,7 +129,7 @@ fn caller() -> u32 {
 }
 
 /// Where installers and distributions put the libraries.
-fn usual(root: &Path) -> Vec<Place> {
+fn usual(root: &Path) -> Vec<SearchFolder> {
     let mut places = Vec::new();
     let toolkits = matching(&root.join("usr/local"), "cuda").into_iter().chain([root.join("opt/cuda")]);
     for home in toolkits {
@@ -138,7 +138,7 @@ fn usual(root: &Path) -> Vec<Place> {
     }
     let triple = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     for folder in [triple.as_str(), "usr/lib64", "usr/lib", "usr/local/lib", "usr/local/nvidia/lib64"] {
-        places.push(Place { origin: format!("/{folder}"), folder: root.join(folder) });
+        places.push(SearchFolder { origin: format!("/{folder}"), folder: root.join(folder) });
     }
     for prefix in ["usr/local", "usr"] {
         places.extend(environment(&format!("/{prefix}"), &root.join(prefix)));
@@ -147,14 +147,14 @@ fn usual(root: &Path) -> Vec<Place> {
 }
 
 /// A toolkit's folders: `lib64` of an installation, `lib` of a wheel or a conda package, and the cross-compiler's.
-fn toolkit(origin: &str, home: &Path) -> Vec<Place> {
+fn toolkit(origin: &str, home: &Path) -> Vec<SearchFolder> {
     let targets = format!("targets/{}-linux/lib", std::env::consts::ARCH);
-    let place = |part: &str| Place { origin: origin.to_string(), folder: home.join(part) };
+    let place = |part: &str| SearchFolder { origin: origin.to_string(), folder: home.join(part) };
     ["lib64", "lib", &targets].map(place).to_vec()
 }
 
 /// The NVIDIA wheels of a Python environment (or of a distribution's own Python).
-fn environment(origin: &str, home: &Path) -> Vec<Place> {
+fn environment(origin: &str, home: &Path) -> Vec<SearchFolder> {
     let pythons = ["lib", "lib64"].iter().flat_map(|lib| matching(&home.join(lib), "python3"));
     let packages = pythons.flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)));
     packages.flat_map(|folder| wheels(&format!("{origin}'s packages"), &folder)).collect()
@@ -162,13 +162,13 @@ fn environment(origin: &str, home: &Path) -> Vec<Place> {
 
 /// The library folders of NVIDIA's wheels: `nvidia/cu13/lib` and `nvidia/cudnn/lib` of CUDA 13, `nvidia/cublas/lib` and
 /// so on of CUDA 12. The newest `cu` first.
-fn wheels(origin: &str, packages: &Path) -> Vec<Place> {
+fn wheels(origin: &str, packages: &Path) -> Vec<SearchFolder> {
     let parts = matching(&packages.join("nvidia"), "");
-    let place = |part: PathBuf| Place { origin: origin.to_string(), folder: part.join("lib") };
+    let place = |part: PathBuf| SearchFolder { origin: origin.to_string(), folder: part.join("lib") };
     parts.into_iter().map(place).filter(|place| place.folder.is_dir()).collect()
 }
 
-fn packages_of_python() -> Vec<Place> {
+fn packages_of_python() -> Vec<SearchFolder> {
     let folders = python::python().map(|python| python.folders.as_slice()).unwrap_or_default();
     folders.iter().flat_map(|folder| wheels("python3's packages", folder)).collect()
 }
@@ -189,7 +189,7 @@ fn matching(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// The files of `library` in a folder: highest version first; for equal versions the soname before longer names; and
 /// the developers' link without a version last.
-fn files(place: &Place, library: Library) -> Vec<Candidate> {
+fn files(place: &SearchFolder, library: Library) -> Vec<LibraryCandidate> {
     let version = |path: &PathBuf| {
         let rest = path.file_name()?.to_str()?.strip_prefix(library.file())?.to_string();
         (rest.is_empty() || rest.starts_with('.')).then(|| numbers(&rest))
@@ -201,7 +201,7 @@ fn files(place: &Place, library: Library) -> Vec<Candidate> {
         let major = version.first().copied();
         (std::cmp::Reverse(major), version.len(), std::cmp::Reverse(version.clone()), path.clone())
     });
-    found.into_iter().map(|(_, path)| Candidate { origin: place.origin.clone(), path }).collect()
+    found.into_iter().map(|(_, path)| LibraryCandidate { origin: place.origin.clone(), path }).collect()
 }
 
 /// The numbers in a name: `-13.0` gives 13 and 0.

@@ -16,14 +16,14 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
-use crate::device::cuda::driver::Seen;
+use crate::device::cuda::driver::CudaGpuFacts;
 use crate::device::root::FilesystemRoot;
 use crate::device::selector::BusAddress;
 use crate::device::sysfs::{self, Link, PciDevice};
 use crate::device::throttle;
 use crate::device::topology::Ancestor;
 use crate::device::warnings::Warnings;
-use crate::device::{Covariates, Device, Facts};
+use crate::device::{Covariates, Device};
 
 /// The soname, then the places where containers and WSL keep the library if the loader does not find it.
 const PLACES: [&str; 4] = [
@@ -212,9 +212,9 @@ impl From<PciDevice> for GpuFacts {
     }
 }
 
-impl From<Seen> for GpuFacts {
+impl From<CudaGpuFacts> for GpuFacts {
     /// The facts about a GPU that CUDA provides.
-    fn from(seen: Seen) -> Self {
+    fn from(seen: CudaGpuFacts) -> Self {
         let (major, minor) = seen.compute_capability;
         Self {
             name: seen.name,
@@ -250,10 +250,6 @@ impl Device for Gpu {
             reading.pcie_link_generation_max = link.generation_max;
         }
         reading
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: self.id.clone(), name: self.facts.name.clone(), cpu: None, gpu: Some(self.facts.clone()) }
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -338,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_only_cuda_shows_has_a_name_and_an_address() {
-        let seen = Seen {
+        let seen = CudaGpuFacts {
             name: "NVIDIA H200".into(),
             compute_capability: (9, 0),
             memory_bytes: 150_000_000_000,
@@ -373,7 +369,7 @@ mod tests {
         let (_guard, root) = planted(&[]);
         let mut gpu = Gpu::new(&at("0000:07:00.0"), Err("not found".into()), root);
         assert_eq!(gpu.read(), Covariates::default());
-        assert_eq!(gpu.facts().id, "0000:07:00.0");
+        assert_eq!(gpu.id, "0000:07:00.0");
     }
 
     #[test]

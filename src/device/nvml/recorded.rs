@@ -22,11 +22,11 @@ const IDLE: &str = "bus_id 00000000:03:00.0\nname GeForce GTX 1080 Ti\nlink_gene
                     power 11950\npower_limit 275000\n";
 
 /// A machine with such a GPU; its facts can be replaced.
-struct Machine {
+struct RecordedMachine {
     folder: tempfile::TempDir,
 }
 
-impl Machine {
+impl RecordedMachine {
     /// `None` where there is no compiler.
     fn with(facts: &str) -> Option<Self> {
         let machine = Self { folder: tempfile::tempdir().unwrap() };
@@ -64,9 +64,9 @@ fn but(facts: &str, lines: &[&str]) -> String {
 
 #[test]
 fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
-    let Some(machine) = Machine::with(LOADED) else { return };
+    let Some(machine) = RecordedMachine::with(LOADED) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
-    assert_eq!(gpu.facts().name, "GeForce GTX 1080 Ti");
+    assert_eq!(gpu.facts.name, "GeForce GTX 1080 Ti");
     let read = gpu.read();
     assert_eq!((read.pcie_link_width, read.pcie_link_generation), (Some(16), Some(3)));
     assert_eq!((read.pcie_link_width_max, read.pcie_link_generation_max), (Some(16), Some(3)));
@@ -83,7 +83,7 @@ fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
     );
     assert_eq!((read.sm_clock_hz, read.memory_clock_hz, read.power_w), (Some(139e6), Some(405e6), Some(11.95)));
     assert_eq!(read.throttle_reasons.as_deref(), Some("gpu_idle"));
-    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    let facts = machine.gpu("0000:03:00.0").facts;
     assert_eq!(
         (facts.sm_clock_max_hz, facts.memory_clock_max_hz, facts.power_limit_w),
         (Some(1999e6), Some(5505e6), Some(275.0))
@@ -92,7 +92,7 @@ fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
 
 #[test]
 fn what_is_not_supported_is_null_with_one_warning_and_the_rest_is_read() {
-    let Some(machine) = Machine::with(LOADED) else { return };
+    let Some(machine) = RecordedMachine::with(LOADED) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
     for _ in 0..2 {
         let read = gpu.read();
@@ -109,7 +109,7 @@ fn what_is_not_supported_is_null_with_one_warning_and_the_rest_is_read() {
 /// NVML_ERROR_NO_PERMISSION is 4, NVML_ERROR_GPU_IS_LOST is 15.
 #[test]
 fn a_gpu_that_is_lost_or_forbidden_reads_as_null_and_says_so() {
-    let Some(machine) = Machine::with(LOADED) else { return };
+    let Some(machine) = RecordedMachine::with(LOADED) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
     machine.set(&but(LOADED, &["replays !4"]));
     let read = gpu.read();
@@ -129,7 +129,7 @@ fn a_gpu_that_is_lost_or_forbidden_reads_as_null_and_says_so() {
 /// nvml.h: 0x4 is SwPowerCap, 0x20 SwThermalSlowdown; a bit that no version names is kept.
 #[test]
 fn throttle_reasons_match_nvml_and_an_unknown_one_is_not_lost() {
-    let Some(machine) = Machine::with(&but(LOADED, &["throttle 0x24"])) else { return };
+    let Some(machine) = RecordedMachine::with(&but(LOADED, &["throttle 0x24"])) else { return };
     let mut gpu = machine.gpu("0000:03:00.0");
     let both = gpu.read().throttle_reasons.unwrap();
     assert!(both.contains("sw_power_cap") && both.contains("sw_thermal_slowdown"), "{both}");
@@ -142,8 +142,8 @@ fn throttle_reasons_match_nvml_and_an_unknown_one_is_not_lost() {
 #[test]
 fn mig_a_link_of_half_its_width_and_ecc_are_facts() {
     let lines = ["mig 1", "ecc 1", "link_width 8", "compute_capability 80"];
-    let Some(machine) = Machine::with(&but(LOADED, &lines)) else { return };
-    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    let Some(machine) = RecordedMachine::with(&but(LOADED, &lines)) else { return };
+    let facts = machine.gpu("0000:03:00.0").facts;
     assert_eq!((facts.mig, facts.ecc, facts.compute_capability.as_deref()), (Some(true), Some(true), Some("8.0")));
     assert_eq!((facts.link.width, facts.link.width_max), (Some(8), Some(16)));
     assert_eq!(facts.memory_bytes, Some(11163 << 20));
@@ -152,7 +152,7 @@ fn mig_a_link_of_half_its_width_and_ecc_are_facts() {
 /// NVML_ERROR_DRIVER_NOT_LOADED is 9, NVML_ERROR_LIB_RM_VERSION_MISMATCH is 18.
 #[test]
 fn a_library_that_cannot_begin_says_why() {
-    let Some(machine) = Machine::with("init !9\n") else { return };
+    let Some(machine) = RecordedMachine::with("init !9\n") else { return };
     let why = machine.nvml().err().unwrap();
     assert!(why.contains("driver is not loaded"), "{why}");
     machine.set("init !18\n");
@@ -162,13 +162,13 @@ fn a_library_that_cannot_begin_says_why() {
 
 #[test]
 fn another_gpu_than_the_one_that_computes_is_not_read() {
-    let Some(machine) = Machine::with(LOADED) else { return };
+    let Some(machine) = RecordedMachine::with(LOADED) else { return };
     let mut gpu = machine.gpu("0000:04:00.0");
     assert_eq!(gpu.read(), Covariates::default());
     let warnings = gpu.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("NVML does not know 0000:04:00.0"), "{warnings:?}");
     // CUDA writes the GPU's address in capitals.
-    assert_eq!(machine.gpu("0000:03:00.0").facts().name, machine.gpu("00000000:03:00.0").facts().name);
+    assert_eq!(machine.gpu("0000:03:00.0").facts.name, machine.gpu("00000000:03:00.0").facts.name);
     let path: &Path = machine.folder.path();
     assert!(path.join("facts").is_file());
 }
@@ -176,7 +176,8 @@ fn another_gpu_than_the_one_that_computes_is_not_read() {
 /// nvmlGpuTopologyLevel_t of nvml.h: 0, 10, 20, 30, 40, 50. In the tree both GPUs are in one root complex.
 #[test]
 fn two_gpus_have_the_common_ancestor_that_nvml_says() {
-    let Some(machine) = Machine::with(&but(LOADED, &["other_bus_id 00000000:04:00.0", "common_ancestor 20"])) else {
+    let Some(machine) = RecordedMachine::with(&but(LOADED, &["other_bus_id 00000000:04:00.0", "common_ancestor 20"]))
+    else {
         return;
     };
     let nvml = machine.nvml().unwrap();

@@ -57,13 +57,13 @@ pub fn pairs(topology: &Topology, live: bool) -> Vec<GpuPair> {
 /// [`pairs`], where `ask` gives NVML's common ancestor of the GPUs at two addresses.
 pub(crate) fn pairs_by(topology: &Topology, ask: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
     const NVIDIA: u32 = 0x10de;
-    let mut ways: Vec<Way> = Vec::new();
+    let mut ways: Vec<PathToGpu> = Vec::new();
     for (number, complex) in topology.complexes.iter().enumerate() {
         let alone = Topology { complexes: vec![complex.clone()], ..Topology::default() };
         alone.each(|path| {
             let own = path.last().filter(|device| device.role == Role::Gpu && device.vendor == Some(NVIDIA));
             if let Some(device) = own {
-                ways.push(Way::new(number, device, path));
+                ways.push(PathToGpu::new(number, device, path));
             }
         });
     }
@@ -82,7 +82,7 @@ pub(crate) fn pairs_by(topology: &Topology, ask: &dyn Fn(&str, &str) -> Option<A
 }
 
 /// The way from a root complex to a GPU.
-struct Way {
+struct PathToGpu {
     complex: usize,
     address: String,
     numa_node: Option<u32>,
@@ -90,7 +90,7 @@ struct Way {
     bridges: Vec<String>,
 }
 
-impl Way {
+impl PathToGpu {
     fn new(complex: usize, device: &PciNode, path: &[&PciNode]) -> Self {
         let bridges = path[..path.len() - 1].iter().map(|bridge| bridge.address.clone()).collect();
         Self { complex, address: sysfs::address(&device.address), numa_node: device.numa_node, bridges }

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 15;
 
 /// One trainable tensor.
 #[derive(Debug)]
-struct Entry {
+struct NamedVariable {
     name: &'static str,
     var: Var,
 }
@@ -23,7 +23,7 @@ struct Entry {
 /// What one layer holds.
 #[derive(Debug, Default)]
 struct LayerParameters {
-    entries: Vec<Entry>,
+    entries: Vec<NamedVariable>,
     stats: Option<RunningStats>,
 }
 
@@ -43,7 +43,7 @@ impl Parameters {
         for (layer, Parameter { name, dims, trainable }) in network.parameters() {
             if trainable {
                 let var = Var::zeros(dims, dtype, &Device::Cpu)?;
-                layers[layer].entries.push(Entry { name, var });
+                layers[layer].entries.push(NamedVariable { name, var });
             }
         }
         let mut parameters = Self { layers };
@@ -84,7 +84,7 @@ impl Parameters {
             );
         }
         for (var, values) in vars.iter().zip(&learnt.parameters) {
-            var.inplace_op1(&Values(values))?;
+            var.inplace_op1(&OverwriteTensor(values))?;
         }
         for (stats, running) in stats.into_iter().zip(&learnt.running) {
             stats.set(running)?;
@@ -122,14 +122,14 @@ impl Parameters {
     /// The bytes that the trainable tensors hold.
     pub fn bytes(&self) -> u64 {
         let entries = self.layers.iter().flat_map(|layer| &layer.entries);
-        entries.map(|Entry { var, .. }| (var.elem_count() * var.dtype().size_in_bytes()) as u64).sum()
+        entries.map(|NamedVariable { var, .. }| (var.elem_count() * var.dtype().size_in_bytes()) as u64).sum()
     }
 }
 
 /// Overwrites a tensor with these numbers.
-struct Values<'a>(&'a [f64]);
+struct OverwriteTensor<'a>(&'a [f64]);
 
-impl InplaceOp1 for Values<'_> {
+impl InplaceOp1 for OverwriteTensor<'_> {
     fn name(&self) -> &'static str {
         "take over"
     }

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// Some threads; the first is the one that calls [`Team::install`].
 #[derive(Debug)]
 pub struct Team {
-    shared: Arc<Shared>,
+    shared: Arc<TeamState>,
     helpers: Vec<JoinHandle<()>>,
     /// The processor of the first thread, where each thread has its own.
     home: Option<usize>,
@@ -43,13 +43,13 @@ pub struct Team {
 
 /// The state that the threads of a team share.
 #[derive(Debug)]
-struct Shared {
-    round: Line<AtomicU64>,
+struct TeamState {
+    round: CachePadded<AtomicU64>,
     /// Helpers that have finished the work of this round.
-    done: Line<AtomicUsize>,
-    work: UnsafeCell<Work>,
+    done: CachePadded<AtomicUsize>,
+    work: UnsafeCell<RoundTask>,
     /// Whether each helper is asleep.
-    asleep: Box<[Line<AtomicBool>]>,
+    asleep: Box<[CachePadded<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
     ends: AtomicBool,
     /// How often a thread polls before it yields its processor.
@@ -57,15 +57,15 @@ struct Shared {
 }
 
 // SAFETY: `work` is written by the thread that hands it out while no helper may join, and read by those that have joined.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for TeamState {}
 // SAFETY: as for `Sync`; the thread that hands out work outlives it.
-unsafe impl Send for Shared {}
+unsafe impl Send for TeamState {}
 
 /// The work of a round; its lifetime ends when all helpers that joined have finished.
 #[derive(Clone, Copy)]
-struct Work(*const (dyn Fn() + Sync));
+struct RoundTask(*const (dyn Fn() + Sync));
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for RoundTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Work")
     }
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Work {
 /// one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line<T>(T);
+struct CachePadded<T>(T);
 
 /// The parts of a round's number: how many helpers may still join (lowest bits), how many have joined, and how many
 /// rounds there were.
@@ -83,7 +83,7 @@ const PLACES: u64 = 0xffff;
 const JOINED: u64 = 1 << 16;
 const ROUND: u64 = 1 << 32;
 
-impl Shared {
+impl TeamState {
     fn may_join(state: u64, last: u64) -> bool {
         state & PLACES != 0 && state / ROUND != last
     }
@@ -94,7 +94,7 @@ impl Shared {
         // helpers that joined.
         let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
         // SAFETY: the last round is closed, and all helpers that joined it have finished, so none reads.
-        unsafe { *self.work.get() = Work(unbound) };
+        unsafe { *self.work.get() = RoundTask(unbound) };
         self.done.0.store(0, Ordering::Relaxed);
         let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
         // Sequentially consistent, like the helper's two operations: one of the two threads sees the other's write.
@@ -221,11 +221,11 @@ impl Team {
     pub fn new(threads: usize) -> Result<Self> {
         let processors = allowed_processors();
         let one_each = processors.len() == threads;
-        let shared = Arc::new(Shared {
-            round: Line::default(),
-            done: Line::default(),
-            work: UnsafeCell::new(Work(&|| ())),
-            asleep: (1..threads).map(|_| Line::default()).collect(),
+        let shared = Arc::new(TeamState {
+            round: CachePadded::default(),
+            done: CachePadded::default(),
+            work: UnsafeCell::new(RoundTask(&|| ())),
+            asleep: (1..threads).map(|_| CachePadded::default()).collect(),
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),
             looks: if one_each { OWN_LOOKS } else { LOOKS },

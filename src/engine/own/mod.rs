@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::worker::{Patience, Pipes, Place, Program, Worker};
+use super::worker::{Patience, Pipes, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
@@ -60,7 +60,7 @@ pub struct SourceFile {
 
 /// The report of a process, once the file is imported.
 #[derive(Clone, Debug, Deserialize)]
-struct Opened {
+struct ImportReport {
     /// The frameworks that it imported; of another program what it is called.
     #[serde(default)]
     version: String,
@@ -81,7 +81,7 @@ fn a_cpu() -> String {
 
 /// Where the steps run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum StepHost {
     /// In processes of their own.
     Child,
     /// The same, but their output is shown.
@@ -106,18 +106,18 @@ pub struct OwnEngine {
     sets: usize,
     workers: BTreeMap<Holder, Rc<RefCell<Worker>>>,
     /// For each setting and size the time of its last step, in seconds.
-    last_s: Rc<RefCell<BTreeMap<Cell, f64>>>,
+    last_s: Rc<RefCell<BTreeMap<StepKey, f64>>>,
 }
 
 /// What a step is of: its place, its size, its further arguments.
-type Cell = (Holder, usize, Text);
+type StepKey = (Holder, usize, Text);
 
 impl OwnEngine {
     /// Starts a process for each file and each environment, which imports the file. `sets`: the number of argument sets that each process will get, for compilers.
     ///
     /// # Errors
     /// [`Kind::Spec`] if a file has no such step; [`Kind::Device`] if there is no Python, or a module is missing.
-    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<Self> {
+    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: StepHost) -> Result<Self> {
         let mut workers = BTreeMap::new();
         let (mut first, mut files) = (None, Vec::new());
         for (model, source) in models.iter().zip(sources(steps)) {
@@ -161,7 +161,7 @@ pub struct OpenedEngine {
 ///
 /// # Errors
 /// As [`OwnEngine::open`]; [`Kind::Device`] where there is no such program.
-pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<OpenedEngine> {
+pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: StepHost) -> Result<OpenedEngine> {
     match &steps.command {
         Some(command) if command.timed != Timed::Lines => {
             let engine = Box::new(CommandEngine::open(command, &steps.x)?);
@@ -177,12 +177,12 @@ pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Resul
 
 /// What answers requests.
 #[derive(Clone, Copy, Debug)]
-enum Source<'s> {
+enum StepSource<'s> {
     File(&'s StepFile),
     Command(&'s Command),
 }
 
-impl Source<'_> {
+impl StepSource<'_> {
     fn name(self) -> String {
         match self {
             Self::File(file) => file.name(),
@@ -199,8 +199,8 @@ impl Source<'_> {
     }
 }
 
-fn sources(steps: &OwnSteps) -> impl Iterator<Item = Source<'_>> {
-    steps.files.iter().map(Source::File).chain(steps.command.as_ref().map(Source::Command))
+fn sources(steps: &OwnSteps) -> impl Iterator<Item = StepSource<'_>> {
+    steps.files.iter().map(StepSource::File).chain(steps.command.as_ref().map(StepSource::Command))
 }
 
 /// The program that a command runs: a run cannot continue with another program.
@@ -300,34 +300,34 @@ fn resolved(file: &StepFile) -> std::path::PathBuf {
     file.0.canonicalize().unwrap_or_else(|_| file.0.clone())
 }
 
-fn worker(steps: &OwnSteps, source: Source, env: Text, run: Run) -> Result<Worker> {
+fn worker(steps: &OwnSteps, source: StepSource, env: Text, run: StepHost) -> Result<Worker> {
     let path = match source {
-        Source::File(StepFile(path)) => {
+        StepSource::File(StepFile(path)) => {
             path.canonicalize().map_err(|error| Error::io("read the step", path, &error))?
         }
-        Source::Command(_) => PathBuf::new(),
+        StepSource::Command(_) => PathBuf::new(),
     };
     let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
     let program = Program {
         name: foreign::name(&source.name()),
         place: match (source, run) {
-            (Source::Command(command), _) => Place::Command(command.words.clone()),
-            (_, Run::Parent(pipes)) => Place::Parent(pipes),
-            (_, Run::Child | Run::Heard) => Place::Python(interpreter::interpreter()),
+            (StepSource::Command(command), _) => ProgramHost::Command(command.words.clone()),
+            (_, StepHost::Parent(pipes)) => ProgramHost::Parent(pipes),
+            (_, StepHost::Child | StepHost::Heard) => ProgramHost::Python(interpreter::interpreter()),
         },
         text: TEXT,
         environment: members(env.as_str()).into_iter().map(variable).collect(),
         remedy: match source {
-            Source::File(_) => format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
-            Source::Command(_) => "see that it runs by itself, and answers each line with a line".to_owned(),
+            StepSource::File(_) => format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
+            StepSource::Command(_) => "see that it runs by itself, and answers each line with a line".to_owned(),
         },
-        is_heard: run == Run::Heard,
+        is_heard: run == StepHost::Heard,
     };
     let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
     Ok(Worker::new(program, open, PATIENCE))
 }
 
-fn open_one(worker: &mut Worker) -> Result<Opened> {
+fn open_one(worker: &mut Worker) -> Result<ImportReport> {
     let name = worker.program.name.clone();
     let answer = worker.connect().map_err(|error| match error.kind() {
         Kind::Device | Kind::Spec => error,
@@ -347,7 +347,7 @@ impl Engine for OwnEngine {
     }
 
     fn profiles(&self) -> bool {
-        self.workers.values().any(|worker| matches!(worker.borrow().program.place, Place::Python(_)))
+        self.workers.values().any(|worker| matches!(worker.borrow().program.place, ProgramHost::Python(_)))
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {

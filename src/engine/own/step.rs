@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Cell;
+use super::StepKey;
 use crate::engine::worker::{self, Accounts, Worker};
 use crate::engine::{KernelTime, LayerExecution, REST, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 const AT_ONCE_S: f64 = 0.05;
 
 /// The cell of this step, and the known times of all cells.
-type Known = (Cell, Rc<RefCell<BTreeMap<Cell, f64>>>);
+type Known = (StepKey, Rc<RefCell<BTreeMap<StepKey, f64>>>);
 
 /// A step that is prepared in a process of its own.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(super) struct OwnStep {
     /// How many will be asked for at least.
     expected: usize,
     /// Which step it is, and the times of the last ones.
-    cell: Cell,
-    last_s: Rc<RefCell<BTreeMap<Cell, f64>>>,
+    cell: StepKey,
+    last_s: Rc<RefCell<BTreeMap<StepKey, f64>>>,
     layers: Vec<LayerExecution>,
     /// Whether the process can time layers of it.
     has_layers: bool,
@@ -42,7 +42,7 @@ pub(super) struct OwnStep {
 
 /// As `worker.py` writes it.
 #[derive(Deserialize)]
-struct Answer {
+struct TimesAnswer {
     steps: Vec<Times>,
 }
 
@@ -131,7 +131,7 @@ impl OwnStep {
         let outside = worker.watched();
         let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
         let name = &worker.program.name;
-        let Answer { steps } = serde_json::from_value(answer)
+        let TimesAnswer { steps } = serde_json::from_value(answer)
             .map_err(|error| Error::engine(format!("{name} answered without the times of its steps: {error}")))?;
         let mut steps: Vec<StepTimes> = steps.into_iter().map(Times::times).collect();
         let steps_s: Vec<f64> = steps.iter().map(|step| step.step_s).collect();

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::settings::{Loss, Settings};
 use array::Array;
-use optimizer::State;
+use optimizer::OptimizerState;
 use pass::Pass;
 
 /// See the module.
@@ -55,7 +55,7 @@ impl Engine for ReferenceEngine {
                 .hint("end the network with `flatten`"));
         }
         let parameters = initial::parameters(network, settings.seed);
-        let states = parameters.iter().flatten().map(|tensor| vec![State::default(); tensor.len()]).collect();
+        let states = parameters.iter().flatten().map(|tensor| vec![OptimizerState::default(); tensor.len()]).collect();
         Ok(Box::new(ReferenceStep {
             inputs: initial::inputs(workload),
             targets: initial::targets(workload),
@@ -78,7 +78,7 @@ pub struct UpdateRule {
     is_kept: bool,
     /// The state of each tensor; empty where it is not kept, since a network of a hundred million parameters has
     /// gigabytes of it.
-    states: Vec<Vec<State>>,
+    states: Vec<Vec<OptimizerState>>,
     /// The number of updates begun.
     steps: i32,
 }
@@ -106,7 +106,7 @@ impl UpdateRule {
             states.resize_with(tensor + 1, Vec::new);
         }
         let states = &mut states[tensor];
-        states.resize(if *is_kept { numbers.len() } else { 0 }, State::default());
+        states.resize(if *is_kept { numbers.len() } else { 0 }, OptimizerState::default());
         numbers.enumerate().map(|(place, (w, g))| {
             let state = &mut states.get(place).copied().unwrap_or_default();
             let number = optimizer::updated(settings, *steps, w, g, state);
@@ -126,7 +126,7 @@ struct ReferenceStep {
     /// For each layer its trainable tensors.
     parameters: Vec<Vec<Vec<f64>>>,
     /// The optimizer's state for each trainable tensor.
-    states: Vec<Vec<State>>,
+    states: Vec<Vec<OptimizerState>>,
     output: Vec<f64>,
     gradients: Vec<Vec<f64>>,
     steps: i32,

@@ -11,7 +11,7 @@ const WEIGHT_DECAY: f64 = 0.01;
 
 /// The state that an optimizer keeps for one number.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct State {
+pub struct OptimizerState {
     /// The velocity of SGD with momentum, the mean gradient of Adam.
     first: f64,
     /// The mean squared gradient.
@@ -19,7 +19,7 @@ pub struct State {
 }
 
 /// The parameter `w` after update number `step` (counted from 1) with its gradient `g`.
-pub fn updated(settings: &Settings, step: i32, w: f64, g: f64, state: &mut State) -> f64 {
+pub fn updated(settings: &Settings, step: i32, w: f64, g: f64, state: &mut OptimizerState) -> f64 {
     let rate = settings.learning_rate;
     match settings.optimizer {
         Optimizer::Sgd => w - rate * g,
@@ -36,7 +36,7 @@ pub fn updated(settings: &Settings, step: i32, w: f64, g: f64, state: &mut State
     }
 }
 
-fn adam(rate: f64, step: i32, w: f64, g: f64, state: &mut State) -> f64 {
+fn adam(rate: f64, step: i32, w: f64, g: f64, state: &mut OptimizerState) -> f64 {
     state.first = BETAS.0 * state.first + (1.0 - BETAS.0) * g;
     state.second = BETAS.1 * state.second + (1.0 - BETAS.1) * g * g;
     let mean = state.first / (1.0 - BETAS.0.powi(step));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::device::{Covariates, Device, Facts, throttle};
+use crate::device::{Covariates, Device, throttle};
 
 /// The clock that the engine sets and the device reads, as the bits of an f64; 0 before the first step.
 #[derive(Clone, Debug, Default)]
@@ -39,10 +39,6 @@ impl Device for SyntheticDevice {
             throttle_reasons: clock.map(|_| if held { reason } else { none }.to_string()),
             ..Covariates::default()
         }
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: "synthetic".into(), name: "a known truth".into(), cpu: None, gpu: None }
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::worker::{Patience, Place, Process, Program, Worker};
+use super::worker::{Patience, Process, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -63,13 +63,13 @@ pub fn gpu() -> Result<String> {
 #[derive(Debug)]
 pub struct TorchEngine {
     device: DeviceName,
-    opened: Opened,
+    opened: TorchReport,
     connection: Rc<RefCell<Connection>>,
 }
 
 /// What PyTorch reports about itself and its device.
 #[derive(Clone, Debug, Deserialize)]
-struct Opened {
+struct TorchReport {
     torch: String,
     device: String,
     device_name: Option<String>,
@@ -102,7 +102,7 @@ impl TorchEngine {
             interpreter::VARIABLE
         );
         let (name, environment) = ("PyTorch".to_owned(), Vec::new());
-        let place = Place::Python(interpreter);
+        let place = ProgramHost::Python(interpreter);
         let program = Program { name, place, text: TEXT, environment, remedy, is_heard: false };
         let worker = Worker::new(program, message::open(device), patience);
         let mut connection = Connection { worker, opened_on: String::new(), others: Vec::new(), grouped: 0 };
@@ -259,9 +259,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn connect(&mut self) -> Result<Opened> {
+    fn connect(&mut self) -> Result<TorchReport> {
         let answer = self.worker.connect()?;
-        let opened: Opened =
+        let opened: TorchReport =
             serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
         self.opened_on.clone_from(&opened.device);
         Ok(opened)

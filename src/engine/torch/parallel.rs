@@ -133,26 +133,26 @@ impl Connection {
         answers
     }
 
-    fn device_of_group(&self) -> Result<Placed> {
+    fn device_of_group(&self) -> Result<GroupDevices> {
         // The first process was opened on a device of that name.
         match self.opened_on.strip_prefix("cuda:") {
-            None => Ok(Placed::Processor),
+            None => Ok(GroupDevices::Processor),
             Some(number) => number
                 .parse()
-                .map(Placed::Gpus)
+                .map(GroupDevices::Gpus)
                 .map_err(|_| Error::engine(format!("PyTorch opened a device named `{}`", self.opened_on))),
         }
     }
 }
 
 /// Where the processes of a group run.
-enum Placed {
+enum GroupDevices {
     Processor,
     /// On consecutive GPUs, from this one on.
     Gpus(usize),
 }
 
-impl Placed {
+impl GroupDevices {
     fn of(&self, rank: usize) -> String {
         match self {
             Self::Processor => "cpu".to_owned(),

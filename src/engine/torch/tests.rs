@@ -379,14 +379,14 @@ fn memory_that_runs_out_leaves_the_process_in_use() {
 /// PyTorch draws its own masks.
 #[test]
 fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
-    use crate::data::digits::{Part, SHAPE, draw};
+    use crate::data::digits::{SHAPE, TrainOrTest, draw};
     use crate::data::loader::{Loader, Options};
     use crate::data::{Examples, Normal};
     use crate::engine::train::{Batch, Feed, RawExamples, Score};
 
     let Some(mut torch) = pytorch() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let digits = draw(5, Part::Train, 90);
+    let digits = draw(5, TrainOrTest::Train, 90);
     let normal = Normal::of(&digits, 1);
     let [pixels, labels] = ["pixels", "labels"].map(|name| folder.path().join(name));
     fs::write(&pixels, &digits.pixels).unwrap();

@@ -12,7 +12,7 @@ use crate::device::root::FilesystemRoot;
 use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
 pub use accounts::Accounts;
-pub use process::{Pipes, Place, Process, Program};
+pub use process::{Pipes, Process, Program, ProgramHost};
 
 /// The time after which a process that does not answer counts as hung.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ impl Worker {
 
     /// Watches the process from outside, if it is a person's program: ours say themselves what happened to their steps.
     pub fn watched(&self) -> Option<Outside> {
-        let is_a_persons = matches!(self.program.place, Place::Command(_));
+        let is_a_persons = matches!(self.program.place, ProgramHost::Command(_));
         let process = self.process.as_ref().filter(|_| is_a_persons)?.id()?;
         Some(Outside::of(&FilesystemRoot::system(), process))
     }
@@ -158,7 +158,7 @@ impl Worker {
         meanwhile();
         let answered = process.answer(patience);
         // A process that was not started here cannot be started anew: it goes on as long as it answers.
-        let stays = answered.is_some() && matches!(self.program.place, Place::Parent(_));
+        let stays = answered.is_some() && matches!(self.program.place, ProgramHost::Parent(_));
         let answer = answered.unwrap_or_else(|| Err(process.silent(patience)));
         // After most CUDA errors a process cannot use the device any more; a new process can.
         let usable = match &answer {

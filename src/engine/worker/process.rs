@@ -41,7 +41,7 @@ const TURN: Duration = Duration::from_secs(1);
 pub struct Program {
     /// In messages: `PyTorch`, `bert.py`.
     pub name: String,
-    pub place: Place,
+    pub place: ProgramHost,
     /// Python, passed to the interpreter as text, so that no file has to be installed.
     pub text: &'static str,
     /// Variables of its environment; `None`: not set.
@@ -54,7 +54,7 @@ pub struct Program {
 
 /// Where a program runs.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum ProgramHost {
     /// In a process of its own, which this interpreter runs.
     Python(PathBuf),
     /// The program itself, in a process of its own: a path or a name on the search path, and its arguments.
@@ -88,7 +88,7 @@ pub struct Process {
 /// One line of answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum WorkerReply {
     Ok(Value),
     Error {
         kind: String,
@@ -104,7 +104,7 @@ impl Process {
     /// [`Kind::Device`] where it cannot be started.
     pub fn start(program: &Program) -> Result<Self> {
         match &program.place {
-            Place::Python(interpreter) => {
+            ProgramHost::Python(interpreter) => {
                 let failed = |error: std::io::Error| {
                     Error::device(format!("cannot start Python: {error}"))
                         .at(interpreter.display().to_string())
@@ -112,7 +112,7 @@ impl Process {
                 };
                 Self::child(program, interpreter::command(interpreter, program.text)).map_err(failed)
             }
-            Place::Command(words) => {
+            ProgramHost::Command(words) => {
                 let mut command = Command::new(words.first().map_or("", String::as_str));
                 command.args(words.iter().skip(1));
                 let failed = |error: std::io::Error| {
@@ -120,7 +120,7 @@ impl Process {
                 };
                 Self::child(program, command).map_err(failed)
             }
-            Place::Parent(pipes) => Self::parent(program, *pipes),
+            ProgramHost::Parent(pipes) => Self::parent(program, *pipes),
         }
     }
 
@@ -228,8 +228,8 @@ impl Process {
             Err(error) => return Some(Err(error)),
         };
         Some(match serde_json::from_str(&line) {
-            Ok(Answer::Ok(value)) => Ok(value),
-            Ok(Answer::Error { kind, what, spent }) => {
+            Ok(WorkerReply::Ok(value)) => Ok(value),
+            Ok(WorkerReply::Error { kind, what, spent }) => {
                 if spent {
                     self.end();
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::source::{Numbers, Source};
+use super::source::{Numbers, SourceRun};
 use crate::error::Result;
 use crate::measure::BlockMedian;
 use crate::os::look;
@@ -13,21 +13,21 @@ use crate::store::{CellRow, RunDirectory, Status, StepRow, StopReason, files};
 /// The cells of all runs, by the device that executed them: runs on different kinds of devices are separate series.
 #[derive(Default)]
 pub(super) struct Cells {
-    cells: BTreeMap<(String, i64), Cell>,
+    cells: BTreeMap<(String, i64), MergedCell>,
     /// The machines' numbers, by name.
     nodes: BTreeMap<String, usize>,
     seed: u64,
 }
 
 #[derive(Default)]
-struct Cell {
+struct MergedCell {
     row: CellRow,
-    visits: Vec<Visit>,
+    visits: Vec<VisitMedian>,
     reasons: Vec<StopReason>,
 }
 
 /// The median of one visit that counts.
-struct Visit {
+struct VisitMedian {
     node: usize,
     median_s: f64,
 }
@@ -55,7 +55,7 @@ impl Cells {
         let (mut times, _) = StepRow::counted_times(visit);
         cell.row.steps += times.len() as i64;
         if !times.is_empty() {
-            cell.visits.push(Visit { node, median_s: median(&mut times) });
+            cell.visits.push(VisitMedian { node, median_s: median(&mut times) });
         }
         match visit.last().map(|row| row.status) {
             Some(Status::OutOfMemory) => cell.reasons.push(StopReason::OutOfMemory),
@@ -65,7 +65,7 @@ impl Cells {
     }
 
     /// Notes why a finished run left its cells; for other runs the reason is that their part is not finished.
-    pub fn stopped(&mut self, source: &Source, numbers: &Numbers) -> Result<()> {
+    pub fn stopped(&mut self, source: &SourceRun, numbers: &Numbers) -> Result<()> {
         let is_sealed = look::is_file(&source.path.join(files::CELLS))?;
         let rows = if is_sealed { RunDirectory::cells_of(&source.path)? } else { Vec::new() };
         let device = |row: &CellRow| {
@@ -85,7 +85,7 @@ impl Cells {
     pub fn into_rows(self, run_id: &str) -> Vec<CellRow> {
         let devices = self.cells.keys().map(|(device, _)| device).collect::<std::collections::BTreeSet<_>>().len();
         let seed = self.seed;
-        let row = |((device, _), cell): ((String, i64), Cell)| {
+        let row = |((device, _), cell): ((String, i64), MergedCell)| {
             let run_id = if devices > 1 { format!("{run_id}, {device}") } else { run_id.to_owned() };
             CellRow { run_id, ..cell.known(seed) }
         };
@@ -100,7 +100,7 @@ fn precision(row: &StepRow) -> Option<String> {
     place.and_then(|place| row.axes.get(place)).map(|value| value.to_string())
 }
 
-impl Cell {
+impl MergedCell {
     /// If several machines measured it, each counts once, with the median of its visits: the interval is for any
     /// machine of this kind.
     fn known(self, seed: u64) -> CellRow {

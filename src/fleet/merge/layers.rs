@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::source::{Numbers, Source};
+use super::source::{Numbers, SourceRun};
 use crate::error::Result;
 use crate::store::{self, LayerRow};
 
@@ -16,7 +16,7 @@ struct Kept {
 }
 
 impl Layers {
-    pub fn take(&mut self, source: &Source, numbers: &Numbers, notices: &mut Vec<String>) -> Result<()> {
+    pub fn take(&mut self, source: &SourceRun, numbers: &Numbers, notices: &mut Vec<String>) -> Result<()> {
         store::visits_of(&source.path, notices, &mut |rows: Vec<LayerRow>| {
             for row in rows {
                 let cell = numbers.cell(row.cell)?;

@@ -17,7 +17,7 @@ use crate::run::environment::RunEnvironment;
 use crate::store::{self, MergedDirectory, StepRow, Story, files};
 use cells::Cells;
 use layers::Layers;
-use source::Source;
+use source::SourceRun;
 pub use statement::{MergedRun, Node, Statement};
 
 /// The result of a merge.
@@ -78,7 +78,7 @@ impl Merging {
     /// before.
     fn steps(
         &mut self,
-        source: &Source,
+        source: &SourceRun,
         statement: &mut Statement,
         put: &mut dyn FnMut(StepRow) -> Result<()>,
     ) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::spec::{Experiment, Shard, ShardBy};
 use crate::store::{Beginning, Extent, RunDirectory, StepRow, files};
 
 /// One run.
-pub(super) struct Source {
+pub(super) struct SourceRun {
     pub path: PathBuf,
     /// Its place among the sources, and their number.
     pub place: usize,
@@ -23,10 +23,10 @@ pub(super) struct Source {
 
 /// Reads all runs in the order of their shards, and refuses runs that do not belong together. A run that has not stored
 /// anything yet is left out, with a notice.
-pub(super) fn read_all(paths: &[PathBuf], notices: &mut Vec<String>) -> Result<Vec<Source>> {
+pub(super) fn read_all(paths: &[PathBuf], notices: &mut Vec<String>) -> Result<Vec<SourceRun>> {
     let mut sources = Vec::new();
     for path in paths {
-        match Source::read(path)? {
+        match SourceRun::read(path)? {
             Some(source) => sources.push(source),
             None => notices.push(format!("{} has not begun to measure; it is left out", path.display())),
         }
@@ -75,7 +75,7 @@ fn division(shard: Option<Shard>) -> String {
     })
 }
 
-fn apart(first: &Source, other: &Source, how: &str) -> Error {
+fn apart(first: &SourceRun, other: &SourceRun, how: &str) -> Error {
     let (first, other) = (first.path.display(), other.path.display());
     Error::new(
         Kind::Conflict,
@@ -85,7 +85,7 @@ fn apart(first: &Source, other: &Source, how: &str) -> Error {
 }
 
 /// A shard that was measured twice, or a copy of a run, would count twice.
-fn refuse_twice(sources: &[Source]) -> Result<()> {
+fn refuse_twice(sources: &[SourceRun]) -> Result<()> {
     let (mut shards, mut ids) = (BTreeMap::new(), BTreeMap::new());
     for source in sources {
         let path = source.path.display();
@@ -103,7 +103,7 @@ fn refuse_twice(sources: &[Source]) -> Result<()> {
     Ok(())
 }
 
-impl Source {
+impl SourceRun {
     /// `None` where the run has not stored anything yet.
     fn read(path: &Path) -> Result<Option<Self>> {
         if look::is_file(&path.join(files::MERGE))? {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::source::Source;
+use super::source::SourceRun;
 use crate::spec::Shard;
 use crate::store::StepRow;
 
@@ -52,12 +52,12 @@ pub struct Node {
 }
 
 impl Statement {
-    pub(super) fn new(sources: &[Source]) -> Self {
-        let shards: Vec<Shard> = sources.iter().filter_map(Source::shard).collect();
+    pub(super) fn new(sources: &[SourceRun]) -> Self {
+        let shards: Vec<Shard> = sources.iter().filter_map(SourceRun::shard).collect();
         let count = shards.first().map(|shard| shard.count);
         let given: BTreeSet<usize> = shards.iter().map(|shard| shard.number).collect();
         let missing = (1..=count.unwrap_or(0)).filter(|number| !given.contains(number)).collect();
-        let run = |source: &Source| MergedRun {
+        let run = |source: &SourceRun| MergedRun {
             run_id: source.environment.run_id.clone(),
             path: source.path.display().to_string(),
             shard: source.shard().map(|shard| shard.to_string()),
@@ -108,18 +108,13 @@ impl Statement {
         self.runs.iter().flat_map(|run| &run.nodes).map(|node| node.name.as_str()).collect()
     }
 
-    /// The kinds of devices, by their own names.
-    pub fn devices(&self) -> &BTreeSet<String> {
-        &self.devices
-    }
-
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
 
 /// Differences between the machines that could make them slower or faster, with the number of runs for each value.
-fn differences(sources: &[Source]) -> Vec<String> {
+fn differences(sources: &[SourceRun]) -> Vec<String> {
     let mut values: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for source in sources {
         let environment = &source.environment;

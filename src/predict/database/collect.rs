@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::gather::{Candidate, Gathered, OfDevice, Part};
+use super::gather::{Candidate, CollectedPart, Gathered, OfDevice};
 use super::layout::{MARK, of_device, of_network, tables, values};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
@@ -117,7 +117,7 @@ fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// A device and a network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct DeviceAndNetwork {
     device: String,
     network: String,
 }
@@ -128,8 +128,8 @@ struct Pending<'a> {
     /// The digest of each run that is in the database or pending.
     known: BTreeMap<String, String>,
     runs: BTreeMap<String, Vec<CollectedRun>>,
-    cells: BTreeMap<Place, Vec<CollectedCell>>,
-    layers: BTreeMap<Place, Vec<CollectedLayer>>,
+    cells: BTreeMap<DeviceAndNetwork, Vec<CollectedCell>>,
+    layers: BTreeMap<DeviceAndNetwork, Vec<CollectedLayer>>,
     rows: usize,
 }
 
@@ -176,8 +176,8 @@ impl<'a> Pending<'a> {
     }
 
     fn put(&mut self, gathered: Gathered) {
-        for Part { device, network, cells, layers } in gathered.parts {
-            let place = Place { device, network };
+        for CollectedPart { device, network, cells, layers } in gathered.parts {
+            let place = DeviceAndNetwork { device, network };
             self.rows += cells.len() + layers.len();
             self.cells.entry(place.clone()).or_default().extend(cells);
             self.layers.entry(place).or_default().extend(layers);

@@ -10,13 +10,13 @@ use crate::settings::AXES;
 use crate::store::{CollectedCell, files};
 
 #[derive(Deserialize)]
-struct Document {
-    series: Vec<Found>,
+struct FindingsFile {
+    series: Vec<SeriesFindings>,
 }
 
 /// The findings in one series of the run: the part of `jumps.json` that the cells keep.
 #[derive(Deserialize)]
-struct Found {
+struct SeriesFindings {
     group: Map<String, Value>,
     unit: String,
     jumps: Vec<Jump>,
@@ -47,7 +47,7 @@ struct Period {
 }
 
 /// The findings of a run.
-pub(super) struct Findings(Vec<Found>);
+pub(super) struct Findings(Vec<SeriesFindings>);
 
 impl Findings {
     /// The findings stored in the run directory; none if it has no `jumps.json`.
@@ -57,7 +57,7 @@ impl Findings {
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(files::JUMPS);
         let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Self(Vec::new())) };
-        let document: Document = serde_json::from_str(&text).map_err(|error| {
+        let document: FindingsFile = serde_json::from_str(&text).map_err(|error| {
             Error::data(format!("cannot be read as findings: {error}"))
                 .at(path.display().to_string())
                 .hint("write it again: `batchstep jumps RUN --format json`, or remove it")

@@ -19,7 +19,7 @@ use crate::store::{
 };
 
 /// The part of one run for one network on one device.
-pub(super) struct Part {
+pub(super) struct CollectedPart {
     pub device: String,
     pub network: String,
     pub cells: Vec<CollectedCell>,
@@ -35,7 +35,7 @@ pub(super) struct OfDevice {
 /// Everything that is kept of a run.
 pub(super) struct Gathered {
     pub runs: Vec<OfDevice>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<CollectedPart>,
 }
 
 /// The part of `environment.json` that the database keeps in columns.
@@ -47,7 +47,7 @@ struct Environment {
     #[serde(default)]
     peaks: Vec<MeasuredPeaks>,
     #[serde(default)]
-    machine: Machine,
+    machine: StoredMachine,
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct EngineFacts {
 }
 
 #[derive(Default, Deserialize)]
-struct Machine {
+struct StoredMachine {
     batchstep: Option<String>,
     started: Option<String>,
     os: Option<String>,
@@ -137,7 +137,7 @@ impl<'a> Candidate<'a> {
         let findings = Findings::read(path)?;
         let beside = Beside::read(path)?;
         let mut networks = Networks::default();
-        let mut parts: BTreeMap<(String, String), Part> = BTreeMap::new();
+        let mut parts: BTreeMap<(String, String), CollectedPart> = BTreeMap::new();
         let mut place_of = BTreeMap::new();
         for row in rows {
             let planned = planned(&plan, row.cell, &row.model, row.batch_size)
@@ -172,7 +172,7 @@ impl<'a> Candidate<'a> {
             findings.mark(&mut cell);
             let key = (device.key.clone(), identity.name.clone());
             place_of.insert(row.cell, key.clone());
-            let part = parts.entry(key).or_insert_with(|| Part {
+            let part = parts.entry(key).or_insert_with(|| CollectedPart {
                 device: device.key,
                 network: identity.name.clone(),
                 cells: Vec::new(),
@@ -187,7 +187,7 @@ impl<'a> Candidate<'a> {
             let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
             part.layers.push(layer(row, planned, id, sides));
         }
-        let parts: Vec<Part> = parts.into_values().collect();
+        let parts: Vec<CollectedPart> = parts.into_values().collect();
         let runs = self.runs(&experiment, &parts)?;
         Ok(Gathered { runs, parts })
     }
@@ -217,7 +217,7 @@ impl<'a> Candidate<'a> {
         allowed.into_iter().chain(quota).min()
     }
 
-    fn runs(&self, experiment: &Experiment, parts: &[Part]) -> Result<Vec<OfDevice>> {
+    fn runs(&self, experiment: &Experiment, parts: &[CollectedPart]) -> Result<Vec<OfDevice>> {
         let Environment { run_id, peaks, machine, .. } = &self.environment;
         let highest = |of: fn(&MeasuredPeaks) -> f64| peaks.iter().map(of).reduce(f64::max);
         let mut cells: BTreeMap<&str, i64> = BTreeMap::new();

@@ -40,7 +40,7 @@ pub fn certainty(estimate: Estimate, limit: f64) -> Option<f64> {
 
 /// One option for the job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
+pub struct JobOption {
     /// Seconds.
     pub total: Estimate,
     /// Money, where a price is known.
@@ -56,14 +56,14 @@ pub struct Limits {
 
 /// The option to choose among those within both limits: the cheapest if there is a deadline, else the fastest; with the
 /// probability that it keeps both limits. `None` if no option is within them.
-pub fn choice(options: &[Way], limits: Limits) -> Option<Choice> {
-    let affordable = |option: &Way| match limits.usd {
+pub fn choice(options: &[JobOption], limits: Limits) -> Option<Choice> {
+    let affordable = |option: &JobOption| match limits.usd {
         None => true,
         Some(limit) => option.usd.is_some_and(|usd| usd <= limit),
     };
-    let in_time = |option: &Way| limits.seconds.is_none_or(|limit| option.total.seconds <= limit);
+    let in_time = |option: &JobOption| limits.seconds.is_none_or(|limit| option.total.seconds <= limit);
     let within = options.iter().enumerate().filter(|(_, option)| affordable(option) && in_time(option));
-    let amount = |option: &Way| match (limits.seconds, option.usd) {
+    let amount = |option: &JobOption| match (limits.seconds, option.usd) {
         (Some(_), Some(usd)) => usd,
         _ => option.total.seconds,
     };
@@ -86,8 +86,8 @@ pub struct Choice {
 mod tests {
     use super::*;
 
-    fn option(hours: f64, radius: f64, usd: f64) -> Way {
-        Way { total: Estimate::around(3600.0 * hours, radius), usd: Some(usd) }
+    fn option(hours: f64, radius: f64, usd: f64) -> JobOption {
+        JobOption { total: Estimate::around(3600.0 * hours, radius), usd: Some(usd) }
     }
 
     // 60,000 examples in batches of 64 are 937.5, so 938 steps; at 10 ms, 9.38 s an epoch.

@@ -33,7 +33,7 @@ pub struct Curve {
     /// The number of measured neighbours on each side from which a value is computed.
     neighbours: usize,
     inside_radius: f64,
-    beyond: Way,
+    beyond: Continuation,
     /// The radius of `|ln(truth / prediction)| / (distance + NEAR)`.
     beyond_radius: f64,
     /// Relative standard deviation between whole runs.
@@ -49,7 +49,7 @@ struct Pieces {
 
 /// How the curve continues beyond its last level.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Continuation {
     /// The line through this share of the levels, counted from the last.
     Line(f64),
     /// A line with equal steps after the multiples of the period.
@@ -98,7 +98,7 @@ impl Curve {
     /// continued.
     pub fn goes_on_with_a_jump_after(&self, batch: f64) -> bool {
         let levels = &self.pieces.levels;
-        matches!(self.beyond, Way::Staircase(period) if batch >= levels[levels.len() - 1].batch && batch % period == 0.0)
+        matches!(self.beyond, Continuation::Staircase(period) if batch >= levels[levels.len() - 1].batch && batch % period == 0.0)
     }
 
     /// The step time at a batch size, with the interval for one more measurement in one more run.
@@ -243,24 +243,24 @@ fn chosen_without(out: usize, scored: &[Vec<f64>; NEIGHBOURS.len()]) -> usize {
 /// square: the middle error forgives a line that leaves the curve soon. The steps of a proven period are preferred to a line if they are
 /// about as good. The errors beyond one place are not independent: a line that leaves the curve is wrong at every level from there on. So
 /// each place counts once, with the radius of its errors.
-fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
-    let lines = SHARES.map(Way::Line).into_iter();
-    let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();
+fn way(levels: &[Level], breaks: &Breaks) -> (Continuation, f64) {
+    let lines = SHARES.map(Continuation::Line).into_iter();
+    let ways: Vec<Continuation> = lines.chain(breaks.period.map(Continuation::Staircase)).collect();
     let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
-    let size = |(way, errors): &(Way, Vec<Vec<f64>>)| {
-        let patience = if matches!(way, Way::Staircase(_)) { PATIENCE } else { 1.0 };
+    let size = |(way, errors): &(Continuation, Vec<Vec<f64>>)| {
+        let patience = if matches!(way, Continuation::Staircase(_)) { PATIENCE } else { 1.0 };
         let all = errors.concat();
         (all.iter().map(|error| error * error).sum::<f64>() / all.len() as f64).sqrt() / patience
     };
     let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| size(a).total_cmp(&size(b)));
-    best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| {
+    best.map_or((Continuation::Line(0.5), f64::INFINITY), |(way, mut errors)| {
         let mut of_cuts: Vec<f64> = errors.iter_mut().map(|errors| radius(errors)).collect();
         (way, radius(&mut of_cuts))
     })
 }
 
 /// Errors beyond each cut, up to twice the batch size there, over the distance.
-fn continued_errors(levels: &[Level], way: Way) -> Vec<Vec<f64>> {
+fn continued_errors(levels: &[Level], way: Continuation) -> Vec<Vec<f64>> {
     let mut of_cuts = Vec::new();
     for cut in CUTS {
         let known = (cut * levels.len() as f64).round() as usize;
@@ -281,15 +281,15 @@ fn continued_errors(levels: &[Level], way: Way) -> Vec<Vec<f64>> {
     of_cuts
 }
 
-fn continued(levels: &[Level], way: Way, batch: f64) -> f64 {
+fn continued(levels: &[Level], way: Continuation, batch: f64) -> f64 {
     let smallest = levels[levels.len() - 1].seconds * 0.5;
     let relative = |level: &Level| level.seconds.powi(-2);
     let value = match way {
-        Way::Line(share) => {
+        Continuation::Line(share) => {
             let count = ((share * levels.len() as f64).ceil() as usize).max(FEWEST.min(levels.len()));
             weighted_line(&levels[levels.len() - count..], relative, batch)
         }
-        Way::Staircase(period) => {
+        Continuation::Staircase(period) => {
             let terms = |x: f64| [1.0, x, ((x - 1.0) / period).floor()];
             let rows: Vec<[f64; 3]> =
                 levels.iter().map(|level| terms(level.batch).map(|term| term / level.seconds)).collect();

@@ -18,7 +18,7 @@ pub struct Rates {
 
 /// A measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kernel {
+pub struct MeasuredKernel {
     /// A number for each device.
     pub device: usize,
     pub rates: Rates,
@@ -60,7 +60,7 @@ impl RateModel {
     pub const FORMULA: Self = Self { factors: [1.0, 1.0, 1.0] };
 
     /// Fitted to kernels by their relative errors.
-    pub fn fit(kernels: impl Iterator<Item = Kernel>) -> Self {
+    pub fn fit(kernels: impl Iterator<Item = MeasuredKernel>) -> Self {
         let rows: Vec<[f64; 3]> = kernels
             .map(|k| terms(Work { flops: k.flops, bytes: k.bytes }, k.rates).map(|term| term / k.seconds))
             .collect();
@@ -83,13 +83,14 @@ fn terms(work: Work, rates: Rates) -> [f64; 3] {
 }
 
 /// For each device, the errors on its kernels, with factors fitted to the other devices' kernels.
-pub fn left_out(kernels: &[Kernel]) -> Vec<DeviceErrors> {
+pub fn left_out(kernels: &[MeasuredKernel]) -> Vec<DeviceErrors> {
     let devices = kernels.iter().map(|kernel| kernel.device).max().map_or(0, |most| most + 1);
     let errors = |device: usize| {
         let model = RateModel::fit(kernels.iter().filter(|kernel| kernel.device != device).copied());
         let own = kernels.iter().filter(|kernel| kernel.device == device);
-        let error =
-            |k: &Kernel| (k.seconds / model.seconds(Work { flops: k.flops, bytes: k.bytes }, k.rates)).ln().abs();
+        let error = |k: &MeasuredKernel| {
+            (k.seconds / model.seconds(Work { flops: k.flops, bytes: k.bytes }, k.rates)).ln().abs()
+        };
         let mut errors: Vec<f64> = own.map(error).collect();
         let kernels = errors.len();
         DeviceErrors { device, kernels, median: median(&mut errors).exp_m1(), radius: radius(&mut errors) }
@@ -105,26 +106,26 @@ mod tests {
     const FAST: Rates = Rates { flops_per_s: 2e13, bytes_per_s: 1e12 };
     const SLOW: Rates = Rates { flops_per_s: 5e12, bytes_per_s: 2e11 };
 
-    fn kernels(device: usize, rates: Rates, extra: f64) -> impl Iterator<Item = Kernel> {
+    fn kernels(device: usize, rates: Rates, extra: f64) -> impl Iterator<Item = MeasuredKernel> {
         let mut rng = Rng::new(device as u64);
         (0..200).map(move |_| {
             let (flops, bytes) = (10f64.powf(7.0 + 3.0 * rng.uniform()), 10f64.powf(5.0 + 3.0 * rng.uniform()));
             let seconds = extra * (2.0 * flops / rates.flops_per_s + 1.5 * bytes / rates.bytes_per_s + 5e-6);
-            Kernel { device, rates, flops, bytes, seconds }
+            MeasuredKernel { device, rates, flops, bytes, seconds }
         })
     }
 
     // Both devices follow the same law, so either predicts the other.
     #[test]
     fn devices_of_one_law_predict_each_other() {
-        let all: Vec<Kernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 1.0)).collect();
+        let all: Vec<MeasuredKernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 1.0)).collect();
         assert!(left_out(&all).iter().all(|errors| errors.kernels == 200 && errors.radius < 1e-6));
     }
 
     // The second device is half as fast as its rates promise: each deviates from the other's law by a factor of 2.
     #[test]
     fn a_device_that_does_not_keep_its_promise_shows() {
-        let all: Vec<Kernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 2.0)).collect();
+        let all: Vec<MeasuredKernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 2.0)).collect();
         for errors in left_out(&all) {
             assert!((errors.median - 1.0).abs() < 1e-6 && (errors.radius - 2f64.ln()).abs() < 1e-6, "{errors:?}");
         }

@@ -1,13 +1,13 @@
 //! Checks whether published launch grids equal those of the formulas, and whether the published times step where a cache overflows.
 
-use super::model::{Assumptions, Model};
+use super::model::{Assumptions, KernelModel};
 use super::{Launch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, WINOGRAD_BATCH};
 use crate::stats::quantile::median;
 
 /// How many launches of a kernel family on one GPU have exactly the grid of its formula.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub struct ExactGrids {
     pub family: Family,
     pub gpu: String,
     pub launches: usize,
@@ -18,12 +18,18 @@ pub struct Share {
 }
 
 /// By family, then by GPU. The split of a dense layer's sum, along z, is not in its formula and is not compared.
-pub fn shares(published: &Published) -> Vec<Share> {
+pub fn shares(published: &Published) -> Vec<ExactGrids> {
     let mut shares = Vec::new();
     for family in Family::ALL {
         for (place, gpu) in published.gpus.iter().enumerate() {
-            let mut share =
-                Share { family, gpu: gpu.name.clone(), launches: 0, exact: 0, exact_padded_to_8: 0, exact_unpadded: 0 };
+            let mut share = ExactGrids {
+                family,
+                gpu: gpu.name.clone(),
+                launches: 0,
+                exact: 0,
+                exact_padded_to_8: 0,
+                exact_unpadded: 0,
+            };
             for launch in published.launches.iter().filter(|launch| launch.gpu == place) {
                 let Some(kernel) = launch.kernel.filter(|kernel| kernel.family() == family) else { continue };
                 let compared = if let Kernel::Dense(_) = kernel { 2 } else { 3 };
@@ -65,9 +71,9 @@ pub struct AtTheCache {
 
 /// By GPU; without those that have too few launches there.
 pub fn at_the_cache(published: &Published) -> Vec<AtTheCache> {
-    let of = |(place, gpu): (usize, &super::Gpu)| {
+    let of = |(place, gpu): (usize, &super::GpuFigures)| {
         let launches = || published.launches.iter().filter(move |launch| launch.gpu == place);
-        let model = Model::fit(published, launches(), Assumptions::BOTH);
+        let model = KernelModel::fit(published, launches(), Assumptions::BOTH);
         let relative =
             |launch: &Launch| Some(launch.time_s / model.time(launch.kernel?, &launch.layer, launch.batch, gpu)?);
         let within = |low: f64, high: f64| -> Vec<f64> {

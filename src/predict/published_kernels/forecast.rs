@@ -1,8 +1,8 @@
 //! What the published times predict for the forward convolutions of a network.
 
-use super::model::{Assumptions, FEWEST, Model};
-use super::{Gpu, Launch, Published};
-use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Product, WINOGRAD_BATCH};
+use super::model::{Assumptions, FEWEST, KernelModel};
+use super::{GpuFigures, Launch, Published};
+use crate::analysis::mechanisms::formulas::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
 use crate::error::{Error, Result};
 use crate::network::Network;
 use crate::stats::quantile::median;
@@ -11,7 +11,7 @@ use crate::stats::quantile::median;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
     pub network: String,
-    pub gpu: Gpu,
+    pub gpu: GpuFigures,
     /// In the order of the network.
     pub layers: Vec<LayerForecast>,
     /// The layers with arithmetic that the published times say nothing about.
@@ -42,7 +42,7 @@ pub struct Timed {
 
 /// Where the forecast time of all layers grows by more than its slope.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ForecastStep {
     pub after: usize,
     /// Beyond the median growth from one batch size to the next.
     pub size_s: f64,
@@ -96,7 +96,7 @@ pub fn forecast(
     assumed: Assumptions,
 ) -> Result<Forecast> {
     let launches = || published.launches.iter().filter(|launch| launch.gpu == gpu);
-    let model = Model::fit(published, launches(), assumed);
+    let model = KernelModel::fit(published, launches(), assumed);
     let gpu = &published.gpus[gpu];
     if model.kernels().next().is_none() {
         let what =
@@ -107,7 +107,7 @@ pub fn forecast(
     for index in 1..network.layers.len() {
         let work = network.multiply_adds_of(index);
         all += work;
-        let sizes = LayerSizes::of(network, index).filter(|sizes| sizes.product == Product::Convolution3x3);
+        let sizes = LayerSizes::of(network, index).filter(|sizes| sizes.product == KnownOperation::Convolution3x3);
         let times = sizes.and_then(|sizes| times(&model, &sizes, gpu, largest).map(|times| (sizes, times)));
         let name = network.layers[index].name.clone();
         match times {
@@ -125,7 +125,9 @@ pub fn forecast(
         return Err(Error::spec(format!("{what}, the kind with published times")).hint(hint));
     }
     let batches = || {
-        launches().filter(|launch| launch.layer.product == Product::Convolution3x3).map(|launch: &Launch| launch.batch)
+        launches()
+            .filter(|launch| launch.layer.product == KnownOperation::Convolution3x3)
+            .map(|launch: &Launch| launch.batch)
     };
     let (smallest_batch, largest_batch) = (batches().min().unwrap_or(1), batches().max().unwrap_or(1));
     let share = covered / all;
@@ -140,7 +142,7 @@ pub fn forecast(
     })
 }
 
-fn times(model: &Model, sizes: &LayerSizes, gpu: &Gpu, largest: usize) -> Option<Vec<Timed>> {
+fn times(model: &KernelModel, sizes: &LayerSizes, gpu: &GpuFigures, largest: usize) -> Option<Vec<Timed>> {
     let at = |batch| model.fastest(sizes, batch, gpu).map(|(kernel, seconds)| Timed { kernel, seconds });
     (1..=largest).map(at).collect()
 }
@@ -167,12 +169,17 @@ impl Forecast {
     }
 
     /// The steps of at least `least` of the time before them, in the order of the batch size.
-    pub fn steps(&self, least: f64) -> Vec<Step> {
+    pub fn steps(&self, least: f64) -> Vec<ForecastStep> {
         let slope = self.slope();
         let step = |after: usize| {
             let size_s = self.size(after, slope);
             let relative = size_s / self.total(after);
-            (relative >= least).then(|| Step { after, size_s, relative, layers: self.contributions(after, size_s) })
+            (relative >= least).then(|| ForecastStep {
+                after,
+                size_s,
+                relative,
+                layers: self.contributions(after, size_s),
+            })
         };
         (self.smallest_batch.max(1)..self.largest()).filter_map(step).collect()
     }

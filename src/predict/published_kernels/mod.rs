@@ -15,7 +15,7 @@ pub mod validation;
 
 use std::path::Path;
 
-use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Product};
+use crate::analysis::mechanisms::formulas::{Kernel, KnownOperation, LayerSizes};
 use crate::error::{Error, Result, nearest};
 use crate::os::look;
 use crate::store::Table;
@@ -25,7 +25,7 @@ pub const PATH: &str = "results/published/kernels.parquet";
 
 /// The manufacturer's figures of a GPU.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gpu {
+pub struct GpuFigures {
     /// As its driver names it.
     pub name: String,
     pub multiprocessors: usize,
@@ -53,7 +53,7 @@ pub struct Launch {
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuFigures>,
     pub launches: Vec<Launch>,
 }
 
@@ -89,12 +89,12 @@ impl Published {
             let [multiprocessors, batch, inputs, outputs, height, width] = array([0, 3, 4, 5, 6, 7], size)?;
             let window = [value(8), value(9), value(10)];
             let product = match operations[row].as_str() {
-                "conv2d" if window == [3.0, 1.0, 1.0] => Product::Convolution3x3,
-                "dense" => Product::Dense,
+                "conv2d" if window == [3.0, 1.0, 1.0] => KnownOperation::Convolution3x3,
+                "dense" => KnownOperation::Dense,
                 _ => continue,
             };
             let (name, flops_per_s, bytes_per_s) = (names[row].clone(), value(1), value(2));
-            let gpu = Gpu { name, multiprocessors, flops_per_s, bytes_per_s, l2_bytes: size(15)? };
+            let gpu = GpuFigures { name, multiprocessors, flops_per_s, bytes_per_s, l2_bytes: size(15)? };
             let grid = array([11, 12, 13], size)?;
             let kernel = Kernel::of(product, &kernels[row], &all_kernels[row]);
             let layer = LayerSizes { product, inputs, outputs, height, width };
@@ -111,7 +111,7 @@ impl Published {
         }
     }
 
-    fn place_of(&mut self, gpu: Gpu) -> usize {
+    fn place_of(&mut self, gpu: GpuFigures) -> usize {
         // Rows of one GPU follow each other.
         self.gpus.iter().rposition(|known| *known == gpu).unwrap_or_else(|| {
             self.gpus.push(gpu);
@@ -125,8 +125,9 @@ impl Published {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where none or several have it, with those that there are.
     pub fn find(&self, asked: &str) -> Result<usize> {
-        let convolves =
-            |&place: &usize| self.launches.iter().any(|l| l.gpu == place && l.layer.product == Product::Convolution3x3);
+        let convolves = |&place: &usize| {
+            self.launches.iter().any(|l| l.gpu == place && l.layer.product == KnownOperation::Convolution3x3)
+        };
         let places: Vec<usize> = (0..self.gpus.len()).filter(convolves).collect();
         let name = |place: usize| self.gpus[place].name.to_lowercase();
         let wanted = asked.to_lowercase();

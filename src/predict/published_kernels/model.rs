@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Gpu, Launch, Published};
+use super::{GpuFigures, Launch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, WINOGRAD_BATCH, rounds};
 use crate::stats::nonnegative;
 
@@ -48,7 +48,13 @@ impl Assumptions {
 const TERMS: usize = 5;
 
 /// The terms of a layer at one batch size, in seconds. Dense layers have none: they are left out of the model.
-fn terms(kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &Gpu, assumed: Assumptions) -> Option<[f64; TERMS]> {
+fn terms(
+    kernel: Kernel,
+    layer: &LayerSizes,
+    batch: usize,
+    gpu: &GpuFigures,
+    assumed: Assumptions,
+) -> Option<[f64; TERMS]> {
     let (inputs, outputs) = (layer.inputs as f64, layer.outputs as f64);
     let pixels = (batch * layer.height * layer.width) as f64;
     let padding = if assumed.padding { WINOGRAD_BATCH } else { 1 };
@@ -80,13 +86,13 @@ fn terms(kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &Gpu, assumed: A
 
 /// Factors for each kernel, or family where there are too few launches of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct KernelModel {
     assumed: Assumptions,
     kernels: BTreeMap<Kernel, [f64; TERMS]>,
     families: BTreeMap<Family, [f64; TERMS]>,
 }
 
-impl Model {
+impl KernelModel {
     /// Fits a model to the convolutions among `launches`, of one GPU or several.
     pub fn fit<'a>(published: &'a Published, launches: impl Iterator<Item = &'a Launch>, assumed: Assumptions) -> Self {
         let mut by_kernel: BTreeMap<Kernel, Vec<[f64; TERMS]>> = BTreeMap::new();
@@ -110,7 +116,7 @@ impl Model {
     }
 
     /// Seconds of a layer computed by `kernel`; `None` where nothing like it was fitted.
-    pub fn time(&self, kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &Gpu) -> Option<f64> {
+    pub fn time(&self, kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &GpuFigures) -> Option<f64> {
         let factors = self.kernels.get(&kernel).or_else(|| self.families.get(&kernel.family()))?;
         let terms = terms(kernel, layer, batch, gpu, self.assumed)?;
         Some(terms.iter().zip(factors).map(|(term, factor)| term * factor).sum())
@@ -122,7 +128,7 @@ impl Model {
     }
 
     /// The fitted kernel that computes a layer fastest, as a search over all of them would choose it, with its seconds.
-    pub fn fastest(&self, layer: &LayerSizes, batch: usize, gpu: &Gpu) -> Option<(Kernel, f64)> {
+    pub fn fastest(&self, layer: &LayerSizes, batch: usize, gpu: &GpuFigures) -> Option<(Kernel, f64)> {
         let timed = self.kernels().filter_map(|kernel| Some((kernel, self.time(kernel, layer, batch, gpu)?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1))
     }

@@ -1,7 +1,7 @@
 //! On launches that follow the model exactly, on GPUs that do not exist; the real ones are in `tests/published_kernels.rs`.
 
 use super::forecast::{Reason, forecast};
-use super::model::{Assumptions, Model};
+use super::model::{Assumptions, KernelModel};
 use super::validation::{Errors, LeftOut, predictions};
 use super::*;
 use crate::analysis::mechanisms::formulas::{Family, Tile};
@@ -15,13 +15,13 @@ const KERNELS: [Kernel; 3] = [
     Kernel::ImplicitProduct(TILE),
 ];
 
-fn gpu(name: &str, multiprocessors: usize) -> Gpu {
-    Gpu { name: name.into(), multiprocessors, flops_per_s: 8e12, bytes_per_s: 3e11, l2_bytes: 4 << 20 }
+fn gpu(name: &str, multiprocessors: usize) -> GpuFigures {
+    GpuFigures { name: name.into(), multiprocessors, flops_per_s: 8e12, bytes_per_s: 3e11, l2_bytes: 4 << 20 }
 }
 
 /// A time with a launch of 50 us, and arithmetic at half of the nominal rate; non-fused Winograd has an eighth of the arithmetic of
 /// the others for each block here, so that it wins for layers of many channels.
-fn time(kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &Gpu) -> f64 {
+fn time(kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &GpuFigures) -> f64 {
     let block = match kernel {
         Kernel::NonFusedWinograd(_) | Kernel::Dense(_) => (TILE.first * TILE.second) as f64,
         Kernel::FusedWinograd { .. } => 32.0 * 32.0 * 16.0,
@@ -33,14 +33,15 @@ fn time(kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &Gpu) -> f64 {
 }
 
 /// Random layers, each computed by its fastest kernel.
-fn planted(gpus: Vec<Gpu>) -> Published {
+fn planted(gpus: Vec<GpuFigures>) -> Published {
     let mut random = Rng::new(3);
     let mut published = Published { gpus, launches: Vec::new() };
     for place in 0..published.gpus.len() {
         for _ in 0..600 {
             let mut size = |low: usize, high: usize| low + random.below(high - low);
             let (inputs, outputs, side, batch) = (size(8, 512), size(8, 512), size(5, 60), size(1, 65));
-            let layer = LayerSizes { product: Product::Convolution3x3, inputs, outputs, height: side, width: side };
+            let layer =
+                LayerSizes { product: KnownOperation::Convolution3x3, inputs, outputs, height: side, width: side };
             let of = |kernel: &Kernel| time(*kernel, &layer, batch, &published.gpus[place]);
             let Some(kernel) = KERNELS.into_iter().min_by(|a, b| of(a).total_cmp(&of(b))) else { continue };
             let (grid, time_s) = (kernel.grid(&layer, batch), of(&kernel));
@@ -71,7 +72,7 @@ fn a_model_finds_times_that_follow_it_and_misses_them_without_padding() {
 fn too_few_launches_of_a_kernel_are_not_fitted() {
     let published = planted(vec![gpu("Test T4", 40)]);
     let few = published.launches.iter().filter(|l| l.kernel == Some(KERNELS[0])).take(model::FEWEST - 1);
-    let model = Model::fit(&published, few, Assumptions::BOTH);
+    let model = KernelModel::fit(&published, few, Assumptions::BOTH);
     assert_eq!(model.kernels().count(), 0);
     let layer = published.launches[0].layer;
     assert_eq!(model.time(KERNELS[0], &layer, 1, &published.gpus[0]), None);

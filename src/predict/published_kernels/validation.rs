@@ -1,8 +1,8 @@
 //! How far the model's times are from published ones that it was not fitted to: over layers left out, and over whole GPUs left out.
 
-use super::model::{Assumptions, Model};
+use super::model::{Assumptions, KernelModel};
 use super::{Launch, Published};
-use crate::analysis::mechanisms::formulas::{Family, LayerSizes, Product};
+use crate::analysis::mechanisms::formulas::{Family, KnownOperation, LayerSizes};
 use crate::random::mix;
 use crate::stats::quantile::quantile;
 
@@ -34,21 +34,21 @@ pub struct Prediction {
 pub fn predictions(published: &Published, left_out: LeftOut, assumed: Assumptions) -> Vec<Prediction> {
     let mut predictions = Vec::new();
     for place in 0..published.gpus.len() {
-        let own = |launch: &&Launch| launch.gpu == place && launch.layer.product == Product::Convolution3x3;
+        let own = |launch: &&Launch| launch.gpu == place && launch.layer.product == KnownOperation::Convolution3x3;
         if !published.launches.iter().any(|launch| own(&launch)) {
             continue;
         }
         match left_out {
             LeftOut::Gpu => {
                 let others = published.launches.iter().filter(|launch| launch.gpu != place);
-                let model = Model::fit(published, others, assumed);
+                let model = KernelModel::fit(published, others, assumed);
                 predict(published, published.launches.iter().filter(own), &model, &mut predictions);
             }
             LeftOut::Layers => {
                 for fold in 0..FOLDS {
                     let inside = |launch: &&Launch| fold_of(&launch.layer) == fold;
                     let rest = published.launches.iter().filter(own).filter(|launch| !inside(launch));
-                    let model = Model::fit(published, rest, assumed);
+                    let model = KernelModel::fit(published, rest, assumed);
                     predict(published, published.launches.iter().filter(own).filter(inside), &model, &mut predictions);
                 }
             }
@@ -60,7 +60,7 @@ pub fn predictions(published: &Published, left_out: LeftOut, assumed: Assumption
 fn predict<'a>(
     published: &Published,
     launches: impl Iterator<Item = &'a Launch>,
-    model: &Model,
+    model: &KernelModel,
     into: &mut Vec<Prediction>,
 ) {
     for launch in launches {

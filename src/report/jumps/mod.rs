@@ -10,7 +10,7 @@ use super::style::Look;
 use super::unexplained::{at_the_ends, between};
 use super::{Column, Document, Repeated, Style, Table};
 use crate::analysis::slow::Speed;
-use crate::analysis::{Kind, slow};
+use crate::analysis::{TimeOrRate, slow};
 use crate::detect::{
     Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences, unexplained,
 };
@@ -22,7 +22,7 @@ use crate::units::human;
 pub struct Axes<'a> {
     /// The unit of the y values: `s`, `ms`, `GB/s`, or empty if it is not known.
     pub unit: &'a str,
-    pub kind: Kind,
+    pub kind: TimeOrRate,
     /// One more of x: `example`, `token`, `unit of M`.
     pub item: &'a str,
 }
@@ -44,7 +44,7 @@ pub struct JumpTable<'a> {
 
 /// The jump table of a series of which it is not known how small a jump would have been seen.
 pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
-    let axes = Axes { unit, kind: Kind::Time, item: "example" };
+    let axes = Axes { unit, kind: TimeOrRate::Time, item: "example" };
     JumpTable { label, findings, axes, smallest: None, hardware: HardwareNumbers::default(), aa_rate: None }
         .render(style)
 }
@@ -275,9 +275,9 @@ impl JumpTable<'_> {
         table
     }
 
-    fn row(&self, jump: &Jump) -> Row {
+    fn row(&self, jump: &Jump) -> JumpRow {
         let [first, at, last] = [jump.after_low, jump.after, jump.after_high].map(human::batch_size);
-        Row {
+        JumpRow {
             after: if first == last { at } else { format!("{at} ({first} to {last})") },
             size: self.size(jump.size),
             interval: human::range(jump.low, jump.high, self.axes.unit),
@@ -288,8 +288,8 @@ impl JumpTable<'_> {
     }
 
     /// All members of a staircase or sawtooth: their median, and from the smallest to the largest.
-    fn row_of_all(&self, repeated: &Repeated) -> Row {
-        Row {
+    fn row_of_all(&self, repeated: &Repeated) -> JumpRow {
+        JumpRow {
             after: repeated.places(),
             size: self.size(repeated.size()),
             interval: human::range(repeated.smallest(), repeated.largest(), self.axes.unit),
@@ -307,7 +307,7 @@ impl JumpTable<'_> {
     fn explanations(&self) -> Vec<(&'static str, String)> {
         let findings = self.findings;
         let mut lines = Vec::new();
-        if self.axes.kind == Kind::Rate && !findings.jumps.is_empty() {
+        if self.axes.kind == TimeOrRate::Rate && !findings.jumps.is_empty() {
             lines.push(("Rate", "these are changes of a rate: where it falls, the work is slower".to_string()));
         }
         if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
@@ -351,17 +351,17 @@ impl JumpTable<'_> {
         let size = |slope: f64| human::quantity(slope.abs(), unit);
         let verb = |slope: f64, up: &'static str, down: &'static str| if slope < 0.0 { down } else { up };
         let change = match kind {
-            Kind::Time if before >= 0.0 && after >= 0.0 => {
+            TimeOrRate::Time if before >= 0.0 && after >= 0.0 => {
                 format!("each further {item} takes {} instead of {}", size(after), size(before))
             }
-            Kind::Time => format!(
+            TimeOrRate::Time => format!(
                 "from there on each further {item} {} {}, up to there it {} {}",
                 verb(after, "takes", "saves"),
                 size(after),
                 verb(before, "takes", "saves"),
                 size(before)
             ),
-            Kind::Rate => format!(
+            TimeOrRate::Rate => format!(
                 "from there on the rate {} by {} with each further {item}, up to there it {} by {}",
                 verb(after, "rises", "falls"),
                 size(after),
@@ -381,8 +381,8 @@ impl JumpTable<'_> {
     /// Slower is red, faster is green. Only after the layout: escapes have no width.
     fn painted(&self, table: &str, style: &Style) -> String {
         let (up, down) = match self.axes.kind {
-            Kind::Time => (Look::Red, Look::Green),
-            Kind::Rate => (Look::Green, Look::Red),
+            TimeOrRate::Time => (Look::Red, Look::Green),
+            TimeOrRate::Rate => (Look::Green, Look::Red),
         };
         table.replace(UP, &style.paint(UP, up)).replace(DOWN, &style.paint(DOWN, down))
     }
@@ -399,7 +399,7 @@ struct Columns {
 const FINDINGS: [&str; 5] = ["Rate", "Changes", "Ends", "Slow", "Kink"];
 
 /// The cells of a jump, as texts.
-struct Row {
+struct JumpRow {
     after: String,
     size: String,
     interval: String,
@@ -408,7 +408,7 @@ struct Row {
     verdict: &'static str,
 }
 
-impl Row {
+impl JumpRow {
     fn cells(self, shown: Columns, told: bool) -> Vec<String> {
         let mut cells = vec![self.after, self.size, self.relative];
         if shown.interval {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::detect::{AlarmRate, Early, Point, Rejection, Verdict};
 
-const SECONDS: Axes = Axes { unit: "s", kind: Kind::Time, item: "example" };
+const SECONDS: Axes = Axes { unit: "s", kind: TimeOrRate::Time, item: "example" };
 
 fn jump(after: f64, size: f64) -> Jump {
     let (low, high) = (size * 0.96, size * 1.05);
@@ -231,7 +231,7 @@ fn a_staircase_of_many_members_is_one_line() {
 fn a_rate_is_called_a_rate() {
     let mut found = findings(vec![Jump { relative: -0.12, ..jump(256.0, -14.0) }]);
     found.kinks = vec![Kink { at: 64.0, slope_before: 2.5, slope_after: -0.5, p_value: 0.001 }];
-    let axes = Axes { unit: "GB/s", kind: Kind::Rate, item: "unit of N" };
+    let axes = Axes { unit: "GB/s", kind: TimeOrRate::Rate, item: "unit of N" };
     let text = rendered(&found, axes);
     assert!(text.contains("▼ -14.0 GB/s") && text.contains("-12 %"), "{text}");
     assert!(text.contains("these are changes of a rate: where it falls, the work is slower"), "{text}");

@@ -7,7 +7,7 @@ use crate::run::{Boundary, Decision};
 
 /// The noise of a simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum MachineNoise {
     /// Steps vary by 0.5 %, visits by 1 %.
     Normal,
     /// The same with Student's t of 3 degrees of freedom.
@@ -20,7 +20,7 @@ pub enum Machine {
     CommonFactor,
 }
 
-impl Machine {
+impl MachineNoise {
     pub const ALL: [Self; 5] = [Self::Normal, Self::HeavyTailed, Self::Drifting, Self::TwoState, Self::CommonFactor];
 
     pub fn name(self) -> &'static str {
@@ -55,7 +55,7 @@ impl Machine {
 
 /// What is planted on the line from 10 ms by 0.8 ms for each example, over 70 batch sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Curve {
+pub enum PlantedCurve {
     /// No jump.
     Line,
     /// The slope doubles at a random batch size.
@@ -80,7 +80,7 @@ pub enum Curve {
     JumpInTexture,
 }
 
-impl Curve {
+impl PlantedCurve {
     pub const ALL: [Self; 11] = [
         Self::Line,
         Self::Kink,
@@ -197,8 +197,8 @@ impl Decisions {
 /// # Errors
 /// None that a valid machine and curve could cause.
 pub fn decisions(
-    machine: Machine,
-    curve: Curve,
+    machine: MachineNoise,
+    curve: PlantedCurve,
     rule: Rule,
     steps: usize,
     seeds: std::ops::Range<u64>,
@@ -237,7 +237,7 @@ pub fn decisions(
 
 /// A machine with a curve on it.
 struct Planted {
-    machine: Machine,
+    machine: MachineNoise,
     shape: Shape,
     seed: u64,
 }
@@ -253,7 +253,7 @@ struct Design {
 }
 
 impl Planted {
-    fn new(machine: Machine, curve: Curve, seed: u64) -> Self {
+    fn new(machine: MachineNoise, curve: PlantedCurve, seed: u64) -> Self {
         Self { machine, shape: curve.planted(seed), seed }
     }
 
@@ -296,7 +296,7 @@ mod tests {
     /// One run by each rule; the study of many is `examples/steps_to_decide.rs`.
     #[test]
     fn a_jump_is_found_with_a_fraction_of_the_steps_that_known_cells_take() {
-        let by = |rule| decisions(Machine::Normal, Curve::OneJump, rule, 5, 3..4).expect("runs");
+        let by = |rule| decisions(MachineNoise::Normal, PlantedCurve::OneJump, rule, 5, 3..4).expect("runs");
         let (jumps, cells) = (by(Rule::Jumps), by(Rule::Cells));
         assert_eq!((jumps.found, cells.found), (1, 1));
         assert!(4 * jumps.steps < cells.steps, "{jumps:?} and {cells:?}");
@@ -305,17 +305,17 @@ mod tests {
     /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
     #[test]
     fn the_forecast_matches_the_simulated_run() {
-        let ratio = |machine: Machine, seed: u64| {
-            let planted = Planted::new(machine, Curve::Line, seed);
+        let ratio = |machine: MachineNoise, seed: u64| {
+            let planted = Planted::new(machine, PlantedCurve::Line, seed);
             let run = |most| planted.run(Design { rule: Rule::Jumps, steps: 3, most }).expect("runs").outcome;
             let (early, whole) = (run(5), run(100));
             (early.visits + early.knowledge.needed.unwrap_or(0)) as f64 / whole.visits as f64
         };
-        let middle = |machine: Machine| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
-        let found = [Machine::Normal, Machine::CommonFactor].map(middle);
+        let middle = |machine: MachineNoise| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
+        let found = [MachineNoise::Normal, MachineNoise::CommonFactor].map(middle);
         assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
         // With more visits, the fastest of several can represent them. The forecast does not know this, and the run takes less than half of it.
-        let found = middle(Machine::TwoState);
+        let found = middle(MachineNoise::TwoState);
         assert!((1.0..3.0).contains(&found), "{found}");
     }
 }

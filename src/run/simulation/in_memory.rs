@@ -58,7 +58,7 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
     let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.truth().as_ref())?;
     crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
-    let (memory, mut listener) = (Memory::default(), Listener::default());
+    let (memory, mut listener) = (InMemoryRows::default(), Listener::default());
     let bench = Sweep {
         plan: &plan,
         measure: &experiment.measure,
@@ -78,11 +78,11 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
 }
 
 #[derive(Default)]
-struct Memory {
+struct InMemoryRows {
     rows: Mutex<Vec<StepRow>>,
 }
 
-impl RowSink for Memory {
+impl RowSink for InMemoryRows {
     fn append(&self, visit: &[StepRow]) -> Result<()> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(visit);
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::table::Row;
+use super::table::FaultRow;
 use crate::check::precheck::{Asked, Qualified, Witness, qualify};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded::{self, Called, Fault};
@@ -91,7 +91,7 @@ impl Check {
     }
 
     /// The result of one fault: nothing that failed is remembered as checked.
-    pub fn meets(&self, fault: &Fault) -> Row {
+    pub fn meets(&self, fault: &Fault) -> FaultRow {
         let folder = tempfile::tempdir().unwrap();
         let Ended { result, notes, .. } = self.ask(&folder, Some(fault.clone()));
         assert!(recorded::has_failed(), "the call was not made");
@@ -103,16 +103,16 @@ impl Check {
             Err(error) => {
                 let message = error.to_string();
                 assert!(is_named(&message) && message.contains("\n  help: "), "not clear: {message}");
-                Row::new(fault, "the run ends before its first step", Some(&message))
+                FaultRow::new(fault, "the run ends before its first step", Some(&message))
             }
             Ok(found) if found.cells.iter().all(|cell| *cell == Some(true)) => {
                 assert_eq!(notes, Vec::<String>::new());
-                Row::new(fault, "nothing changes", None)
+                FaultRow::new(fault, "nothing changes", None)
             }
             Ok(_) => {
                 let says = |note: &String| is_named(note) && note.contains("`qualified` = false");
                 assert!(!notes.is_empty() && notes.iter().all(says), "not clear: {notes:?}");
-                Row::new(fault, "the run goes on; its rows say `qualified` = false", None)
+                FaultRow::new(fault, "the run goes on; its rows say `qualified` = false", None)
             }
         };
         self.passes(&self.ask(&folder, None));

@@ -8,7 +8,7 @@ use super::{Ended, Recorded};
 use crate::analysis::{Query, analyse};
 use crate::chart::figures::{Destination, Figures};
 use crate::device::selector::Selector;
-use crate::device::{self, Covariates, Device, Facts};
+use crate::device::{self, Covariates, Device};
 use crate::engine::cudnn::recorded;
 use crate::needs::shared_library;
 use crate::store::{Begin, Table};
@@ -23,7 +23,7 @@ const SPEC: &str = "version = 1\nname = \"recorded\"\n[model]\nname = \"mlp\"\ni
 
 /// A GPU and what its rows must have: lanes and generations now and at most, replays, SM and memory clock (Hz), temperature,
 /// power (W); NaN where the column is null.
-struct Gpu {
+struct ExpectedGpu {
     facts: &'static str,
     numbers: [f64; 9],
     throttle: &'static str,
@@ -45,44 +45,44 @@ const COLUMNS: [&str; 9] = [
 
 const NULL: f64 = f64::NAN;
 
-const GPUS: [Gpu; 7] = [
-    Gpu {
+const GPUS: [ExpectedGpu; 7] = [
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/t4.txt"),
         numbers: [8.0, 16.0, 3.0, 3.0, 0.0, 585e6, 5e9, 40.0, 26.78],
         throttle: "none",
         link: "PCIe 3.0 x8",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/v100.txt"),
         numbers: [16.0, 16.0, 3.0, 3.0, 0.0, 1.38e9, 877e6, 40.0, 58.81],
         throttle: "none",
         link: "PCIe 3.0 x16",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/a100_mig.txt"),
         numbers: [16.0, 16.0, 4.0, 4.0, 0.0, 1.41e9, 1.215e9, 36.0, 66.92],
         throttle: "none",
         link: "PCIe 4.0 x16",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/h100.txt"),
         numbers: [16.0, 16.0, 5.0, 5.0, 0.0, 345e6, 2.619e9, 33.0, 72.02],
         throttle: "gpu_idle",
         link: "PCIe 5.0 x16",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/rtx_4070_laptop.txt"),
         numbers: [8.0, 8.0, 4.0, 4.0, 0.0, 210e6, 405e6, 42.0, 1.97],
         throttle: "gpu_idle",
         link: "PCIe 4.0 x8",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/rtx_3090.txt"),
         numbers: [16.0, 16.0, 1.0, 4.0, 0.0, 0.0, 405e6, 37.0, 27.23],
         throttle: "gpu_idle",
         link: "PCIe 1.0 x16",
     },
-    Gpu {
+    ExpectedGpu {
         facts: include_str!("../../device/nvml/facts/vgpu.txt"),
         numbers: [NULL, NULL, NULL, NULL, NULL, 1.23e9, 877e6, NULL, NULL],
         throttle: "",
@@ -151,10 +151,6 @@ impl Device for Idling {
     fn read(&mut self) -> Covariates {
         let sm_clock_hz = Some(if recorded::is_at_work() { 1.98e9 } else { 345e6 });
         Covariates { sm_clock_hz, ..Covariates::default() }
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { id: "idling".into(), name: "a GPU that saves power".into(), cpu: None, gpu: None }
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::checked::Check;
-use super::table::{self, Row};
+use super::table::{self, FaultRow};
 use super::{Ended, Recorded};
 use crate::device::fake::Fake;
 use crate::engine::cudnn::recorded::{self, Called, Fault, Library};
@@ -106,7 +106,7 @@ impl Stored {
 }
 
 /// A way with its fault-free run.
-struct Way {
+struct FaultFreeRun {
     spec: String,
     calls: Vec<(Called, usize)>,
     stored: Stored,
@@ -124,7 +124,7 @@ pub(super) fn without_cache() {
     let _ = std::fs::remove_dir_all(home);
 }
 
-impl Way {
+impl FaultFreeRun {
     fn new(spec: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sweep = Recorded::new(&spec, folder.path());
@@ -142,7 +142,7 @@ impl Way {
     }
 
     /// The result of one fault.
-    fn meets(&self, fault: &Fault) -> Row {
+    fn meets(&self, fault: &Fault) -> FaultRow {
         let folder = tempfile::tempdir().unwrap();
         let sweep = Recorded::new(&self.spec, folder.path());
         without_cache();
@@ -195,7 +195,7 @@ impl Way {
         } else {
             assert_eq!(message, Vec::<String>::new());
         }
-        Row::new(fault, outcome, message.first().map(String::as_str))
+        FaultRow::new(fault, outcome, message.first().map(String::as_str))
     }
 
     fn less_than_failure(&self, stored: &Stored) -> &'static str {
@@ -215,7 +215,8 @@ impl Way {
 
 /// The child's part: all faults, one after another.
 fn find(folder: &Path) {
-    let ways: Vec<Way> = WAYS.iter().map(|(_, lines)| Way::new(format!("{NETWORK}{lines}"))).collect();
+    let ways: Vec<FaultFreeRun> =
+        WAYS.iter().map(|(_, lines)| FaultFreeRun::new(format!("{NETWORK}{lines}"))).collect();
     let check = Check::new(&format!("{NETWORK}{}", WAYS[0].1));
     let mut trials = Trials { folder, known: BTreeSet::new(), rows: Vec::new(), wrong: Vec::new() };
     std::panic::set_hook(Box::new(|_| {}));
@@ -237,13 +238,13 @@ fn find(folder: &Path) {
 struct Trials<'a> {
     folder: &'a Path,
     known: BTreeSet<Called>,
-    rows: Vec<Row>,
+    rows: Vec<FaultRow>,
     wrong: Vec<String>,
 }
 
 impl Trials<'_> {
     /// Each call that is not known yet fails, with each of its codes, at its first occurrence and at its last.
-    fn all(&mut self, calls: &[(Called, usize)], meets: impl Fn(&Fault) -> Row) {
+    fn all(&mut self, calls: &[(Called, usize)], meets: impl Fn(&Fault) -> FaultRow) {
         let fresh: Vec<_> = calls.iter().filter(|(call, _)| !self.known.contains(call)).collect();
         for (call, count) in &fresh {
             let places: BTreeSet<usize> = [0, count - 1].into_iter().collect();
@@ -256,7 +257,7 @@ impl Trials<'_> {
         self.known.extend(fresh.into_iter().map(|(call, _)| call.clone()));
     }
 
-    fn one(&mut self, fault: &Fault, meets: impl Fn(&Fault) -> Row) {
+    fn one(&mut self, fault: &Fault, meets: impl Fn(&Fault) -> FaultRow) {
         let text = format!("{fault:?}");
         std::fs::write(self.folder.join("now"), &text).unwrap();
         match std::panic::catch_unwind(AssertUnwindSafe(|| meets(fault))) {

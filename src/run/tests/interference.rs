@@ -8,7 +8,7 @@ use crate::device::witness::Witness;
 use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes};
 use crate::error::Result;
 use crate::run::schedule::VisitLength;
-use crate::run::{Beside, History, Measured, Ready, measure};
+use crate::run::{History, Measured, Ready, StepReadings, measure};
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
 use crate::store::StepRow;
@@ -55,7 +55,7 @@ fn visited(k: usize, waits_ms: &[u64]) -> Measured {
     let account = folder.path().join(THREAD);
     let mut step = Interrupted { account, waits_ms: waits_ms.iter().copied().collect(), so_far: [1, 0, 1] };
     let ready = Ready { started_s: 0.0, prepare_s: 0.0, setup: SetupTimes::default() };
-    let beside = Beside { counters: None, witness: Some(&mut witness), in_this_process: true, held_up: false };
+    let beside = StepReadings { counters: None, witness: Some(&mut witness), in_this_process: true, held_up: false };
     measure(&mut step, ready, VisitLength { steps: k, warmup: 0 }, &|_| false, beside).expect("measured")
 }
 

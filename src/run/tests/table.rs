@@ -7,7 +7,7 @@ use crate::engine::cudnn::recorded::{Fault, Library};
 
 /// The result of one fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub struct FaultRow {
     library: Library,
     call: &'static str,
     when: &'static str,
@@ -17,7 +17,7 @@ pub struct Row {
     message: String,
 }
 
-impl Row {
+impl FaultRow {
     pub fn new(fault: &Fault, outcome: &'static str, message: Option<&str>) -> Self {
         let call = &fault.call;
         let message = message.map(sentence).unwrap_or_default();
@@ -79,7 +79,7 @@ fn code(library: Library, code: u32) -> &'static str {
 }
 
 /// The document, with a table for each library.
-pub fn document(ways: &[&str], rows: &[Row], called: &BTreeMap<Library, BTreeSet<&str>>) -> String {
+pub fn document(ways: &[&str], rows: &[FaultRow], called: &BTreeMap<Library, BTreeSet<&str>>) -> String {
     let mut text = format!(
         "# When a call of a GPU library fails\n\n\
          Made by the test `run::tests::faults`, which fails if this page is out of date. Each call that a run makes of the driver, cuDNN,\n\
@@ -108,7 +108,7 @@ pub fn document(ways: &[&str], rows: &[Row], called: &BTreeMap<Library, BTreeSet
 }
 
 /// A line for the codes of a call that end alike.
-fn lines(rows: &[Row], library: Library) -> String {
+fn lines(rows: &[FaultRow], library: Library) -> String {
     let mut groups: BTreeMap<(&str, &str, bool), BTreeMap<u32, BTreeSet<&str>>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.library == library) {
         let codes = groups.entry((row.call, row.when, row.captured)).or_default();

@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering;
 pub use spec::Fit;
 
 use super::plan::Axes;
-use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, failure, visited};
-use crate::engine::data::{self, Point, side};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
+use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
@@ -26,7 +26,7 @@ use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::settings::Examples;
 use crate::spec::plan::networks;
-use crate::spec::{Order, StudyKind, Subject};
+use crate::spec::{Order, Subject};
 use crate::store::{AxisValues, FitRow, RunDirectory, Status, SurfaceRow, files};
 use crate::units::human;
 use results::Results;
@@ -37,7 +37,6 @@ const MOST_STORED: usize = 200;
 visited!(FitRow,);
 
 impl Study for Fit {
-    const KIND: StudyKind = StudyKind::Fit;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine];
     type Beside = ();
     type Row = FitRow;
@@ -93,7 +92,7 @@ impl Study for Fit {
         facts.name_of(&cell.step)
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: Place, visit: &mut Visit<Self>) -> Result<bool> {
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
         let watch = Stopwatch::start();
         let workload = &cell.step.workload;
         let prepared = bench.engines.get(cell.step.engine)?.prepare(workload);
@@ -108,7 +107,7 @@ impl Study for Fit {
         Ok(true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<()>, place: Place, error: &Error) -> FitRow {
+    fn failed(bench: &Bench<Self>, cell: &Cell<()>, place: VisitInRun, error: &Error) -> FitRow {
         FitRow { status: failure(error), error: Some(error.clause()), ..bench.row(cell, place) }
     }
 
@@ -154,7 +153,7 @@ impl Bench<'_, Fit> {
         Ok(Some(rows))
     }
 
-    fn row(&self, cell: &Cell<()>, place: Place) -> FitRow {
+    fn row(&self, cell: &Cell<()>, place: VisitInRun) -> FitRow {
         let (facts, step) = (&self.facts, &cell.step);
         let device = facts.device_of(step);
         FitRow {
@@ -179,7 +178,7 @@ fn surface(workload: &Workload, first: &FitRow, output: &[f64]) -> Vec<SurfaceRo
     let stride = side.div_ceil(MOST_STORED);
     let kept = |example: &usize| (example / side).is_multiple_of(stride) && (example % side).is_multiple_of(stride);
     let row = |example: usize| {
-        let point = Point::of(example, side);
+        let point = PeaksPoint::of(example, side);
         SurfaceRow {
             cell: first.cell,
             visit: first.visit,

@@ -71,7 +71,7 @@ fn a_large_surface_is_stored_with_evenly_spaced_rows_and_columns() {
 
 /// What PyTorch's fits did; see the script.
 #[derive(serde::Deserialize)]
-struct Case {
+struct FitCase {
     seed: u64,
     points: usize,
     learning_rate: f64,
@@ -88,12 +88,12 @@ struct Loss {
 }
 
 /// Expected values: `tests/fixtures/peaks.json`, produced by `scripts/fixtures/peaks.py` with PyTorch.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<FitCase> {
     serde_json::from_str(include_str!("../../../tests/fixtures/peaks.json")).expect("JSON")
 }
 
-fn fitted(case: &Case, engines: &str, updates: usize) -> Vec<FitRow> {
-    let Case { seed, points, learning_rate, .. } = case;
+fn fitted(case: &FitCase, engines: &str, updates: usize) -> Vec<FitRow> {
+    let FitCase { seed, points, learning_rate, .. } = case;
     let spec = spec(&format!(
         "[sweep]\nbatch_size = {points}\n[train]\nlearning_rate = {learning_rate}\n[engine]\nname = {engines}\nthreads = 1\n\
          [measure]\nepochs = {updates}\nseed = {seed}"

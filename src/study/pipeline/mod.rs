@@ -30,13 +30,13 @@ pub use images::Made;
 pub use plan::Source;
 pub use spec::Pipeline;
 
-use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, failure, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, failure, visited};
 use crate::device::root::FilesystemRoot;
 use crate::device::storage::Storage;
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{PipelineRow, RunDirectory, files as names};
 use crate::study::training::spec::OnError;
 use crate::units::human;
@@ -51,7 +51,6 @@ pub struct Supplies {
 }
 
 impl Study for Pipeline {
-    const KIND: StudyKind = StudyKind::Pipeline;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data, Kind::Io];
     type Beside = Source;
     type Row = PipelineRow;
@@ -118,12 +117,12 @@ impl Study for Pipeline {
         format!("{format} of {size}x{size}, {cache}, batch size {}, {workers}", step.batch_size)
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Source>, place: Place, visit: &mut Visit<Self>) -> Result<bool> {
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<Source>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
         visit.rows = bench.measure(cell, place)?;
         Ok(true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<Source>, place: Place, error: &Error) -> PipelineRow {
+    fn failed(bench: &Bench<Self>, cell: &Cell<Source>, place: VisitInRun, error: &Error) -> PipelineRow {
         let (status, error) = (failure(error), Some(error.to_string()));
         PipelineRow { status, error, stage: "together".to_owned(), ..bench.row(cell, place) }
     }

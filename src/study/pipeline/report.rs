@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::results::model::{Limit, Stage};
-use super::results::sides::{Half, Side, Sides};
+use super::results::sides::{Half, SideTimes, Sides};
 use super::results::{FedCell, Held, Knee, Results, Share, Within};
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::units::human;
@@ -44,11 +44,11 @@ pub fn answer(study: &Results, sentence: String) -> Answer {
 }
 
 /// The columns that say which cell it is.
-struct Place {
+struct CellColumns {
     series: bool,
 }
 
-impl Place {
+impl CellColumns {
     fn of(study: &Results) -> Self {
         Self { series: study.cells.iter().any(|cell| !cell.series.is_empty()) }
     }
@@ -72,7 +72,7 @@ impl Place {
 
 fn stages(study: &Results) -> Table {
     let names = study.stages();
-    let place = Place::of(study);
+    let place = CellColumns::of(study);
     let mut columns = place.columns();
     columns.extend(names.iter().map(|name| Column::right(name)));
     columns.extend([Column::right("cores"), Column::right("shared"), Column::left("read by"), Column::right("stored")]);
@@ -93,7 +93,7 @@ fn stages(study: &Results) -> Table {
 }
 
 fn together(study: &Results) -> Table {
-    let place = Place::of(study);
+    let place = CellColumns::of(study);
     let mut columns = place.columns();
     columns.extend([
         Column::right("measured"),
@@ -227,7 +227,7 @@ pub fn json(study: &Results) -> Value {
 
 /// Seconds for an image, for each side by itself and beside the other.
 fn sides(sides: Sides) -> Value {
-    let side = |side: Side| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
+    let side = |side: SideTimes| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
     let half = |half: Half| json!({"workers": half.workers, "loader_s": half.loader_s, "training_s": half.training_s});
     json!({"loader": side(sides.loader), "training": side(sides.training), "half": sides.half.map(half), "cpu_s": sides.cpu_s})
 }

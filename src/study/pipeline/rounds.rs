@@ -30,7 +30,7 @@ pub struct Stages {
 
 /// What a visit has found so far.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct VisitResults {
     /// In the order in which they are measured.
     pub alone: Vec<Alone>,
     pub fed: Option<Fed>,
@@ -43,7 +43,7 @@ pub struct Alone {
     pub done: Done,
 }
 
-impl Found {
+impl VisitResults {
     fn add(&mut self, name: &'static str, done: Done) {
         match self.alone.iter_mut().find(|known| known.name == name && known.done.threads == done.threads) {
             Some(known) => known.done = known.done.and(done),
@@ -57,7 +57,7 @@ impl Stages {
     ///
     /// # Errors
     /// The errors of files, loader and engine.
-    pub fn round(&mut self, found: &mut Found, stage_s: f64, together_s: f64) -> Result<()> {
+    pub fn round(&mut self, found: &mut VisitResults, stage_s: f64, together_s: f64) -> Result<()> {
         self.stages(found, stage_s)?;
         let training = While { threads: self.engine_threads, seconds: 2.0 * stage_s };
         let consumed = stages::step(self.trainer.as_mut(), &self.batches, training)?;
@@ -87,7 +87,7 @@ impl Stages {
     }
 
     /// Measures the stages of the workers with one thread, for the demands of the model, then with all threads, for the ceilings.
-    fn stages(&self, found: &mut Found, seconds: f64) -> Result<()> {
+    fn stages(&self, found: &mut VisitResults, seconds: f64) -> Result<()> {
         let Self { files, loaded, options, threads, .. } = self;
         for threads in if *threads == 1 { vec![1] } else { vec![1, *threads] } {
             let during = While { threads, seconds };

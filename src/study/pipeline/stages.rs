@@ -58,7 +58,7 @@ impl Done {
 
 /// What one thread did.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct ThreadWork {
     images: u64,
     cpu_s: f64,
     delay_s: f64,
@@ -75,7 +75,7 @@ where
 {
     let barrier = Barrier::new(threads + 1);
     let limit = Duration::from_secs_f64(seconds);
-    let one = |thread: usize| -> Result<Share> {
+    let one = |thread: usize| -> Result<ThreadWork> {
         // The first image pays for memory and for cold caches. A thread that panics on it must still reach the barrier: otherwise the other
         // threads, and the thread that waits for them, would wait forever.
         let begun = catch_unwind(AssertUnwindSafe(|| {
@@ -87,7 +87,7 @@ where
         let (mut work, first) = begun.map_err(|_| died())?;
         first?;
         let (start, cpu, delay) = (Instant::now(), thread_time(), thread_delay());
-        let mut share = Share::default();
+        let mut share = ThreadWork::default();
         let mut index = thread;
         while start.elapsed() < limit {
             index += threads;
@@ -111,7 +111,7 @@ where
         let (start, stored) = (Instant::now(), storage_bytes());
         let mut done = Done { threads, ..Done::default() };
         // All of them: the scope itself panics over one that has died and was not asked for.
-        let shares: Vec<Result<Share>> =
+        let shares: Vec<Result<ThreadWork>> =
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(died()))).collect();
         for share in shares {
             let share = share?;

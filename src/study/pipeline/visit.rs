@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::{Bench, Cell, Place};
+use super::super::{Bench, Cell, VisitInRun};
 use super::files::{self, Files};
-use super::rounds::{Alone, Found, Stages};
+use super::rounds::{Alone, Stages, VisitResults};
 use super::stages::{Loaded, Ready};
 use super::together::Fed;
 use super::{Pipeline, Source};
@@ -23,7 +23,7 @@ const ROUNDS: usize = 4;
 impl Bench<'_, Pipeline> {
     /// # Errors
     /// The errors of files, loader and engine.
-    pub(super) fn measure(&mut self, cell: &Cell<Source>, place: Place) -> Result<Vec<PipelineRow>> {
+    pub(super) fn measure(&mut self, cell: &Cell<Source>, place: VisitInRun) -> Result<Vec<PipelineRow>> {
         let (measure, source) = (&self.spec.measure, cell.beside);
         let Some(set) = self.supplies.made.set(source.format, source.size) else { return Ok(Vec::new()) };
         let classes = cell.step.workload.network.output().count();
@@ -63,7 +63,7 @@ impl Bench<'_, Pipeline> {
             ..self.row(cell, place)
         };
         let mut bench = Stages { files, loaded, examples, options, batches, trainer, threads, engine_threads };
-        let mut found = Found::default();
+        let mut found = VisitResults::default();
         for _ in 0..ROUNDS {
             bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
         }
@@ -72,7 +72,7 @@ impl Bench<'_, Pipeline> {
         Ok(rows)
     }
 
-    pub(super) fn row(&self, cell: &Cell<Source>, place: Place) -> PipelineRow {
+    pub(super) fn row(&self, cell: &Cell<Source>, place: VisitInRun) -> PipelineRow {
         let device = self.facts.device_of(&cell.step);
         let Source { format, size, cache, workers } = cell.beside;
         PipelineRow {

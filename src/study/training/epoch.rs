@@ -33,12 +33,12 @@ pub(super) struct Sources<'a> {
 
 /// The measurements of an epoch, or of the warm-up before it.
 #[derive(Debug, Default)]
-pub(super) struct Timed {
+pub(super) struct EpochTimes {
     pub epoch_s: f64,
     /// In training steps, copies of the batch included; `None` for an engine that feeds itself and does not say.
     pub compute_s: Option<f64>,
     /// `None` for an engine that feeds itself.
-    pub parts: Option<Parts>,
+    pub parts: Option<EpochPhases>,
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,
     pub counts: Counts,
@@ -53,7 +53,7 @@ pub(super) struct Timed {
 
 /// The phases of all steps together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Parts {
+pub(super) struct EpochPhases {
     pub copy_s: f64,
     pub forward_s: f64,
     pub backward_s: f64,
@@ -95,9 +95,9 @@ impl Runner {
     ///
     /// # Errors
     /// The errors of the engine and the loader.
-    pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<Timed> {
+    pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<EpochTimes> {
         match self {
-            Self::Own(own) => own.epoch(epoch, limit).map(Timed::from),
+            Self::Own(own) => own.epoch(epoch, limit).map(EpochTimes::from),
             Self::Fed(fed) => {
                 let before = counters.map(Session::read);
                 let processor = ProcessTimes::now();
@@ -148,9 +148,9 @@ impl Runner {
     }
 }
 
-fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit: Option<usize>) -> Result<Timed> {
-    let mut timed = Timed::default();
-    let mut parts = Parts::default();
+fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit: Option<usize>) -> Result<EpochTimes> {
+    let mut timed = EpochTimes::default();
+    let mut parts = EpochPhases::default();
     let (mut loss, mut compute_s) = (0.0, 0.0);
     let start = Instant::now();
     loader.begin(epoch);
@@ -178,7 +178,7 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
     Ok(timed)
 }
 
-impl Parts {
+impl EpochPhases {
     fn add(&mut self, times: &crate::engine::StepTimes) {
         self.copy_s += times.h2d_s.unwrap_or(0.0);
         self.forward_s += times.forward_s.unwrap_or(0.0);
@@ -187,7 +187,7 @@ impl Parts {
     }
 }
 
-impl From<OwnEpoch> for Timed {
+impl From<OwnEpoch> for EpochTimes {
     fn from(own: OwnEpoch) -> Self {
         let steps = own.losses.len().max(1);
         let each = own.examples.div_ceil(steps);

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::report;
 use super::results::{CellEpochs, Results, WorkerCurve, worker_curves};
 use crate::chart::figures::{Drawing, made_by};
-use crate::chart::{Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
+use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, Stack, TrainingChart};
 use crate::units::human;
 
 /// The chart of a study.
@@ -14,7 +14,7 @@ pub fn drawing(source: &Path, study: &Results) -> Drawing {
     Drawing { name: "training", title: "Epochs", summary: chart.summary.clone(), chart: Chart::Training(chart) }
 }
 
-fn chart(source: &Path, study: &Results) -> Training {
+fn chart(source: &Path, study: &Results) -> TrainingChart {
     let curves = worker_curves(study);
     let batches = count(study, |cell| cell.batch_size);
     let mut panels = Vec::new();
@@ -34,7 +34,7 @@ fn chart(source: &Path, study: &Results) -> Training {
         panels.push(accuracy(study));
     }
     let advice = report::advice(study).join(". ");
-    Training {
+    TrainingChart {
         title: format!("Whole epochs on {}", study.device),
         summary: if advice.is_empty() { "Time of whole epochs.".to_owned() } else { advice + "." },
         panels,
@@ -137,11 +137,12 @@ fn accuracy(study: &Results) -> LinePanel {
 }
 
 /// Steps, waiting, and the rest. If the engine does not report the time of its steps, everything except the waiting counts as steps.
-fn bar(cell: &CellEpochs) -> Option<Bar> {
+fn bar(cell: &CellEpochs) -> Option<Stack> {
     let whole = cell.times.mean;
     let wait = cell.means.wait_s?;
     let compute = cell.means.compute_s.unwrap_or(whole - wait);
-    Some(Bar { name: cell.name(), parts: [compute, wait, (whole - compute - wait).max(0.0)], note: note(cell) })
+    let parts = vec![compute, wait, (whole - compute - wait).max(0.0)];
+    Some(Stack { name: cell.name(), parts, note: note(cell) })
 }
 
 /// The counters of an epoch: the processor's counters if available, else the kernel's.
@@ -177,8 +178,8 @@ mod tests {
     fn an_epoch_is_steps_waiting_and_the_rest_as_far_as_the_engine_says() {
         let parts = |row: EpochRow| bar(&Results::of(&[row]).cells[0]).map(|bar| bar.parts);
         // By hand, of 16 s: three quarters in steps, an eighth waiting.
-        assert_eq!(parts(row(64, 0, 0, 16.0)), Some([12.0, 2.0, 2.0]));
+        assert_eq!(parts(row(64, 0, 0, 16.0)), Some(vec![12.0, 2.0, 2.0]));
         // An engine whose steps run behind its loop does not say what they take.
-        assert_eq!(parts(EpochRow { compute_time_s: None, ..row(64, 0, 0, 16.0) }), Some([14.0, 2.0, 0.0]));
+        assert_eq!(parts(EpochRow { compute_time_s: None, ..row(64, 0, 0, 16.0) }), Some(vec![14.0, 2.0, 0.0]));
     }
 }

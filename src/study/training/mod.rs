@@ -22,23 +22,22 @@ use std::path::Path;
 pub use plan::Loader;
 pub use spec::Training;
 
-use super::{Bench, Cell, Course, Place, Plan, Study, Told, Visit, visited};
+use super::{Bench, Cell, Course, Plan, Study, Told, Visit, VisitInRun, visited};
 use crate::data::{self, DataSet};
 use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::run::RowContext;
-use crate::spec::{StudyKind, Subject};
+use crate::spec::Subject;
 use crate::store::{BatchRow, EpochRow, RunDirectory};
 use crate::units::human;
 use raw::RawFiles;
 use results::Results;
-use rows::Rows;
+use rows::VisitContext;
 use spec::{Loading, OnError};
 
 visited!(EpochRow, block);
 
 impl Study for Training {
-    const KIND: StudyKind = StudyKind::Training;
     const OF_A_CELL: &'static [Kind] = &[Kind::OutOfMemory, Kind::Engine, Kind::Data];
     type Beside = Loader;
     type Row = EpochRow;
@@ -106,12 +105,12 @@ impl Study for Training {
         format!("{}, {}", facts.name_of(&cell.step), human::counted(cell.beside.workers as u64, "worker"))
     }
 
-    fn visit(bench: &mut Bench<Self>, cell: &Cell<Loader>, place: Place, visit: &mut Visit<Self>) -> Result<bool> {
+    fn visit(bench: &mut Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
         bench.train(cell, place, visit).map(|()| true)
     }
 
-    fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: Place, error: &Error) -> EpochRow {
-        Rows { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
+    fn failed(bench: &Bench<Self>, cell: &Cell<Loader>, place: VisitInRun, error: &Error) -> EpochRow {
+        VisitContext { facts: &bench.facts, data: bench.data, cell, place }.failed(error)
     }
 
     fn stops_at_an_error(&self) -> bool {

@@ -14,11 +14,11 @@ use crate::study::training::spec::Loading;
 #[derive(Debug)]
 pub struct RawFiles {
     folder: PathBuf,
-    written: OnceCell<Parts>,
+    written: OnceCell<RawSplits>,
 }
 
 #[derive(Clone, Debug)]
-struct Parts {
+struct RawSplits {
     train: RawExamples,
     test: Option<RawExamples>,
 }
@@ -38,7 +38,7 @@ impl RawFiles {
             None => {
                 let train = self.write("train", &data.train)?;
                 let test = data.test.as_ref().map(|test| self.write("test", test)).transpose()?;
-                self.written.get_or_init(|| Parts { train, test }).clone()
+                self.written.get_or_init(|| RawSplits { train, test }).clone()
             }
         };
         Ok(Feed {

@@ -1,8 +1,8 @@
 //! From what was measured to rows.
 
-use super::super::{Cell, Place, failure};
+use super::super::{Cell, VisitInRun, failure};
 use super::Loader;
-use super::epoch::{Evaluated, Timed, TimedStep};
+use super::epoch::{EpochTimes, Evaluated, TimedStep};
 use crate::data::DataSet;
 use crate::device::Covariates;
 use crate::error::Error;
@@ -10,14 +10,14 @@ use crate::run::RowContext;
 use crate::store::{AxisValues, BatchRow, CounterValues, EpochRow, Status};
 
 /// What the rows of a visit have in common.
-pub(super) struct Rows<'a> {
+pub(super) struct VisitContext<'a> {
     pub facts: &'a RowContext,
     pub data: &'a DataSet,
     pub cell: &'a Cell<Loader>,
-    pub place: Place,
+    pub place: VisitInRun,
 }
 
-impl Rows<'_> {
+impl VisitContext<'_> {
     fn empty(&self) -> EpochRow {
         let Cell { step, beside: Loader { workers, prefetch } } = self.cell;
         let device = self.facts.device_of(step);
@@ -40,7 +40,7 @@ impl Rows<'_> {
         }
     }
 
-    pub fn epoch(&self, epoch: usize, timed: &Timed, dropped: usize) -> EpochRow {
+    pub fn epoch(&self, epoch: usize, timed: &EpochTimes, dropped: usize) -> EpochRow {
         let finite = timed.steps.iter().all(|step| step.loss.is_none_or(f64::is_finite));
         EpochRow {
             epoch: epoch as i64,

@@ -3,7 +3,7 @@ mod recorded;
 use std::sync::Arc;
 
 use super::*;
-use crate::data::digits::{Part, SHAPE, draw};
+use crate::data::digits::{SHAPE, TrainOrTest, draw};
 use crate::data::loader::{Loader, Options};
 use crate::data::{self, Examples, Normal};
 use crate::engine::Workload;
@@ -104,7 +104,7 @@ fn a_study_continues_after_the_stored_rows() {
 
 /// Correct answers in percent of 1,000 test digits, after three epochs over 4,000 training digits.
 fn accuracy(network: Network) -> f64 {
-    let train = draw(1, Part::Train, 4000);
+    let train = draw(1, TrainOrTest::Train, 4000);
     let normal = Normal::of(&train, 1);
     let examples = |set| Arc::new(Examples::new(Box::new(set), normal.clone(), SHAPE));
     let settings = Settings {
@@ -126,8 +126,8 @@ fn accuracy(network: Network) -> f64 {
             trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("a step");
         }
     }
-    let mut tests =
-        Loader::new(examples(draw(1, Part::Test, 1000)), Options { batch_size: 250, ..options }).expect("a loader");
+    let mut tests = Loader::new(examples(draw(1, TrainOrTest::Test, 1000)), Options { batch_size: 250, ..options })
+        .expect("a loader");
     tests.begin(0);
     let mut score = Score::default();
     while let Some(batch) = tests.next_batch().expect("a batch") {

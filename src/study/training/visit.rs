@@ -1,8 +1,8 @@
 //! One visit to a cell: prepare, warm up, train, evaluate, write down.
 
-use super::super::{Bench, Cell, Place, Visit};
+use super::super::{Bench, Cell, Visit, VisitInRun};
 use super::epoch::{Runner, Sources};
-use super::rows::Rows;
+use super::rows::VisitContext;
 use super::spec::OnError;
 use super::{Loader, Training};
 use crate::data::loader::Options;
@@ -14,7 +14,7 @@ use crate::store::EpochRow;
 impl Bench<'_, Training> {
     /// # Errors
     /// What goes wrong; the rows before it are in `visit`.
-    pub(super) fn train(&mut self, cell: &Cell<Loader>, place: Place, visit: &mut Visit<Training>) -> Result<()> {
+    pub(super) fn train(&mut self, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Training>) -> Result<()> {
         let watch = Stopwatch::start();
         let prepared = self.prepare(cell);
         let prepare_s = watch.elapsed();
@@ -23,7 +23,7 @@ impl Bench<'_, Training> {
         let measure = &self.spec.measure;
         // After the workers have started: a counter counts the threads that are there, and those that they start.
         let counters = measure.counters.then(Session::begin);
-        let rows = Rows { facts: &self.facts, data: self.data, cell, place };
+        let rows = VisitContext { facts: &self.facts, data: self.data, cell, place };
         if measure.warmup_steps > 0 {
             let warm = runner.epoch(0, Some(measure.warmup_steps), counters.as_ref())?;
             let row = EpochRow { warmup: true, prepare_time_s: Some(prepare_s), ..rows.epoch(0, &warm, 0) };
@@ -41,7 +41,7 @@ impl Bench<'_, Training> {
                 let watch = Stopwatch::start();
                 let evaluated = runner.evaluate()?;
                 row.test_time_s = Some(watch.elapsed());
-                Rows::set_evaluated(&mut row, evaluated.as_ref());
+                VisitContext::set_evaluated(&mut row, evaluated.as_ref());
             }
             visit.details.extend(rows.batches(epoch, false, &timed.steps));
             visit.rows.push(row);

@@ -120,7 +120,7 @@ fn rates_and_other_units_are_compared_as_times_are() {
     near(found.cells[1].ratio, in_seconds.cells[1].ratio);
     let [mut first, mut second] = four();
     for series in first.iter_mut().chain(&mut second).flatten() {
-        series.kind = crate::analysis::Kind::Rate;
+        series.kind = crate::analysis::TimeOrRate::Rate;
     }
     let found = sides(&first, &second, &Rules::default()).expect("compared");
     assert_eq!((found.cells[1].decision, found.overall[0].decision), (Decision::Faster, Decision::Faster));

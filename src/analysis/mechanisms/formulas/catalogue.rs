@@ -1,7 +1,7 @@
 //! The mechanisms by name, each with its formula and its source.
 
 use super::cpu::Blocking;
-use super::{Family, Kernel, LayerSizes, Product, WINOGRAD_BATCH};
+use super::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
 use crate::network::Direction;
 
 /// What may make a layer's work grow in a step.
@@ -182,8 +182,8 @@ pub fn cpu_work(
     blocking: Blocking,
 ) -> Option<(Mechanism, f64)> {
     let (mechanism, work) = match (layer.product, direction) {
-        (Product::Dense, Direction::Forward) => (Mechanism::CpuVectors, blocking.dense_columns(batch)),
-        (Product::Convolution3x3, _) if winograd => (Mechanism::CpuPadding, blocking.winograd_images(batch)),
+        (KnownOperation::Dense, Direction::Forward) => (Mechanism::CpuVectors, blocking.dense_columns(batch)),
+        (KnownOperation::Convolution3x3, _) if winograd => (Mechanism::CpuPadding, blocking.winograd_images(batch)),
         _ => return None,
     };
     Some((mechanism, work as f64))

@@ -1,6 +1,6 @@
 //! The kernels of cuDNN and cuBLAS whose launch grids follow from the sizes of a layer.
 
-use super::{LayerSizes, Product};
+use super::{KnownOperation, LayerSizes};
 
 /// Non-fused Winograd pads the batch to a multiple of this.
 pub const WINOGRAD_BATCH: usize = 16;
@@ -92,19 +92,19 @@ impl Family {
 impl Kernel {
     /// The family and the tiles of the kernel `main` of an operation, one of `launched`, all kernels that the operation launched, as
     /// their libraries name them. `None` for others: FFT's, direct convolution's, and those that do not name their tile.
-    pub fn of(product: Product, main: &str, launched: &str) -> Option<Self> {
+    pub fn of(product: KnownOperation, main: &str, launched: &str) -> Option<Self> {
         let (main, launched) = (main.to_ascii_lowercase(), launched.to_ascii_lowercase());
         match product {
-            Product::Dense => tile(&main, "sgemm_").map(Self::Dense),
-            Product::Convolution3x3 if launched.contains("winograd_nonfused") => {
+            KnownOperation::Dense => tile(&main, "sgemm_").map(Self::Dense),
+            KnownOperation::Convolution3x3 if launched.contains("winograd_nonfused") => {
                 tile(&main, "sgemm_").or_else(|| tile(&main, "tilesize")).map(Self::NonFusedWinograd)
             }
-            Product::Convolution3x3 if main.contains("winograd") => {
+            KnownOperation::Convolution3x3 if main.contains("winograd") => {
                 let mut digits = main.split_once("_tile")?.1.bytes().map_while(|byte| (byte as char).to_digit(10));
                 let mut digit = || digits.next().filter(|&digit| digit > 0).map(|digit| digit as usize);
                 Some(Self::FusedWinograd { images: digit()?, rows: digit()?, columns: digit()? })
             }
-            Product::Convolution3x3 => tile(&main, "scudnn_").map(Self::ImplicitProduct),
+            KnownOperation::Convolution3x3 => tile(&main, "scudnn_").map(Self::ImplicitProduct),
         }
     }
 

@@ -34,7 +34,7 @@ use crate::network::{Extent, Network, Operation, Padding, Shape};
 
 /// The operations that the mechanisms know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Product {
+pub enum KnownOperation {
     /// A convolution of 3 x 3 taps with stride 1, one group, and padding that keeps the size.
     Convolution3x3,
     /// A fully connected layer.
@@ -44,7 +44,7 @@ pub enum Product {
 /// A layer without its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerSizes {
-    pub product: Product,
+    pub product: KnownOperation,
     /// Channels or features in.
     pub inputs: usize,
     /// Channels or features out.
@@ -69,11 +69,11 @@ impl LayerSizes {
                     && conv.stride == Extent::square(1)
                     && conv.groups == 1
                     && conv.padding == one;
-                let product = Product::Convolution3x3;
+                let product = KnownOperation::Convolution3x3;
                 known.then_some(Self { product, inputs: channels, outputs: conv.out_channels, height, width })
             }
             (Operation::Dense(dense), Shape::Flat(inputs)) => {
-                let product = Product::Dense;
+                let product = KnownOperation::Dense;
                 Some(Self { product, inputs, outputs: dense.out_features, height: 1, width: 1 })
             }
             _ => None,
@@ -89,8 +89,8 @@ impl LayerSizes {
     /// Multiply-adds of one example by the definition.
     pub fn multiply_adds(&self) -> f64 {
         let taps = match self.product {
-            Product::Convolution3x3 => 9,
-            Product::Dense => 1,
+            KnownOperation::Convolution3x3 => 9,
+            KnownOperation::Dense => 1,
         };
         (taps * self.inputs * self.outputs * self.height * self.width) as f64
     }

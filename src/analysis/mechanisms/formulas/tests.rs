@@ -3,14 +3,14 @@
 use super::*;
 
 fn convolution(inputs: usize, outputs: usize, size: usize) -> LayerSizes {
-    LayerSizes { product: Product::Convolution3x3, inputs, outputs, height: size, width: size }
+    LayerSizes { product: KnownOperation::Convolution3x3, inputs, outputs, height: size, width: size }
 }
 
 const NON_FUSED: &str = "winograd_nonfused::winogradForwardData4x4;volta_sgemm_128x64_nn";
 
 #[test]
 fn non_fused_winograd_pads_the_batch_to_sixteen() {
-    let kernel = Kernel::of(Product::Convolution3x3, "volta_sgemm_128x64_nn", NON_FUSED).expect("known");
+    let kernel = Kernel::of(KnownOperation::Convolution3x3, "volta_sgemm_128x64_nn", NON_FUSED).expect("known");
     assert_eq!(kernel, Kernel::NonFusedWinograd(Tile { first: 128, second: 64 }));
     // 256 -> 256 at 56x56: 14 x 14 tiles for each image; 16 * 196 = 3136 = 24.5 * 128, 32 * 196 = 6272 = 49 * 128.
     let layer = convolution(256, 256, 56);
@@ -25,32 +25,32 @@ fn non_fused_winograd_pads_the_batch_to_sixteen() {
 #[test]
 fn fused_winograd_takes_the_images_that_its_name_says() {
     let name = |tile: &str| format!("cudnn_infer_volta_scudnn_winograd_128x128_ldg1_ldg4_relu_{tile}_nt_v1");
-    let kernel = |tile: &str| Kernel::of(Product::Convolution3x3, &name(tile), "").expect("known");
+    let kernel = |tile: &str| Kernel::of(KnownOperation::Convolution3x3, &name(tile), "").expect("known");
     // 33 channels are 2 blocks; 24 rows are 3 of 8, 24 columns 2 of 16.
     assert_eq!(kernel("tile148t").grid(&convolution(8, 33, 24), 5), [10, 3, 2]);
     // Two images at a time: 5 are 3; 24 columns are 3 of 8.
     assert_eq!(kernel("tile244n").grid(&convolution(8, 33, 24), 5), [6, 3, 3]);
-    assert_eq!(Kernel::of(Product::Convolution3x3, &name("tiles"), ""), None);
-    assert_eq!(Kernel::of(Product::Convolution3x3, &name("tile108t"), ""), None);
+    assert_eq!(Kernel::of(KnownOperation::Convolution3x3, &name("tiles"), ""), None);
+    assert_eq!(Kernel::of(KnownOperation::Convolution3x3, &name("tile108t"), ""), None);
 }
 
 #[test]
 fn products_have_tiles_over_all_pixels_of_the_batch() {
     let name = "cudnn_infer_volta_scudnn_128x32_relu_medium_nn_v1";
-    let kernel = Kernel::of(Product::Convolution3x3, name, name).expect("known");
+    let kernel = Kernel::of(KnownOperation::Convolution3x3, name, name).expect("known");
     // 55 images of 25 pixels are 1375 = 10.7 * 128; 569 = 17.8 * 32.
     assert_eq!(kernel.grid(&convolution(1701, 569, 5), 55), [11, 18, 1]);
-    let dense = LayerSizes { product: Product::Dense, inputs: 512, outputs: 1000, height: 1, width: 1 };
-    let kernel = Kernel::of(Product::Dense, "volta_sgemm_32x32_sliced1x4_tn", "").expect("known");
+    let dense = LayerSizes { product: KnownOperation::Dense, inputs: 512, outputs: 1000, height: 1, width: 1 };
+    let kernel = Kernel::of(KnownOperation::Dense, "volta_sgemm_32x32_sliced1x4_tn", "").expect("known");
     assert_eq!(kernel.grid(&dense, 33), [32, 2, 1]);
-    let long = Kernel::of(Product::Dense, "maxwell_sgemm_largek_lds64_128x64_tn", "").expect("known");
+    let long = Kernel::of(KnownOperation::Dense, "maxwell_sgemm_largek_lds64_128x64_tn", "").expect("known");
     assert_eq!(long.grid(&dense, 33), [8, 1, 1]);
 }
 
 #[test]
 fn other_kernels_have_no_formula() {
     for name in ["volta_gcgemm_64x32_nt", "void implicit_convolve_sgemm<float, float, 128>", "", "scudnn_0x32"] {
-        assert_eq!(Kernel::of(Product::Convolution3x3, name, name), None, "{name}");
+        assert_eq!(Kernel::of(KnownOperation::Convolution3x3, name, name), None, "{name}");
     }
 }
 
@@ -60,7 +60,7 @@ fn only_layers_that_a_formula_knows_have_sizes() {
         let (input, classes) = Network::default_input(name).expect("a network");
         let network = Network::by_name(name, input, classes).expect("a network");
         let sizes: Vec<LayerSizes> = (1..network.layers.len()).filter_map(|i| LayerSizes::of(&network, i)).collect();
-        let convolutions = sizes.iter().filter(|sizes| sizes.product == Product::Convolution3x3).count();
+        let convolutions = sizes.iter().filter(|sizes| sizes.product == KnownOperation::Convolution3x3).count();
         (convolutions, sizes.len() - convolutions)
     };
     // VGG16: 13 convolutions and 3 dense layers. MobileNet: its 3x3 convolutions are depthwise, or have a stride of 2. ResNet50

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::mechanisms::formulas::{Mechanism, excess};
 
-pub(super) struct Work {
+pub(super) struct LayerAmounts {
     pub mechanism: Mechanism,
     pub layer: String,
     pub direction: String,
@@ -17,12 +17,12 @@ pub(super) enum Amounts {
     /// The names of what computes the layer, by batch size; a change of name has no size.
     Named(BTreeMap<i64, String>),
     /// Steps where a limit is passed, by the batch size before them.
-    Passed(BTreeMap<i64, Step>),
+    Passed(BTreeMap<i64, PredictedStep>),
 }
 
 /// A step in one place.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
+pub(super) struct PredictedStep {
     /// As a part of the layer's own time.
     pub excess: Option<f64>,
     /// As a part of the whole step time, at most.
@@ -33,17 +33,17 @@ pub(super) struct Step {
 
 impl Amounts {
     /// The step between two batch sizes, where there is one.
-    pub fn step(&self, after: i64, next: i64) -> Option<Step> {
+    pub fn step(&self, after: i64, next: i64) -> Option<PredictedStep> {
         match self {
             Self::Sized(amounts) => {
                 let (before, behind) = (*amounts.get(&after)?, *amounts.get(&next)?);
                 let amount = |batch: usize| if batch as i64 == after { before } else { behind };
                 let excess = excess(&amount, usize::try_from(after).ok()?, usize::try_from(next).ok()?);
-                (excess > 0.0).then(|| Step { excess: Some(excess), ..Step::default() })
+                (excess > 0.0).then(|| PredictedStep { excess: Some(excess), ..PredictedStep::default() })
             }
             Self::Named(names) => {
                 let (before, behind) = (names.get(&after)?, names.get(&next)?);
-                (before != behind).then(Step::default)
+                (before != behind).then(PredictedStep::default)
             }
             Self::Passed(steps) => steps.get(&after).cloned(),
         }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::amounts::{Amounts, Step};
+use super::amounts::{Amounts, PredictedStep};
 use super::{Setup, batch, is_non_fused};
 use crate::analysis::mechanisms::formulas::cpu::Blocking;
 use crate::analysis::mechanisms::formulas::limit::{Workspace, overflowed, slower_at_most, workspace};
-use crate::analysis::mechanisms::formulas::{LayerSizes, Product};
+use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes};
 use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;
@@ -39,7 +39,7 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
                 behind.batch_size,
                 gigabytes(limit)
             );
-            steps.insert(before.batch_size, Step { detail: Some(detail), ..Step::default() });
+            steps.insert(before.batch_size, PredictedStep { detail: Some(detail), ..PredictedStep::default() });
         }
     }
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
@@ -68,7 +68,7 @@ pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -
             cache.level,
             megabytes(cache.bytes as f64)
         );
-        steps.insert(before.batch_size, Step { at_most, detail: Some(detail), ..Step::default() });
+        steps.insert(before.batch_size, PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() });
     }
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
 }
@@ -84,7 +84,7 @@ pub(super) fn readings(
     let rate = setup.machine.bytes_per_s?;
     let weights = 4.0 * sizes.multiply_adds();
     let blocking = Blocking::from(setup.settings);
-    let is_of_rows = setup.engine == EngineName::Cpu && sizes.product == Product::Dense;
+    let is_of_rows = setup.engine == EngineName::Cpu && sizes.product == KnownOperation::Dense;
     let mut steps = BTreeMap::new();
     for pair in rows.windows(2).filter(|_| is_of_rows) {
         let [before, behind] = [pair[0], pair[1]].map(|row| blocking.dense_readings(batch(row)));
@@ -98,7 +98,7 @@ pub(super) fn readings(
             "{layer} {direction}: {:.2} MB of weights are read {before} times at {at}, {behind} times at {next}",
             weights / 1e6
         );
-        steps.insert(at, Step { at_most, detail: Some(detail), ..Step::default() });
+        steps.insert(at, PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() });
     }
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
 }

@@ -6,8 +6,8 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::amounts::{Amounts, Step, Work};
-use super::{Case, LEAST, Place, Setup};
+use self::amounts::{Amounts, LayerAmounts, PredictedStep};
+use super::{AffectedLayer, KnownSeries, LEAST, Setup};
 use crate::analysis::mechanisms::formulas::catalogue::{cpu_work, kernel_work};
 use crate::analysis::mechanisms::formulas::cpu::Blocking;
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Mechanism, own};
@@ -18,7 +18,7 @@ use crate::store::LayerRow;
 /// All predictions for one series.
 pub(super) struct Predictions {
     /// By mechanism and place, the work at each batch size.
-    works: Vec<Work>,
+    works: Vec<LayerAmounts>,
     /// By layer and direction, its share of the step time at each batch size.
     shares: BTreeMap<(String, String), BTreeMap<i64, f64>>,
     pub timed: bool,
@@ -26,7 +26,7 @@ pub(super) struct Predictions {
 }
 
 /// The predictions for a case from its layers; empty where the layers or the network are not known.
-pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
+pub(super) fn of(case: &KnownSeries, layers: &[LayerRow]) -> Predictions {
     let rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
     let timed = rows.iter().any(|row| row.device_time_s.is_some());
     let mut predictions = Predictions { works: Vec::new(), shares: shares(case, &rows), timed, unknown: Vec::new() };
@@ -44,7 +44,7 @@ pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
 }
 
 /// Layers with weights for which no mechanism predicts any work.
-fn unknown(network: &Network, works: &[Work]) -> Vec<String> {
+fn unknown(network: &Network, works: &[LayerAmounts]) -> Vec<String> {
     let sized = |name: &str| works.iter().any(|w| w.layer == name && matches!(w.amounts, Amounts::Sized(_)));
     let layers =
         network.layers.iter().filter(|layer| matches!(layer.operation, Operation::Conv2d(_) | Operation::Dense(_)));
@@ -52,14 +52,14 @@ fn unknown(network: &Network, works: &[Work]) -> Vec<String> {
 }
 
 /// The step time at each batch size, in seconds.
-fn level(case: &Case, batch: i64) -> Option<f64> {
+fn level(case: &KnownSeries, batch: i64) -> Option<f64> {
     let seconds_per_unit = case.series.seconds_per_unit()?;
     let point = case.findings.points.iter().find(|point| point.x == batch as f64)?;
     Some(point.fit * seconds_per_unit)
 }
 
 /// Each layer's share of the step time: measured, or its share of the arithmetic.
-fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
+fn shares(case: &KnownSeries, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
     let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
     rows.iter().for_each(|row| *flops.entry(row.batch_size).or_default() += row.flops);
     let mut shares: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
@@ -75,9 +75,9 @@ fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMa
 }
 
 /// The work of one layer in one direction by each mechanism. The rows ascend by batch size.
-fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
+fn works(case: &KnownSeries, rows: &[&LayerRow]) -> Vec<LayerAmounts> {
     let Some(first) = rows.first() else { return Vec::new() };
-    let work = |mechanism, amounts| Work {
+    let work = |mechanism, amounts| LayerAmounts {
         mechanism,
         layer: first.layer.clone(),
         direction: first.direction.clone(),
@@ -133,7 +133,7 @@ fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
         let (layer, direction) = (&before.layer, &before.direction);
         let (at, next) = (before.batch_size, behind.batch_size);
         let detail = format!("{layer} {direction}: {of_before} at {at}, {of_behind} at {next}{times}{why}");
-        (at, Step { detail: Some(detail), ..Step::default() })
+        (at, PredictedStep { detail: Some(detail), ..PredictedStep::default() })
     };
     (!names.is_empty()).then(|| Amounts::Passed(changes.map(step).collect()))
 }
@@ -191,16 +191,16 @@ fn is_non_fused(row: &LayerRow) -> bool {
 
 impl Predictions {
     /// The places in which `mechanism` predicts a step between two batch sizes, the largest first, and their sum.
-    pub fn step(&self, mechanism: Mechanism, after: f64, next: f64) -> (Vec<Place>, Option<f64>) {
+    pub fn step(&self, mechanism: Mechanism, after: f64, next: f64) -> (Vec<AffectedLayer>, Option<f64>) {
         let (after, next) = (after as i64, next as i64);
-        let of_work = |work: &Work| {
+        let of_work = |work: &LayerAmounts| {
             let share = *self.shares.get(&(work.layer.clone(), work.direction.clone()))?.get(&after)?;
             let step = work.amounts.step(after, next)?;
             let predicted = step.excess.map(|excess| share * excess).or(step.at_most);
             let (layer, direction) = (work.layer.clone(), work.direction.clone());
-            Some(Place { layer, direction, share, predicted, detail: step.detail })
+            Some(AffectedLayer { layer, direction, share, predicted, detail: step.detail })
         };
-        let mut places: Vec<Place> =
+        let mut places: Vec<AffectedLayer> =
             self.works.iter().filter(|w| w.mechanism == mechanism).filter_map(of_work).collect();
         places.sort_by(|a, b| b.predicted.unwrap_or(b.share).total_cmp(&a.predicted.unwrap_or(a.share)));
         let sizes: Vec<f64> = places.iter().filter_map(|place| place.predicted).collect();
@@ -209,7 +209,7 @@ impl Predictions {
     }
 
     /// Like [`Predictions::step`]; `None` where it predicts no step or too small a one.
-    pub fn candidate(&self, mechanism: Mechanism, after: f64, next: f64) -> Option<(Vec<Place>, Option<f64>)> {
+    pub fn candidate(&self, mechanism: Mechanism, after: f64, next: f64) -> Option<(Vec<AffectedLayer>, Option<f64>)> {
         let (places, sum) = self.step(mechanism, after, next);
         (!places.is_empty() && sum.is_none_or(|sum| sum >= LEAST)).then_some((places, sum))
     }

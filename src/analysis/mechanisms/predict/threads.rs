@@ -29,7 +29,7 @@ pub(super) fn uneven(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Machine;
+    use super::super::super::MachineMemory;
     use super::*;
     use crate::network::build::Builder;
     use crate::network::{Conv2d, Network, Shape};
@@ -55,7 +55,7 @@ mod tests {
 
     fn step(threads: Option<usize>, cores: Option<usize>, algorithm: &str, after: i64) -> Option<f64> {
         let (network, settings) = (network(), Settings { threads, ..Settings::default() });
-        let machine = Machine { threads: cores, ..Machine::default() };
+        let machine = MachineMemory { threads: cores, ..MachineMemory::default() };
         let setup = Setup { engine: EngineName::Cpu, network: &network, settings: &settings, machine: &machine };
         let rows: Vec<LayerRow> = (8..12).map(|batch| row(batch, algorithm)).collect();
         uneven(&setup, 1, &rows.iter().collect::<Vec<_>>())?.step(after, after + 1)?.excess

@@ -144,7 +144,7 @@ fn the_program_and_the_driver_are_part_of_a_remembered_check() {
     let plan = plan_with(as_before);
     let Cell { workload, .. } = &plan.cells[0];
     let (network, settings) = (workload.network.clone(), workload.settings.clone());
-    let subject = Subject { engine: EngineName::Candle, network, settings, sizes: [2, 3] };
+    let subject = ComparedStep { engine: EngineName::Candle, network, settings, sizes: [2, 3] };
     let facts = subject.facts_of_step(&mut named()).unwrap();
     assert!(facts[0].starts_with(&format!("batchstep {}, ", env!("CARGO_PKG_VERSION"))), "{facts:?}");
     assert_eq!(facts[3], nvml::driver().version.unwrap_or_default());

@@ -1,10 +1,10 @@
 //! A GPU on which kernels of our own fail: the emulator's, with faults injected.
 
 use super::*;
-use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, Fault, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault, emulator};
 
 /// The error, or what was checked; and what the user reads.
-fn settled(faults: &[(&'static str, Fault)], cache: &Cache) -> (Result<Vec<Option<bool>>, String>, Vec<String>) {
+fn settled(faults: &[(&'static str, KernelFault)], cache: &Cache) -> (Result<Vec<Option<bool>>, String>, Vec<String>) {
     let mut engines = Engines::of(EngineName::Cudnn, Box::new(EmulatedEngine::with(faults)));
     let mut heard = Heard::default();
     let plan = plan(&format!("{EVERY_OPERATOR}[sweep]\nbatch_size = [2, 3]\n[engine]\nname = \"auto\"\n"));
@@ -18,7 +18,7 @@ fn an_operator_that_computes_zeros_or_writes_too_far_ends_the_run_with_its_layer
         return;
     }
     for operator in ["batch_norm", "depthwise_conv2d", "global_average_pool", "max_pool2d", "optimizer"] {
-        for (fault, reason) in [(Fault::Zeros, "off by"), (Fault::TooFar, "bytes behind `")] {
+        for (fault, reason) in [(KernelFault::Zeros, "off by"), (KernelFault::TooFar, "bytes behind `")] {
             let folder = tempfile::tempdir().unwrap();
             let (answer, said) = settled(&[(operator, fault)], &cache(&folder));
             let error = answer.expect_err(operator);
@@ -37,7 +37,7 @@ fn an_operator_that_is_refused_ends_the_run_where_auto_took_the_engine() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let error = settled(&[("loss", Fault::Refused)], &cache(&folder)).0.unwrap_err();
+    let error = settled(&[("loss", KernelFault::Refused)], &cache(&folder)).0.unwrap_err();
     assert!(error.contains("no step of this plan can be computed here") && error.contains("help: "), "{error}");
 }
 

@@ -1,10 +1,10 @@
 //! Whole steps of every network against PyTorch, in float64. Only one step, if another network has the same operators.
 
 use super::*;
-use crate::engine::cpu::tests::pytorch::Case;
+use crate::engine::cpu::tests::pytorch::PytorchCase;
 
 fn check(network: &str, steps: usize) {
-    let case = Case::read(network);
+    let case = PytorchCase::read(network);
     let mut step = CandleEngine::cpu().in_double_precision().prepare(&case.workload()).unwrap();
     let mut run = |number| {
         case.check_loss(number, step.run().unwrap().loss.unwrap());

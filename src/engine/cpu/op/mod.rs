@@ -45,13 +45,3 @@ pub use global_average_pool::global_average_pool;
 pub use max_pool2d::max_pool2d;
 pub use mean_squared_error::mean_squared_error;
 pub use softmax_cross_entropy::softmax_cross_entropy;
-
-use candle_core::{Result, Tensor};
-
-/// The sum of two tensors of one shape: a residual connection.
-///
-/// # Errors
-/// Where shapes or types differ.
-pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    a.add(b)
-}

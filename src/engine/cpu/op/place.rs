@@ -4,14 +4,14 @@ use std::ops::Range;
 
 /// The planes of some neighbouring channels, image by image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ChannelPlanes {
     /// Channels of an image in this memory.
     pub all: usize,
     /// Which of these channels are meant.
     pub channels: Range<usize>,
 }
 
-impl Place {
+impl ChannelPlanes {
     /// The place of the same channels in memory that holds only them.
     pub fn alone(&self) -> Self {
         let count = self.channels.len();
@@ -33,7 +33,7 @@ mod tests {
     // image, 4 and 5.
     #[test]
     fn channels_keep_their_order_in_room_of_their_own() {
-        let place = Place { all: 7, channels: 4..6 };
+        let place = ChannelPlanes { all: 7, channels: 4..6 };
         assert_eq!([place.plane(2, 0), place.plane(2, 1)], [18, 19]);
         assert_eq!([place.alone().plane(2, 0), place.alone().plane(2, 1)], [4, 5]);
     }

@@ -11,24 +11,24 @@ use super::scalar::Scalar;
 /// A cache line, so that vectors never straddle two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub struct Line([u8; 64]);
+pub struct CacheLine([u8; 64]);
 
-const EMPTY: Line = Line([0; 64]);
+const EMPTY: CacheLine = CacheLine([0; 64]);
 
 thread_local! {
-    static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Vec<CacheLine>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// `len` scalars of arbitrary value. The memory goes to the thread that drops them.
 pub struct Scratch<T> {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     len: usize,
     scalars: PhantomData<T>,
 }
 
 /// Takes the smallest free buffer of at least `bytes` bytes, or else enlarges the largest one.
-fn take(bytes: usize) -> Vec<Line> {
-    let wanted = bytes.div_ceil(size_of::<Line>());
+fn take(bytes: usize) -> Vec<CacheLine> {
+    let wanted = bytes.div_ceil(size_of::<CacheLine>());
     let lines = FREE.with_borrow_mut(|free| {
         let fitting = (0..free.len()).filter(|&at| free[at].len() >= wanted).min_by_key(|&at| free[at].len());
         let at = fitting.or_else(|| (0..free.len()).max_by_key(|&at| free[at].len()));
@@ -42,14 +42,14 @@ fn take(bytes: usize) -> Vec<Line> {
 }
 
 /// Memory that has been written to, so that the next step has no page faults.
-pub fn zeros(lines: usize) -> Vec<Line> {
+pub fn zeros(lines: usize) -> Vec<CacheLine> {
     let mut memory = Vec::with_capacity(lines);
     advise(memory.spare_capacity_mut());
     memory.resize(lines, EMPTY);
     memory
 }
 
-fn give_back(lines: &mut Vec<Line>) {
+fn give_back(lines: &mut Vec<CacheLine>) {
     let lines = std::mem::take(lines);
     // At the end of a thread the list may be gone already; then the memory is freed.
     let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
@@ -93,7 +93,7 @@ impl<T: Scalar> DerefMut for Scratch<T> {
 
 /// A list in scratch memory that is made anew in each step: pieces of work, sums of channels.
 pub struct List<T> {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     len: usize,
     items: PhantomData<T>,
 }
@@ -101,7 +101,7 @@ pub struct List<T> {
 impl<T> List<T> {
     /// An empty list with room for `items` items.
     pub fn with_capacity(items: usize) -> Self {
-        const { assert!(align_of::<T>() <= align_of::<Line>() && size_of::<T>() > 0) };
+        const { assert!(align_of::<T>() <= align_of::<CacheLine>() && size_of::<T>() > 0) };
         Self { lines: take(items * size_of::<T>()), len: 0, items: PhantomData }
     }
 
@@ -114,10 +114,10 @@ impl<T> List<T> {
     }
 
     pub fn push(&mut self, item: T) {
-        let capacity = self.lines.len() * size_of::<Line>() / size_of::<T>();
+        let capacity = self.lines.len() * size_of::<CacheLine>() / size_of::<T>();
         if self.len == capacity {
             let mut longer = take((2 * capacity).max(8) * size_of::<T>());
-            let used = (self.len * size_of::<T>()).div_ceil(size_of::<Line>());
+            let used = (self.len * size_of::<T>()).div_ceil(size_of::<CacheLine>());
             longer[..used].copy_from_slice(&self.lines[..used]);
             give_back(&mut std::mem::replace(&mut self.lines, longer));
         }

@@ -5,13 +5,13 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::engine::cpu::op::scratch::{Line, zeros};
+use crate::engine::cpu::op::scratch::{CacheLine, zeros};
 use crate::engine::placement::{Span, place};
 
 /// The memory from which pieces are cut.
 #[derive(Debug, Default)]
-pub struct Memory {
-    lines: Arc<Vec<Line>>,
+pub struct PassMemory {
+    lines: Arc<Vec<CacheLine>>,
 }
 
 /// The span of a piece that may be used at any time.
@@ -29,21 +29,21 @@ pub struct Cutter {
 /// Memory with room for all pieces.
 #[derive(Debug)]
 struct Placed {
-    memory: Arc<Vec<Line>>,
-    start: *mut Line,
+    memory: Arc<Vec<CacheLine>>,
+    start: *mut CacheLine,
     /// The offset of each piece, in bytes.
     offsets: Vec<usize>,
 }
 
-/// A piece of a [`Memory`], which lives as long as its last piece: `len` values, or none by default.
+/// A piece of a [`PassMemory`], which lives as long as its last piece: `len` values, or none by default.
 #[derive(Debug)]
 pub struct Piece<N> {
-    held: Option<Arc<Vec<Line>>>,
+    held: Option<Arc<Vec<CacheLine>>>,
     start: *mut N,
     len: usize,
 }
 
-impl Memory {
+impl PassMemory {
     /// Calls `cut` twice: once to count its pieces, and once to hand them out. Reuses the memory of earlier pieces if
     /// they have been dropped and it is large enough.
     ///
@@ -54,7 +54,7 @@ impl Memory {
         let mut cutter = Cutter { asked: Vec::new(), from: None };
         cut(&mut cutter);
         let (offsets, bytes) = place(&cutter.asked);
-        let lines = bytes / size_of::<Line>();
+        let lines = bytes / size_of::<CacheLine>();
         if Arc::get_mut(&mut self.lines).is_none_or(|held| held.len() < lines) {
             // The old memory is freed first; its contents are not needed.
             self.lines = Arc::default();
@@ -66,20 +66,20 @@ impl Memory {
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.lines.len() * size_of::<Line>()) as u64
+        (self.lines.len() * size_of::<CacheLine>()) as u64
     }
 }
 
 impl Cutter {
     /// The next `len` values, in memory that has been written to.
     pub fn piece<N: Copy>(&mut self, len: usize, span: Span) -> Piece<N> {
-        const { assert!(align_of::<N>() <= align_of::<Line>()) };
-        let bytes = (len * size_of::<N>()).next_multiple_of(size_of::<Line>());
+        const { assert!(align_of::<N>() <= align_of::<CacheLine>()) };
+        let bytes = (len * size_of::<N>()).next_multiple_of(size_of::<CacheLine>());
         let number = self.asked.len();
         self.asked.push((bytes, Some(span)));
         let Some(Placed { memory, start, offsets }) = &self.from else { return Piece::default() };
         let offset = offsets[number];
-        assert!(offset + bytes <= memory.len() * size_of::<Line>(), "another piece than was counted");
+        assert!(offset + bytes <= memory.len() * size_of::<CacheLine>(), "another piece than was counted");
         // SAFETY: within the memory.
         let start = unsafe { start.byte_add(offset).cast() };
         Piece { held: Some(memory.clone()), start, len }
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn pieces_share_memory_by_their_spans_and_stay_when_it_is_cut_again() {
-        let mut memory = Memory::default();
-        let cut = |memory: &mut Memory, len: usize| {
+        let mut memory = PassMemory::default();
+        let cut = |memory: &mut PassMemory, len: usize| {
             let (mut a, mut b, mut c) = (Piece::<f32>::default(), Piece::<f64>::default(), Piece::<u32>::default());
             let [early, late] = [(0, 1), (2, 3)].map(|(first, last)| Span { first, last });
             // SAFETY: `a` and `c` are used one after the other here.

@@ -1,6 +1,6 @@
 //! The memory of a pass. All of it is allocated and written to before the first step, so that no step has page faults.
 
-use super::arena::{ALWAYS, Cutter, Memory, Piece};
+use super::arena::{ALWAYS, Cutter, PassMemory, Piece};
 use super::chain::Chain;
 use super::memory_plan::{MemoryPlan, Move, MoveKind};
 use crate::engine::cpu::op::activation::Rectifier;
@@ -24,8 +24,8 @@ pub struct Buffers<T> {
     /// Gradients of each layer's parameters, in the order of [`Network::parameters_of`].
     pub parameters: Vec<Vec<Piece<T>>>,
     /// The memory from which all fields above except `parameters` are cut.
-    of_batch: Memory,
-    of_parameters: Memory,
+    of_batch: PassMemory,
+    of_parameters: PassMemory,
 }
 
 impl<T: Scalar> Buffers<T> {
@@ -38,8 +38,8 @@ impl<T: Scalar> Buffers<T> {
             moments: nothing(layers),
             slots: Vec::new(),
             parameters: Vec::new(),
-            of_batch: Memory::default(),
-            of_parameters: Memory::default(),
+            of_batch: PassMemory::default(),
+            of_parameters: PassMemory::default(),
         };
         // SAFETY: every piece may be used at any time.
         unsafe {

@@ -17,7 +17,7 @@ use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::operand::tensor_elements;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
-use crate::engine::cpu::op::place::Place;
+use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Network, Operation};
@@ -107,8 +107,8 @@ impl<T: Scalar> Member<'_, T> {
     unsafe fn forward(
         &self,
         channels: Range<usize>,
-        x: (&Shared<'_, T>, &Place),
-        y: (&Shared<'_, T>, &Place),
+        x: (&Shared<'_, T>, &ChannelPlanes),
+        y: (&Shared<'_, T>, &ChannelPlanes),
         made: &Shared<'_, Moments>,
     ) {
         // SAFETY: by the caller's promise.
@@ -137,7 +137,7 @@ impl<T: Scalar> Member<'_, T> {
         channels: Range<usize>,
         x: &Shared<'_, T>,
         of: &Differentials<'_, T>,
-        y: (&Shared<'_, T>, &Place),
+        y: (&Shared<'_, T>, &ChannelPlanes),
     ) {
         if let Self::Norm(planes, norm) = self {
             let moments = &of.moments[channels.clone()];
@@ -148,7 +148,7 @@ impl<T: Scalar> Member<'_, T> {
 
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of the gradients in `of`.
-    unsafe fn backward(&self, channels: Range<usize>, x: (&Shared<'_, T>, &Place), of: &Differentials<'_, T>) {
+    unsafe fn backward(&self, channels: Range<usize>, x: (&Shared<'_, T>, &ChannelPlanes), of: &Differentials<'_, T>) {
         let Differentials { moments, dy, dx, parameters } = of;
         // SAFETY: by the caller's promise.
         unsafe {
@@ -218,7 +218,7 @@ impl<T: Scalar> Pass<T> {
             holder => &outputs[holder],
         };
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            let whole = Place { all: self.channels(chain), channels: channels.clone() };
+            let whole = ChannelPlanes { all: self.channels(chain), channels: channels.clone() };
             let alone = whole.alone();
             let mut room = Scratch::new(room * channels.len());
             let room = Shared::new(&mut room);
@@ -270,7 +270,7 @@ impl<T: Scalar> Pass<T> {
         });
         let differentials: List<_> = differentials.collect();
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            let whole = Place { all: self.channels(chain), channels: channels.clone() };
+            let whole = ChannelPlanes { all: self.channels(chain), channels: channels.clone() };
             let alone = whole.alone();
             let mut room = Scratch::new(room * channels.len());
             let room = Shared::new(&mut room);

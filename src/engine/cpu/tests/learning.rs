@@ -4,7 +4,7 @@ use candle_core::{D, DType, Device, Tensor};
 
 use super::super::training::Training;
 use super::*;
-use crate::engine::data::{self, Point};
+use crate::engine::data::{self, PeaksPoint};
 use crate::random::{Purpose, Stream};
 
 /// A 5 x 7 font; each row is five bits.
@@ -77,7 +77,7 @@ fn mnist_cnn_learns_to_read_digits_from_every_seed() {
 fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
     let random = Stream::new(seed, Purpose::Inputs, [0, 0]);
     let points: Vec<f32> = (0..2 * count as u64).map(|index| 6.0 * random.uniform(index) - 3.0).collect();
-    let heights: Vec<f32> = points.chunks(2).map(|point| Point { x: point[0], y: point[1] }.height()).collect();
+    let heights: Vec<f32> = points.chunks(2).map(|point| PeaksPoint { x: point[0], y: point[1] }.height()).collect();
     let points = Tensor::from_vec(points, (count, 2), &Device::Cpu).unwrap();
     (points, Tensor::from_vec(heights, (count, 1), &Device::Cpu).unwrap())
 }
@@ -110,7 +110,7 @@ fn mlp_learns_the_surface_peaks_from_every_seed_and_well_from_many() {
 
 /// A fit as PyTorch makes it; see `scripts/fixtures/peaks.py`.
 #[derive(serde::Deserialize)]
-struct Fit {
+struct PytorchFit {
     seed: u64,
     points: usize,
     learning_rate: f64,
@@ -127,8 +127,8 @@ struct After {
 /// these seeds it takes 150 updates until rounding errors of 1e-16 have grown to 1e-10 of the loss.
 #[test]
 fn in_double_precision_a_fit_follows_pytorch_for_150_updates() {
-    let fits: Vec<Fit> = serde_json::from_str(include_str!("../../../../tests/fixtures/peaks.json")).unwrap();
-    for Fit { seed, points, learning_rate, losses } in fits {
+    let fits: Vec<PytorchFit> = serde_json::from_str(include_str!("../../../../tests/fixtures/peaks.json")).unwrap();
+    for PytorchFit { seed, points, learning_rate, losses } in fits {
         let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
         let (optimizer, loss, examples) = (Optimizer::Adam, Loss::MeanSquaredError, Examples::Peaks);
         let settings = Settings { optimizer, loss, examples, learning_rate, seed, ..settings() };

@@ -18,7 +18,7 @@ use super::*;
 
 /// One network, and what PyTorch computed for it.
 #[derive(Deserialize)]
-pub(in crate::engine) struct Case {
+pub(in crate::engine) struct PytorchCase {
     network: String,
     input: Vec<usize>,
     classes: usize,
@@ -29,13 +29,13 @@ pub(in crate::engine) struct Case {
     learning_rate: f64,
     /// The losses before, after one, and after two updates.
     losses: [f64; 3],
-    parameters: BTreeMap<String, Expected>,
+    parameters: BTreeMap<String, ExpectedParameter>,
     /// L2 norms of mean and variance after three forward passes.
     running: BTreeMap<String, [f64; 2]>,
 }
 
 #[derive(Deserialize)]
-struct Expected {
+struct ExpectedParameter {
     /// The norm of the first step's gradient.
     gradient_norm: f64,
     gradient: [f64; 2],
@@ -43,9 +43,10 @@ struct Expected {
     updated: [f64; 2],
 }
 
-impl Case {
+impl PytorchCase {
     pub fn read(network: &str) -> Self {
-        let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/fixtures/networks.json")).unwrap();
+        let cases: Vec<PytorchCase> =
+            serde_json::from_str(include_str!("../../../../tests/fixtures/networks.json")).unwrap();
         cases.into_iter().find(|case| case.network == network).unwrap()
     }
 
@@ -119,7 +120,7 @@ fn check(network: &str) {
 }
 
 fn check_step(network: &str) {
-    let case = Case::read(network);
+    let case = PytorchCase::read(network);
     let workload = case.workload();
     let batch = Batch::new(&workload, DType::F64).unwrap();
     case.check_gradients(&gradients(&workload, &batch));

@@ -71,7 +71,7 @@ pub fn compile(name: &str, source: &str, element: Element, target: CompileTarget
     let doing = format!("compile {name} for {} and {}", target.name(), element.name());
     let text =
         |text: &str| CString::new(text).map_err(|_| Error::engine(format!("a zero byte in the source of {name}")));
-    let program = Program::new(&text(source)?, &text(&format!("{name}.cu"))?)?;
+    let program = NvrtcProgram::new(&text(source)?, &text(&format!("{name}.cu"))?)?;
     let options = options(element, target).into_iter().map(|option| text(&option)).collect::<Result<Vec<CString>>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let count = i32::try_from(pointers.len()).unwrap_or(0);
@@ -95,9 +95,9 @@ pub fn options(element: Element, target: CompileTarget) -> Vec<String> {
     ]
 }
 
-struct Program(sys::nvrtcProgram);
+struct NvrtcProgram(sys::nvrtcProgram);
 
-impl Program {
+impl NvrtcProgram {
     fn new(source: &CString, name: &CString) -> Result<Self> {
         let mut program = std::ptr::null_mut();
         let none = std::ptr::null();
@@ -135,7 +135,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for NvrtcProgram {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
         let _ = unsafe { sys::nvrtcDestroyProgram(&raw mut self.0) };

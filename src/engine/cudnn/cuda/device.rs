@@ -13,14 +13,14 @@ use super::api::driver as sys;
 use super::module::{Modules, SourceOf};
 use super::properties::Properties;
 use super::status;
-use super::trial::{Outcome, Trials, Tried};
+use super::trial::{TrialOutcome, Trials, Tried};
 use crate::device::cuda::libraries::Libraries;
 use crate::error::{Error, Result};
 
 /// A GPU that steps run on. Clones refer to the same GPU. It belongs to the thread that opened it.
 #[derive(Clone)]
 pub struct Gpu {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<SharedGpu>,
 }
 
 /// One of a GPU's streams. They are independent of CUDA's default stream, and of each other.
@@ -35,7 +35,7 @@ pub enum StreamId {
 }
 
 /// What the clones share. Fields are dropped from first to last, so the context outlives everything created in it.
-pub(super) struct Shared {
+pub(super) struct SharedGpu {
     pub modules: RefCell<Modules>,
     pub cudnn: CudnnHandle,
     pub cublaslt: CublasLtHandle,
@@ -81,7 +81,7 @@ impl Gpu {
         let context = Context::retain(device)?;
         let (compute, side, copy) = (CudaStream::new()?, CudaStream::new()?, CudaStream::new()?);
         let cudnn = CudnnHandle::new(&compute)?;
-        let shared = Shared {
+        let shared = SharedGpu {
             modules: RefCell::new(Modules::new(&properties, source)?),
             cudnn,
             cublaslt: CublasLtHandle::new()?,
@@ -110,7 +110,7 @@ impl Gpu {
     pub fn all_run(
         &self,
         calls: impl IntoIterator<Item = (usize, Tried)>,
-        run: impl FnMut(usize) -> Result<Outcome>,
+        run: impl FnMut(usize) -> Result<TrialOutcome>,
     ) -> Result<bool> {
         self.shared.trials.all_run(calls, run)
     }

@@ -56,11 +56,6 @@ enum HostMemory {
 }
 
 impl HostBuffer {
-    /// Whether it is page-locked.
-    pub fn is_pinned(&self) -> bool {
-        matches!(self.kind, HostMemory::Pinned { .. })
-    }
-
     /// The content; it begins at a multiple of 8 bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `bytes` bytes, initialised, for as long as self.
@@ -71,14 +66,6 @@ impl HostBuffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and self is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.pointer().cast_mut().cast(), self.bytes) }
-    }
-
-    /// The content as float32 numbers; an incomplete last number is left out.
-    pub fn floats_mut(&mut self) -> &mut [f32] {
-        // SAFETY: every pattern of bits is a float.
-        let (before, floats, _) = unsafe { self.bytes_mut().align_to_mut::<f32>() };
-        debug_assert!(before.is_empty());
-        floats
     }
 
     fn pointer(&self) -> *const c_void {
@@ -146,18 +133,6 @@ impl Gpu {
         // SAFETY: `bytes` bytes lie there; the caller keeps the buffer until the stream has passed.
         let answer = unsafe { sys::cuMemcpyHtoDAsync_v2(address, from.pointer(), bytes, self.stream(id)) };
         status::driver("copy to the GPU", answer)
-    }
-
-    /// Starts a copy of `bytes` of the device to a host buffer.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
-    pub fn enqueue_to_host(&self, id: StreamId, to: &mut HostBuffer, address: u64, bytes: usize) -> Result<()> {
-        within(bytes, to.bytes)?;
-        let pointer = to.pointer().cast_mut();
-        // SAFETY: as above.
-        let answer = unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, bytes, self.stream(id)) };
-        status::driver("copy from the GPU", answer)
     }
 
     /// Copies to the device, after everything on the compute stream, and waits.

@@ -20,7 +20,7 @@ use crate::device::cuda::loaded::{file_at, is_same_file};
 use crate::error::{Error, Result};
 
 /// A library of cudarc, and the file that its calls use.
-struct Opened {
+struct CudarcLibrary {
     name: &'static str,
     /// The file's name without its version.
     file: &'static str,
@@ -53,10 +53,10 @@ fn all() -> Vec<Opened> {
 }
 
 #[cfg(not(feature = "candle-cuda"))]
-fn all() -> Vec<Opened> {
+fn all() -> Vec<CudarcLibrary> {
     macro_rules! opened {
         ($name:literal, $file:literal, $sys:ident, $needed:expr) => {
-            Opened {
+            CudarcLibrary {
                 name: $name,
                 file: $file,
                 // SAFETY: cudarc's `culib` opens the library, as its first call would; `is_culib_present` is asked
@@ -74,7 +74,7 @@ fn all() -> Vec<Opened> {
     ]
 }
 
-impl Opened {
+impl CudarcLibrary {
     fn is(&self, wanted: Option<&Path>) -> Result<()> {
         let Self { name, file, .. } = self;
         let (Some(handle), Some(wanted)) = (self.handle, wanted) else {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_remedy_for_a_folder_of_the_loaders_cache_is_no_variable_that_does_not_name_it() {
-        let opened = Opened { name: "cuBLASLt", file: "libcublasLt.so", handle: None, needed: &[] };
+        let opened = CudarcLibrary { name: "cuBLASLt", file: "libcublasLt.so", handle: None, needed: &[] };
         let (used, wanted) = (Path::new("/opt/cuda/lib64/libcublasLt.so.13"), Path::new("/venv/lib/libcublasLt.so.12"));
         let named = opened.remedy(used, wanted, OsStr::new("/a:/opt/cuda/lib64"));
         assert!(named.contains("take /opt/cuda/lib64 out of LD_LIBRARY_PATH"), "{named}");

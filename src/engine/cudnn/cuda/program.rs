@@ -12,7 +12,7 @@ use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::{self, Placement};
-use super::trial::Outcome;
+use super::trial::TrialOutcome;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
@@ -71,7 +71,7 @@ pub struct Execution {
 
 #[derive(Debug)]
 struct ReadyCall {
-    work: Work,
+    work: BoundCall,
     execution: Execution,
     stream: StreamId,
     /// The call of the other stream that must finish before.
@@ -79,7 +79,7 @@ struct ReadyCall {
 }
 
 #[derive(Debug)]
-enum Work {
+enum BoundCall {
     Kernel(Box<Prepared>),
     Convolution(convolution::BoundConvolution),
     Product(Box<product::BoundProduct>),
@@ -174,14 +174,14 @@ impl Program {
     /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`]
     /// where the GPU no longer works. The refusal of a single call, after which the GPU works as before, is an outcome
     /// instead.
-    pub fn attempt(&self, index: usize) -> Result<Outcome> {
+    pub fn attempt(&self, index: usize) -> Result<TrialOutcome> {
         self.gpu.synchronize(StreamId::Compute)?;
         let started = self.enqueue_each(index..index + 1, |_| Ok(()));
         self.gpu.synchronize(StreamId::Compute)?;
         match started {
-            Ok(()) => Ok(Outcome::Ran),
+            Ok(()) => Ok(TrialOutcome::Ran),
             Err(error) if error.is_out_of_memory() => Err(error),
-            Err(error) => Ok(Outcome::Refused(error.clause())),
+            Err(error) => Ok(TrialOutcome::Refused(error.clause())),
         }
     }
 
@@ -217,10 +217,10 @@ impl Program {
 
     fn start(&self, index: usize, call: &ReadyCall, id: StreamId) -> Result<()> {
         let started = match &call.work {
-            Work::Kernel(prepared) => prepared.launch(self.gpu.stream(id)),
-            Work::Convolution(bound) => bound.enqueue(&self.gpu, id),
-            Work::Product(bound) => bound.enqueue(&self.gpu, id),
-            Work::Zero { address, bytes } => self.gpu.enqueue_fill(id, *address, 0, *bytes),
+            BoundCall::Kernel(prepared) => prepared.launch(self.gpu.stream(id)),
+            BoundCall::Convolution(bound) => bound.enqueue(&self.gpu, id),
+            BoundCall::Product(bound) => bound.enqueue(&self.gpu, id),
+            BoundCall::Zero { address, bytes } => self.gpu.enqueue_fill(id, *address, 0, *bytes),
         };
         started.map_err(|error| error.at(format!("call {index} of the step, {}", call.execution.algorithm)))
     }
@@ -259,7 +259,7 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
     let (algorithm, mut workspace_bytes, mut math_mode, mut remark) = (title(call), 0, None, None);
     let mut name = algorithm;
     let work = match call {
-        Call::Launch(launch) => Work::Kernel(Box::new(prepare(gpu, launch, placement)?)),
+        Call::Launch(launch) => BoundCall::Kernel(Box::new(prepare(gpu, launch, placement)?)),
         Call::Convolution(convolution, task) => {
             let Some(choice) = choices.get(&index) else {
                 return Err(Error::engine("no algorithm was chosen for this convolution"));
@@ -268,15 +268,15 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
             (name, workspace_bytes) = (choice.algorithm.clone(), choice.workspace_bytes);
             (math_mode, remark) = (Some(choice.math_mode.clone()), choice.remark.clone());
             let operands = Operands::of(convolution, task, placement)?;
-            Work::Convolution(choice.executable.bind(operands, workspace.address)?)
+            BoundCall::Convolution(choice.executable.bind(operands, workspace.address)?)
         }
         Call::Gemm(gemm) => {
             let bound = gpu.product(gemm, placement, workspace)?;
             (name, workspace_bytes) = (bound.name.clone(), bound.workspace_bytes());
             (math_mode, remark) = (Some(bound.math_mode.clone()), bound.remark.clone());
-            Work::Product(Box::new(bound))
+            BoundCall::Product(Box::new(bound))
         }
-        Call::Zero(slice) => Work::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
+        Call::Zero(slice) => BoundCall::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
     let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
     Ok(ReadyCall { work, execution, stream, waits: order.and_then(|order| order.0[index].wait) })

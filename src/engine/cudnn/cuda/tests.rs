@@ -38,7 +38,7 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
 }
 
 /// Buffers of float32 numbers side by side on the device, each at a multiple of 256 bytes, and a workspace after them.
-struct Bench {
+struct TestBuffers {
     gpu: Gpu,
     convolutions: Chooser,
     _memory: Memory,
@@ -47,7 +47,7 @@ struct Bench {
     workspace: Range,
 }
 
-impl Bench {
+impl TestBuffers {
     /// The buffers hold NaN at first.
     fn new(gpu: &Gpu, counts: &[usize]) -> Self {
         let mut places = Vec::new();
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-fn scale(bench: &Bench, factor: f32, count: usize) -> Call {
+fn scale(bench: &TestBuffers, factor: f32, count: usize) -> Call {
     scale_between(bench.slices[0], bench.slices[1], factor, count)
 }
 
@@ -113,7 +113,7 @@ fn scale_between(from: Slice, to: Slice, factor: f32, count: usize) -> Call {
 #[test]
 fn a_kernel_runs_eagerly_and_in_a_graph() {
     let Some(gpu) = gpu() else { return };
-    let bench = Bench::new(&gpu, &[1000, 1000]);
+    let bench = TestBuffers::new(&gpu, &[1000, 1000]);
     let x = numbers(1000, 1);
     bench.put(0, &x);
     let program = bench.program(scale(&bench, -2.0, 1000), &Search::default());
@@ -142,7 +142,7 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
 fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
     let Some(gpu) = gpu() else { return };
     let count = 1 << 22;
-    let bench = Bench::new(&gpu, &[count; 5]);
+    let bench = TestBuffers::new(&gpu, &[count; 5]);
     let x = numbers(count, 1);
     bench.put(0, &x);
     let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|index| bench.slices[index]);
@@ -180,7 +180,7 @@ fn reported<T>(gpu: &Gpu, kernels: Option<T>) -> Option<T> {
 #[test]
 fn the_kernels_of_a_call_are_listed_without_running_it() {
     let Some(gpu) = gpu() else { return };
-    let bench = Bench::new(&gpu, &[1000, 1000]);
+    let bench = TestBuffers::new(&gpu, &[1000, 1000]);
     let x = numbers(1000, 1);
     bench.put(0, &x);
     let program = bench.program(scale(&bench, 3.0, 1000), &Search::default());
@@ -203,7 +203,7 @@ fn the_kernels_of_a_call_are_listed_without_running_it() {
 fn a_product_has_a_kernel_that_multiplies() {
     let Some(gpu) = gpu() else { return };
     let (m, n, k) = (256, 512, 64);
-    let bench = Bench::new(&gpu, &[m * k, k * n, m * n]);
+    let bench = TestBuffers::new(&gpu, &[m * k, k * n, m * n]);
     let [a, b, c] = [0, 1, 2].map(|index| bench.slices[index]);
     let (element, math) = (Element::F32, Math::Fp32);
     let product = Product { element, math, m, n, k, transpose_a: false, transpose_b: true };
@@ -221,7 +221,7 @@ fn a_product_has_a_kernel_that_multiplies() {
 #[test]
 fn what_cannot_be_captured_leaves_the_stream_usable() {
     let Some(gpu) = gpu() else { return };
-    let bench = Bench::new(&gpu, &[1000, 1000]);
+    let bench = TestBuffers::new(&gpu, &[1000, 1000]);
     // Waiting for a stream during its capture is an error and invalidates the capture.
     let captured = gpu.capture(|| gpu.synchronize(StreamId::Compute));
     assert!(captured.unwrap_err().to_string().contains("cannot be one CUDA graph"));
@@ -233,7 +233,7 @@ fn what_cannot_be_captured_leaves_the_stream_usable() {
 #[test]
 fn a_launch_that_does_not_fit_its_kernel_is_refused_before_it_runs() {
     let Some(gpu) = gpu() else { return };
-    let bench = Bench::new(&gpu, &[8, 8]);
+    let bench = TestBuffers::new(&gpu, &[8, 8]);
     let Call::Launch(launch) = scale(&bench, 1.0, 8) else { unreachable!() };
     let wrong = Call::Launch(Launch { args: launch.args[..3].to_vec(), ..launch });
     let choices = BTreeMap::new();
@@ -257,7 +257,7 @@ fn more_memory_than_there_is_is_out_of_memory() {
 fn products_match_a_loop() {
     let Some(gpu) = gpu() else { return };
     let (m, n, k) = (17, 40, 24);
-    let bench = Bench::new(&gpu, &[m * k, k * n, m * n, n]);
+    let bench = TestBuffers::new(&gpu, &[m * k, k * n, m * n, n]);
     let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
     for (index, values) in [(0, &a), (1, &b), (3, &bias)] {
         bench.put(index, values);
@@ -328,7 +328,7 @@ fn convolution_is_that_of_a_loop(gpu: &Gpu, convolution: &Convolution, policy: P
     let search = Search { policy, workspace_limit: 256 << 20, ..Search::default() };
     let counts =
         [convolution.input.count(), convolution.weights(), convolution.output.count(), convolution.output.channels];
-    let bench = Bench::new(gpu, &counts);
+    let bench = TestBuffers::new(gpu, &counts);
     let [x, w, y, bias] = [0, 1, 2, 3].map(|index| bench.slices[index]);
     let [xs, ws, ys, biases] = [0, 1, 2, 3].map(|index| numbers(counts[index], index));
     let tasks = [

@@ -80,7 +80,7 @@ impl fmt::Display for Refused {
 
 /// The outcome of an attempt to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     Ran,
     /// Refused, with the library's message. The GPU works as before.
     Refused(String),
@@ -88,7 +88,7 @@ pub enum Outcome {
 
 /// The attempts so far.
 #[derive(Debug, Default)]
-pub struct Trials(RefCell<HashMap<Tried, Outcome>>);
+pub struct Trials(RefCell<HashMap<Tried, TrialOutcome>>);
 
 impl Trials {
     /// Executes every algorithm that was not tried before; true if none is refused. `run` gets the index of the call.
@@ -98,7 +98,7 @@ impl Trials {
     pub fn all_run(
         &self,
         calls: impl IntoIterator<Item = (usize, Tried)>,
-        mut run: impl FnMut(usize) -> Result<Outcome>,
+        mut run: impl FnMut(usize) -> Result<TrialOutcome>,
     ) -> Result<bool> {
         let mut all = true;
         for (index, tried) in calls {
@@ -106,7 +106,7 @@ impl Trials {
                 continue;
             }
             let outcome = run(index)?;
-            all &= outcome == Outcome::Ran;
+            all &= outcome == TrialOutcome::Ran;
             self.0.borrow_mut().insert(tried, outcome);
         }
         Ok(all)
@@ -115,8 +115,8 @@ impl Trials {
     /// The algorithms that were refused for it, in the order of their names.
     pub fn refused(&self, computation: &Computation) -> Vec<Refused> {
         let outcomes = self.0.borrow();
-        let refused = |(tried, outcome): (&Tried, &Outcome)| match outcome {
-            Outcome::Refused(why) if tried.computation == *computation => {
+        let refused = |(tried, outcome): (&Tried, &TrialOutcome)| match outcome {
+            TrialOutcome::Refused(why) if tried.computation == *computation => {
                 Some(Refused { algorithm: tried.algorithm.clone(), why: why.clone() })
             }
             _ => None,
@@ -130,11 +130,11 @@ impl Trials {
     pub fn all_refused(&self) -> Vec<String> {
         let outcomes = self.0.borrow();
         let refused = outcomes.iter().filter_map(|(tried, outcome)| match outcome {
-            Outcome::Refused(why) => {
+            TrialOutcome::Refused(why) => {
                 let refused = Refused { algorithm: tried.algorithm.clone(), why: why.clone() };
                 Some(format!("{}: {refused}", tried.computation))
             }
-            Outcome::Ran => None,
+            TrialOutcome::Ran => None,
         });
         let mut refused: Vec<String> = refused.collect();
         refused.sort();
@@ -207,8 +207,8 @@ mod tests {
                     self.executions.set(self.executions.get() + 1);
                     let name = calls[index].algorithm.as_str();
                     Ok(match self.refuses.contains(&name) {
-                        true => Outcome::Refused(format!("NOT_SUPPORTED by {name}")),
-                        false => Outcome::Ran,
+                        true => TrialOutcome::Refused(format!("NOT_SUPPORTED by {name}")),
+                        false => TrialOutcome::Ran,
                     })
                 })?;
                 Ok(all.then_some(calls))
@@ -270,7 +270,7 @@ mod tests {
         let trials = Trials::default();
         let computation = Computation::Product(product, Finish::BiasRelu);
         let tried = Tried { computation, algorithm: "cublaslt:66".into() };
-        assert!(!trials.all_run([(0, tried)], |_| Ok(Outcome::Refused("NOT_SUPPORTED".into()))).unwrap());
+        assert!(!trials.all_run([(0, tried)], |_| Ok(TrialOutcome::Refused("NOT_SUPPORTED".into()))).unwrap());
         let all = "product 64x25088 by 25088x4096 (second transposed), bias and ReLU, f32 as tf32: cublaslt:66 was refused when it was executed: NOT_SUPPORTED";
         assert_eq!(trials.all_refused(), [all]);
         assert_eq!(trials.refused(&computation).len(), 1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{Memory, emulator};
+use super::{EmulatedMemory, emulator};
 use crate::engine::cudnn::arena::Arena;
 use crate::engine::cudnn::call::{BufferId, Call, Slice};
 use crate::engine::cudnn::element::Element;
@@ -19,7 +19,7 @@ use crate::settings::{Launch, Winograd};
 
 /// How a faulty GPU executes a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum KernelFault {
     /// The first half of its output is zeros.
     Zeros,
     /// It cannot be started.
@@ -43,16 +43,16 @@ pub const EVERY_OPERATOR: &str = "version = 1\nname = \"all\"\n[model]\nname = \
 pub struct EmulatedEngine {
     name: DeviceName,
     /// Operators whose kernels fail.
-    faults: Vec<(&'static str, Fault)>,
+    faults: Vec<(&'static str, KernelFault)>,
 }
 
 /// A step on the emulator.
 pub struct EmulatedStep {
     plan: StepPlan,
     arena: Arena,
-    memory: Memory,
+    memory: EmulatedMemory,
     workload: Workload,
-    faults: Vec<(&'static str, Fault)>,
+    faults: Vec<(&'static str, KernelFault)>,
 }
 
 impl Default for EmulatedEngine {
@@ -63,7 +63,7 @@ impl Default for EmulatedEngine {
 
 impl EmulatedEngine {
     /// An emulator on which the kernels of those operators fail.
-    pub fn with(faults: &[(&'static str, Fault)]) -> Self {
+    pub fn with(faults: &[(&'static str, KernelFault)]) -> Self {
         let name = DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None };
         Self { name, faults: faults.to_vec() }
     }
@@ -97,7 +97,7 @@ impl EmulatedEngine {
     fn step_in(&self, workload: &Workload, placed: fn(&StepPlan) -> Arena) -> Result<EmulatedStep> {
         let plan = StepPlan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
         let arena = placed(&plan);
-        let memory = Memory::of(&[arena.bytes]);
+        let memory = EmulatedMemory::of(&[arena.bytes]);
         let faults = self.faults.clone();
         let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), faults };
         step.begin_again()?;
@@ -112,7 +112,7 @@ impl EmulatedStep {
             Call::Launch(launch) => self.faults.iter().find(|(operator, _)| *operator == launch.kernel.operator),
             _ => None,
         };
-        if let Some((operator, Fault::Refused)) = fault {
+        if let Some((operator, KernelFault::Refused)) = fault {
             return Err(Error::engine(format!("the CUDA driver refused to launch a kernel of {operator}")));
         }
         emulator().expect("asked before").run(&mut self.memory, &call);
@@ -120,11 +120,11 @@ impl EmulatedStep {
         for slice in call.writes() {
             let end = slice.offset + slice.bytes;
             match fault {
-                Fault::TooFar if end + 4 <= self.arena.bytes => {
+                KernelFault::TooFar if end + 4 <= self.arena.bytes => {
                     self.memory.bytes_mut(Slice { offset: end, bytes: 4, ..slice }).fill(0x3F);
                 }
-                Fault::TooFar | Fault::Refused => {}
-                Fault::Zeros => self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0),
+                KernelFault::TooFar | KernelFault::Refused => {}
+                KernelFault::Zeros => self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0),
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use super::compiler::Module;
-use super::memory::Memory;
+use super::memory::EmulatedMemory;
 use super::pages::{Pages, watched};
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
 
@@ -59,7 +59,13 @@ union Value {
 ///
 /// # Errors
 /// The rule that it broke.
-pub fn launch(module: &Module, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) -> Result<(), String> {
+pub fn launch(
+    module: &Module,
+    memory: &mut EmulatedMemory,
+    launch: &Launch,
+    reversed: bool,
+    poison: u8,
+) -> Result<(), String> {
     let letters = module.letters(launch.kernel.name).ok_or("there is no such kernel")?;
     fits(&letters, &launch.args)?;
     let mut operands = operands(memory, &launch.args, poison)?;
@@ -105,7 +111,7 @@ fn fits(letters: &str, args: &[Arg]) -> Result<(), String> {
 }
 
 /// One piece of memory for each slice, with its content, or with poison where it is only written.
-fn operands(memory: &Memory, args: &[Arg], poison: u8) -> Result<Vec<Guarded>, String> {
+fn operands(memory: &EmulatedMemory, args: &[Arg], poison: u8) -> Result<Vec<Guarded>, String> {
     let mut operands: Vec<(Guarded, bool)> = Vec::new();
     for arg in args {
         let (slice, read, written) = match *arg {

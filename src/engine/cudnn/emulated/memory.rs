@@ -6,9 +6,9 @@ use crate::engine::cudnn::element::Element;
 
 /// Buffers by their index; bytes that were not written are 0xFF, which is NaN in every element type.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Vec<Vec<u8>>);
+pub struct EmulatedMemory(Vec<Vec<u8>>);
 
-impl Memory {
+impl EmulatedMemory {
     /// No buffers yet.
     pub fn new() -> Self {
         Self::default()

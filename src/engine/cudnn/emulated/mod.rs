@@ -29,8 +29,8 @@ use super::call::{Arg, Call, Kernel, Launch};
 use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
-pub use engine::{EVERY_OPERATOR, EmulatedEngine, Fault};
-pub use memory::Memory;
+pub use engine::{EVERY_OPERATOR, EmulatedEngine, KernelFault};
+pub use memory::EmulatedMemory;
 pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
 pub use sample::{assert_close, rounding, sample};
@@ -73,7 +73,7 @@ impl Emulator {
     ///
     /// # Panics
     /// If it breaks a rule of CUDA, of the libraries, or of [`super::call`].
-    pub fn run(&self, memory: &mut Memory, call: &Call) {
+    pub fn run(&self, memory: &mut EmulatedMemory, call: &Call) {
         match call {
             Call::Launch(launch) => self.launch(memory, launch, false, POISON[0]),
             Call::Convolution(convolution, task) => product::convolution(memory, convolution, task),
@@ -86,7 +86,7 @@ impl Emulator {
     ///
     /// # Panics
     /// As [`Emulator::run`], and where the two results differ.
-    pub fn check(&self, memory: &mut Memory, call: &Call) {
+    pub fn check(&self, memory: &mut EmulatedMemory, call: &Call) {
         let Call::Launch(launch) = call else { return self.run(memory, call) };
         if runs_ptx() {
             return self.run(memory, call);
@@ -115,11 +115,11 @@ impl Emulator {
     ///
     /// # Panics
     /// As [`Emulator::check`].
-    pub fn check_all(&self, memory: &mut Memory, launches: Vec<Launch>) {
+    pub fn check_all(&self, memory: &mut EmulatedMemory, launches: Vec<Launch>) {
         launches.into_iter().for_each(|launch| self.check(memory, &Call::Launch(launch)));
     }
 
-    fn launch(&self, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) {
+    fn launch(&self, memory: &mut EmulatedMemory, launch: &Launch, reversed: bool, poison: u8) {
         let Kernel { operator, name, element } = launch.kernel;
         if runs_ptx() && Operator::by_name(operator).is_some() {
             let ran = interpreter::launch(memory, launch, poison);

@@ -1,7 +1,7 @@
 //! Convolutions and matrix products by plain loops: products of the stored values, summed in float64, rounded once at
 //! the end. (What a library does before, such as rounding the factors to tf32, is not reproduced here.)
 
-use super::memory::Memory;
+use super::memory::EmulatedMemory;
 use super::order::{from_nchw, to_nchw, transposed};
 use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
@@ -12,7 +12,7 @@ use crate::network::Extent;
 ///
 /// # Panics
 /// Where a slice does not have the size that the convolution says.
-pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &ConvolutionTask) {
+pub fn convolution(memory: &mut EmulatedMemory, convolution: &Convolution, task: &ConvolutionTask) {
     let Convolution { element, input, output, .. } = *convolution;
     checked(convolution);
     let planes = |slice, maps: FeatureMaps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
@@ -119,7 +119,7 @@ fn each_tap(convolution: &Convolution, mut visit: impl FnMut(&Tap)) {
 ///
 /// # Panics
 /// Where a slice does not have the size that the product says.
-pub fn gemm(memory: &mut Memory, gemm: &Gemm) {
+pub fn gemm(memory: &mut EmulatedMemory, gemm: &Gemm) {
     let Product { element, m, n, k, transpose_a, transpose_b, .. } = gemm.product;
     let (a, b) = (numbers(memory, gemm.a, element, m * k), numbers(memory, gemm.b, element, k * n));
     let b = if transpose_b { transposed(&b, n, k) } else { b };
@@ -141,7 +141,7 @@ pub fn gemm(memory: &mut Memory, gemm: &Gemm) {
     memory.write(gemm.c, element, &c);
 }
 
-fn numbers(memory: &Memory, slice: Slice, element: Element, count: usize) -> Vec<f64> {
+fn numbers(memory: &EmulatedMemory, slice: Slice, element: Element, count: usize) -> Vec<f64> {
     assert_eq!(slice.bytes, count * element.bytes(), "{slice:?} for {count} {element:?}");
     memory.read(slice, element).into_iter().map(f64::from).collect()
 }
@@ -175,7 +175,7 @@ mod tests {
             let (kernel, stride, padding, groups) = (Extent::square(2), Extent::new(2, 1), Extent::new(1, 0), 2);
             let case = Convolution { element, math, input, output, kernel, stride, padding, groups };
             let range = |count: usize, from: usize| (from..from + count).map(|i| i as f64).collect::<Vec<_>>();
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let mut put = |values: Vec<f64>, maps| memory.tensor(element, &stored(&values, maps));
             let (x, w) = (put(range(48, 0), input), put(range(16, 0), weights(&case)));
             let (dy, bias) = (
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_matrix_product_takes_its_factors_either_way_round() {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let (element, math) = (Element::Bf16, Math::Half);
             let a = memory.tensor(element, if transpose_a { &[1., 3., 2., 4.] } else { &[1., 2., 3., 4.] });
             let b = memory.tensor(element, if transpose_b { &[5., 7., 6., 8.] } else { &[5., 6., 7., 8.] });

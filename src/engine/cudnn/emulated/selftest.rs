@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{EmulatedEngine, emulator};
-use crate::check::selftest::{self, Check, Choice, Depth, Errors};
+use crate::check::selftest::{self, Check, CheckFilter, Depth, Errors};
 use crate::engine::open::Engines;
 use crate::engine::{Engine, Settings};
 use crate::settings::{Optimizer, Precision};
@@ -158,14 +158,14 @@ fn the_page_lists_the_ways_and_the_limits_of_the_selftest_and_a_result_of_each_w
 
 /// The results of the checks of one way.
 #[derive(Default)]
-struct Row {
+struct WayResults {
     passed: usize,
     failed: Vec<String>,
     /// The largest share of a limit that was reached: of outputs, gradients, updates, losses.
     shares: [f64; 4],
 }
 
-impl Row {
+impl WayResults {
     fn add(&mut self, check: &Check) {
         let Errors { output, gradients, updates, first_loss, losses } = check.errors;
         let most = check.limits;
@@ -198,10 +198,10 @@ fn the_whole_selftest_on_the_emulator() {
     if emulator().is_none() {
         return;
     }
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<String, WayResults> = BTreeMap::new();
     let mut reference = Engines::reference();
     let only: Vec<String> = std::env::var("BATCHSTEP_SELFTEST_ONLY").ok().into_iter().collect();
-    let choice = Choice { only, skip: Vec::new() };
+    let choice = CheckFilter { only, skip: Vec::new() };
     let checks = selftest::run(&mut EmulatedEngine::default(), reference.as_mut(), &choice, |check| {
         eprintln!("{} {} batch {}: {}", check.name, check.way, check.batch_size, check.passed());
         rows.entry(check.way.clone()).or_default().add(check);

@@ -56,7 +56,7 @@ fn launch(name: &'static str, grid: u32, block: [u32; 3], args: Vec<Arg>) -> Cal
     Call::Launch(Launch { kernel, grid: [grid, 1, 1], block, shared_bytes, args })
 }
 
-fn complaint(emulator: &Emulator, memory: &Memory, call: &Call) -> String {
+fn complaint(emulator: &Emulator, memory: &EmulatedMemory, call: &Call) -> String {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| emulator.check(&mut memory.clone(), call)));
     let complaint = caught.expect_err("it was let through");
     complaint.downcast_ref::<String>().cloned().unwrap_or_default()
@@ -65,7 +65,7 @@ fn complaint(emulator: &Emulator, memory: &Memory, call: &Call) -> String {
 #[test]
 fn threads_wait_for_each_other_and_exchange_values() {
     let Some(emulator) = misuse() else { return };
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let (x, y) = (memory.tensor(Element::F32, &values), memory.empty(Element::F32, 3));
     emulator.check(&mut memory, &launch("total", 3, [96, 1, 1], vec![Arg::Read(x), Arg::Write(y), Arg::I32(1000)]));
@@ -85,7 +85,7 @@ fn threads_wait_for_each_other_and_exchange_values() {
 #[test]
 fn a_kernel_that_breaks_a_rule_is_caught() {
     let Some(emulator) = misuse() else { return };
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let y = memory.reserve(1024).part(0, 256);
     let complain = |name, args| complaint(&emulator, &memory, &launch(name, 1, [64, 1, 1], args));
     for (name, expected) in [
@@ -109,7 +109,7 @@ fn a_kernel_that_breaks_a_rule_is_caught() {
 #[test]
 fn a_caught_kernel_leaves_the_next_one_unharmed() {
     let Some(emulator) = misuse() else { return };
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let y = memory.reserve(256);
     complaint(&emulator, &memory, &launch("half_a_barrier", 1, [64, 1, 1], vec![Arg::Write(y)]));
     let x = memory.tensor(Element::F32, &[1.0; 64]);
@@ -125,7 +125,7 @@ fn a_kernel_that_reads_too_far_or_askew_is_named() {
     if let Ok(name) = std::env::var(BREAK) {
         let Some(emulator) = misuse() else { return };
         let kernel = ["reads_too_far", "askew"].into_iter().find(|known| *known == name).unwrap();
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let (x, y) = (memory.tensor(Element::F32, &[1.0; 8]), memory.empty(Element::F32, 8));
         emulator.run(&mut memory, &launch(kernel, 1, [8, 1, 1], vec![Arg::Read(x), Arg::Write(y)]));
         panic!("it was let through");

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, Fault as Broken, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault as Broken, emulator};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
 use crate::error::Kind;

@@ -11,7 +11,7 @@ use crate::engine::cudnn::op::batch_norm::{self, BatchNormForward};
 use crate::engine::cudnn::op::bias::BiasRectify;
 use crate::engine::cudnn::op::elementwise::{Add, Dropout, Rectify, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
-use crate::engine::cudnn::op::loss::{BinaryCrossEntropy, MeanSquaredError, Rows, SoftmaxCrossEntropy};
+use crate::engine::cudnn::op::loss::{BinaryCrossEntropy, LossSlices, MeanSquaredError, SoftmaxCrossEntropy};
 use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::{Error, Result};
@@ -215,7 +215,7 @@ impl PlanBuilder<'_> {
         let logits = self.output(last)?;
         let gradient = self.feature_maps_buffer("gradient of", last, self.maps(last));
         let first = self.calls.len();
-        let rows = Rows {
+        let rows = LossSlices {
             element: self.element,
             batch: self.batch_size,
             classes: self.network.layers[last].output.count(),

@@ -121,7 +121,7 @@ impl StepPlan {
         draft.buffers[output.buffer.0].life = Life::Kept;
         let PlanBuilder { buffers, calls, nodes, parameters, running, batch, scalars, element, outputs, parts, .. } =
             draft;
-        let Batch { inputs, targets, next: next_batch } = batch;
+        let BatchSlices { inputs, targets, next: next_batch } = batch;
         let order = Order::new(
             &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
         );
@@ -158,7 +158,7 @@ impl StepPlan {
 
 /// The memory of the batch.
 #[derive(Clone, Copy, Debug)]
-struct Batch {
+struct BatchSlices {
     inputs: Slice,
     targets: Slice,
     next: Option<(Slice, Slice)>,
@@ -178,7 +178,7 @@ struct PlanBuilder<'a> {
     parameters: Parameters,
     /// The running mean and variance of each batch norm, by layer.
     running: Vec<Option<(Slice, Slice)>>,
-    batch: Batch,
+    batch: BatchSlices,
     scalars: Scalars,
     states: [Option<Slice>; 2],
     /// The output of each layer that ends a node.
@@ -248,7 +248,7 @@ impl<'a> PlanBuilder<'a> {
             calls: Vec::new(),
             parameters,
             running,
-            batch: Batch { inputs, targets, next },
+            batch: BatchSlices { inputs, targets, next },
             scalars,
             states,
             outputs: vec![None; layers],

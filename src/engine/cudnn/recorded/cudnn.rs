@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use cudarc::cudnn::sys;
 pub use cudarc::cudnn::sys::*;
 
-use super::descriptors::{self, Values};
+use super::descriptors::{self, AttributeValues};
 use super::{Library, calls, handle, put, recording, words};
 
 /// One algorithm in a list of cuDNN's older calls: deterministic, in float32, of 4 KiB.
@@ -28,7 +28,7 @@ calls! {
         cudnnBackendDestroyDescriptor(descriptor: cudnnBackendDescriptor_t) => 0;
         cudnnBackendExecute(handle: cudnnHandle_t, execution_plan: cudnnBackendDescriptor_t, variant_pack: cudnnBackendDescriptor_t) => descriptors::execute(handle as usize);
         cudnnBackendFinalize(descriptor: cudnnBackendDescriptor_t) => 0;
-        cudnnBackendGetAttribute(descriptor: cudnnBackendDescriptor_t, attribute_name: cudnnBackendAttributeName_t, attribute_type: cudnnBackendAttributeType_t, requested_element_count: i64, element_count: *mut i64, array_of_elements: *mut c_void) => descriptors::attribute(descriptor as usize, attribute_name, &mut Values { room: requested_element_count, count: element_count, elements: array_of_elements });
+        cudnnBackendGetAttribute(descriptor: cudnnBackendDescriptor_t, attribute_name: cudnnBackendAttributeName_t, attribute_type: cudnnBackendAttributeType_t, requested_element_count: i64, element_count: *mut i64, array_of_elements: *mut c_void) => descriptors::attribute(descriptor as usize, attribute_name, &mut AttributeValues { room: requested_element_count, count: element_count, elements: array_of_elements });
         cudnnBackendSetAttribute(descriptor: cudnnBackendDescriptor_t, attribute_name: cudnnBackendAttributeName_t, attribute_type: cudnnBackendAttributeType_t, element_count: i64, array_of_elements: *const c_void) => 0;
         cudnnConvolutionBackwardData(handle: cudnnHandle_t, alpha: *const c_void, w_desc: cudnnFilterDescriptor_t, w: *const c_void, dy_desc: cudnnTensorDescriptor_t, dy: *const c_void, conv_desc: cudnnConvolutionDescriptor_t, algo: cudnnConvolutionBwdDataAlgo_t, work_space: *mut c_void, work_space_size_in_bytes: usize, beta: *const c_void, dx_desc: cudnnTensorDescriptor_t, dx: *mut c_void) => descriptors::execute(handle as usize);
         cudnnConvolutionBackwardFilter(handle: cudnnHandle_t, alpha: *const c_void, x_desc: cudnnTensorDescriptor_t, x: *const c_void, dy_desc: cudnnTensorDescriptor_t, dy: *const c_void, conv_desc: cudnnConvolutionDescriptor_t, algo: cudnnConvolutionBwdFilterAlgo_t, work_space: *mut c_void, work_space_size_in_bytes: usize, beta: *const c_void, dw_desc: cudnnFilterDescriptor_t, dw: *mut c_void) => descriptors::execute(handle as usize);

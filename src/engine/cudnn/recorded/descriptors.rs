@@ -8,7 +8,7 @@ use cudarc::cudnn::sys::{cudnnBackendAttributeName_t as Name, cudnnMathType_t};
 use super::{device, put, with};
 
 /// Room for the values of an attribute.
-pub struct Values {
+pub struct AttributeValues {
     pub room: i64,
     pub count: *mut i64,
     pub elements: *mut c_void,
@@ -17,7 +17,7 @@ pub struct Values {
 /// Configurations that heuristics propose.
 const CONFIGURATIONS: i64 = 2;
 
-pub unsafe fn attribute(descriptor: usize, name: Name, values: &mut Values) -> u32 {
+pub unsafe fn attribute(descriptor: usize, name: Name, values: &mut AttributeValues) -> u32 {
     // SAFETY: the elements have the type of the attribute.
     unsafe {
         match name {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::data::digits::{Part, SHAPE, draw};
+use crate::data::digits::{SHAPE, TrainOrTest, draw};
 use crate::engine::Engine;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cudnn::emulated::{EmulatedEngine, emulator};
@@ -27,7 +27,7 @@ fn what_a_loaders_batch_cannot_be_copied_to_is_refused_with_a_remedy() {
 
 /// Three batches of eight drawn digits, and sixteen more to classify.
 fn digits() -> (Vec<f32>, Vec<u32>) {
-    let set = draw(1, Part::Train, 40);
+    let set = draw(1, TrainOrTest::Train, 40);
     let pixels = set.pixels.iter().map(|byte| f32::from(*byte) / 255.0 - 0.5);
     (pixels.collect(), set.labels.iter().map(|label| u32::from(*label)).collect())
 }

@@ -1,11 +1,11 @@
 //! Compares whole steps of every network with PyTorch (`tests/fixtures/networks.json`).
 
 use crate::engine::Engine;
-use crate::engine::cpu::tests::pytorch::Case;
+use crate::engine::cpu::tests::pytorch::PytorchCase;
 use crate::engine::reference::ReferenceEngine;
 
 fn check(network: &str) {
-    let case = Case::read(network);
+    let case = PytorchCase::read(network);
     let mut step = ReferenceEngine::default().prepare(&case.workload()).unwrap();
     let mut run = |number| {
         case.check_loss(number, step.run().unwrap().loss.unwrap());

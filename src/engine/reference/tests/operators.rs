@@ -3,7 +3,7 @@
 use crate::engine::cpu::op::reference::{assert_values_close, expected, values};
 use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
 use crate::engine::reference::array::Array;
-use crate::engine::reference::optimizer::{State, updated};
+use crate::engine::reference::optimizer::{OptimizerState, updated};
 use crate::engine::reference::{batch_norm, convolution, dense, loss, pointwise, pooling};
 use crate::network::{BatchNorm, Conv2d, Extent, MaxPool2d, Padding, Shape};
 use crate::settings::{Loss, Settings};
@@ -152,7 +152,7 @@ fn a_binary_cross_entropy_matches_pytorch() {
 fn three_updates_of_each_optimizer_match_pytorch() {
     for (optimizer, expected) in EXPECTED {
         let settings = Settings { optimizer, learning_rate: RATE, ..Settings::default() };
-        let (mut w, mut states) = (START, [State::default(); START.len()]);
+        let (mut w, mut states) = (START, [OptimizerState::default(); START.len()]);
         for (step, (gradient, expected)) in (1..).zip(GRADIENTS.iter().zip(expected)) {
             for ((w, g), state) in w.iter_mut().zip(gradient).zip(&mut states) {
                 *w = updated(&settings, step, *w, *g, state);

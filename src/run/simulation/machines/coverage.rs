@@ -49,17 +49,19 @@ pub fn coverage(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::super::Visits;
+    use super::super::VisitPattern;
     use super::*;
 
     const FLEET: Fleet =
-        Fleet { machines: 2, blocks: 4, visits: Visits::Equal, relative_sd: 0.1, cell_sd: 0.02, jump: 0.0 };
+        Fleet { machines: 2, blocks: 4, visits: VisitPattern::Equal, relative_sd: 0.1, cell_sd: 0.02, jump: 0.0 };
 
     /// Counts 800 intervals of 95 % for each fleet. All 800 share the fleet's estimate of how much its machines differ, so the share of one experiment
     /// varies by 4 % and the mean of twenty by 1 %. The full study, of 100 experiments each, is `examples/trust_simulation.rs`.
     #[test]
     fn intervals_of_levels_count_machines_where_machines_differ_at_single_batch_sizes() {
-        for (machines, blocks, visits) in [(2, 4, Visits::Equal), (2, 16, Visits::Unequal), (4, 16, Visits::Unequal)] {
+        for (machines, blocks, visits) in
+            [(2, 4, VisitPattern::Equal), (2, 16, VisitPattern::Unequal), (4, 16, VisitPattern::Unequal)]
+        {
             let fleet = Fleet { machines, blocks, visits, ..FLEET };
             let share = coverage(fleet, true, 0..20).expect("runs").share();
             assert!((0.92..=0.98).contains(&share), "{fleet:?}: {share}");
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn without_the_machines_half_of_the_levels_would_be_missed() {
-        let fleet = Fleet { blocks: 16, visits: Visits::Unequal, ..FLEET };
+        let fleet = Fleet { blocks: 16, visits: VisitPattern::Unequal, ..FLEET };
         let share = coverage(fleet, false, 0..20).expect("runs").share();
         assert!(share < 0.7, "{share}");
     }

@@ -17,7 +17,7 @@ pub use power::{Power, power};
 
 /// How often machines come to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visits {
+pub enum VisitPattern {
     /// As often to each: all blocks are complete.
     Equal,
     /// To each cell by chance, from four times on: a machine comes to some cells often, to which another comes seldom.
@@ -26,7 +26,7 @@ pub enum Visits {
     Decided,
 }
 
-/// Visits of each machine to each cell where they are [`Visits::Unequal`], at least.
+/// Visits of each machine to each cell where they are [`VisitPattern::Unequal`], at least.
 const ALWAYS: usize = 4;
 
 /// The machines that measure one experiment as shards by blocks.
@@ -35,7 +35,7 @@ pub struct Fleet {
     pub machines: usize,
     /// Visits of each machine to a cell, at most; where machines decide, on average.
     pub blocks: usize,
-    pub visits: Visits,
+    pub visits: VisitPattern,
     /// The standard deviation of the amount that a machine adds to all batch sizes, and of the amount that it adds to a single one.
     pub relative_sd: f64,
     pub cell_sd: f64,
@@ -47,7 +47,7 @@ impl Fleet {
     fn spec(&self, seed: u64) -> String {
         let Self { machines, blocks, visits, relative_sd, cell_sd, jump } = *self;
         let most = machines * blocks;
-        let least = if visits == Visits::Decided { 3 } else { most };
+        let least = if visits == VisitPattern::Decided { 3 } else { most };
         format!(
             "version = 1\nname = \"fleet\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
              jumps = [{{ after = 20, size = \"{}ms\" }}]\n\
@@ -88,7 +88,7 @@ impl Fleet {
 
     /// Whether machine `number` comes to the cell of an observation in its block, the number of which is the machine's own.
     fn comes(&self, seed: u64, number: usize, seen: &Observation) -> bool {
-        if self.visits != Visits::Unequal {
+        if self.visits != VisitPattern::Unequal {
             return true;
         }
         let further = self.blocks.saturating_sub(ALWAYS) + 1;
@@ -138,7 +138,7 @@ pub fn alarms(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Result<
 mod tests {
     use super::*;
     const FLEET: Fleet =
-        Fleet { machines: 4, blocks: 4, visits: Visits::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
+        Fleet { machines: 4, blocks: 4, visits: VisitPattern::Decided, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
 
     /// The stated rate is 1 %: 0.8 of 80 for each fleet, and at most 4 with four standard deviations; 4 of all 400, and at most 10 with three.
     #[test]

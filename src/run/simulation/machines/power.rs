@@ -62,14 +62,15 @@ fn with_jump(plain: &[Observation], truth: &Truth, relative: f64) -> Vec<Observa
 
 #[cfg(test)]
 mod tests {
-    use super::super::Visits;
+    use super::super::VisitPattern;
     use super::*;
 
     /// What machines add to all batch sizes is subtracted, so that four find what one does with the same visits: nine in ten of 20 experiments, so
     /// the two may differ by a quarter by chance.
     #[test]
     fn machines_that_differ_find_the_same_as_one_with_the_same_visits() {
-        let one = Fleet { machines: 1, blocks: 8, visits: Visits::Equal, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
+        let one =
+            Fleet { machines: 1, blocks: 8, visits: VisitPattern::Equal, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
         let four = Fleet { machines: 4, blocks: 2, ..one };
         let [one, four] = [one, four].map(|fleet| power(fleet, 0..20).expect("runs").jump);
         assert!((0.003..0.03).contains(&one) && (0.7..1.4).contains(&(four / one)), "{one} {four}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{Demands, Limit, Prediction, Stage, predict, slowest_stage};
-use super::sides::{self, Half, Side, Sides};
+use super::sides::{self, Half, SideTimes, Sides};
 use super::{FedCell, GOOD, Held, Varied, origin};
 use crate::settings::{AXES, Value};
 use crate::stats::quantile::median;
@@ -155,8 +155,8 @@ fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
     });
     Some(Sides {
         workers: rows.first()?.workers as usize,
-        loader: Side { alone_s: loader?.elapsed_s, beside_s: loader_beside.elapsed_s },
-        training: Side { alone_s: training_s, beside_s: training_beside.elapsed_s },
+        loader: SideTimes { alone_s: loader?.elapsed_s, beside_s: loader_beside.elapsed_s },
+        training: SideTimes { alone_s: training_s, beside_s: training_beside.elapsed_s },
         half,
         cpu_s: loader_beside.cpu_s + training_beside.cpu_s,
     })

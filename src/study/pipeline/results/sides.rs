@@ -25,7 +25,7 @@
 
 /// Seconds for an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Side {
+pub struct SideTimes {
     pub alone_s: f64,
     /// While the other side works all the time.
     pub beside_s: f64,
@@ -43,8 +43,8 @@ pub struct Half {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sides {
     pub workers: usize,
-    pub loader: Side,
-    pub training: Side,
+    pub loader: SideTimes,
+    pub training: SideTimes,
     /// `None` with one worker.
     pub half: Option<Half>,
     /// Processor time of both sides for an image.
@@ -53,7 +53,7 @@ pub struct Sides {
 
 /// What the two sides reach together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shared {
+pub struct JointRate {
     /// Images in a second.
     pub rate: f64,
     /// Whether the training works all the time, or the loader.
@@ -65,14 +65,14 @@ pub struct Shared {
 /// The rate of both together; `None` where a time is not positive.
 ///
 /// ```
-/// use batchstep::study::pipeline::results::sides::{Side, Sides, rate};
+/// use batchstep::study::pipeline::results::sides::{SideTimes, Sides, rate};
 /// // The loader takes 2 ms for an image, and 3 ms while the training works; the training 1 ms, whatever the loader does.
-/// let (loader, training) = (Side { alone_s: 2e-3, beside_s: 3e-3 }, Side { alone_s: 1e-3, beside_s: 1e-3 });
+/// let (loader, training) = (SideTimes { alone_s: 2e-3, beside_s: 3e-3 }, SideTimes { alone_s: 1e-3, beside_s: 1e-3 });
 /// // By hand: 1 / (2 ms + 1 ms (1 - 2 / 3)) = 3000 / 7.
 /// let found = rate(&Sides { workers: 1, loader, training, half: None, cpu_s: 3e-3 }).unwrap();
 /// assert!((found.rate - 428.571429).abs() < 1e-6 && !found.training_is_busy);
 /// ```
-pub fn rate(sides: &Sides) -> Option<Shared> {
+pub fn rate(sides: &Sides) -> Option<JointRate> {
     let Sides { loader, training, .. } = *sides;
     if [loader, training].iter().any(|side| !(side.alone_s > 0.0 && side.beside_s > 0.0)) {
         return None;
@@ -84,7 +84,7 @@ pub fn rate(sides: &Sides) -> Option<Shared> {
         false => 1.0 / (loader.alone_s + training.beside_s * (1.0 - loader.alone_s / loader.beside_s)),
     };
     let busy = if training_is_busy { training } else { loader };
-    Some(Shared { rate, training_is_busy, slowed: 1.0 / (rate * busy.alone_s) })
+    Some(JointRate { rate, training_is_busy, slowed: 1.0 / (rate * busy.alone_s) })
 }
 
 /// The training while a number of workers are at work.
@@ -192,8 +192,8 @@ mod tests {
         let half = Half { workers: 1, loader_s: loader(1, 1), training_s: times.training[1] };
         Sides {
             workers,
-            loader: Side { alone_s: loader(0, workers), beside_s: loader(1, workers) },
-            training: Side { alone_s: times.training[0], beside_s: times.training[workers] },
+            loader: SideTimes { alone_s: loader(0, workers), beside_s: loader(1, workers) },
+            training: SideTimes { alone_s: times.training[0], beside_s: times.training[workers] },
             half: (workers > 1).then_some(half),
             cpu_s: 1.0,
         }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|some| binomial(2, some, 0.5)), [0.25, 0.5, 0.25]);
         // The training takes 1 s for an image, and 3 s while both of two workers work; a worker takes 1 s. With a share p of each:
         // X = 1 - p^2 + p^2 / 3 and 2 p = X, so 2 p^2 / 3 + 2 p - 1 = 0 and p = (sqrt(60) - 6) / 4.
-        let side = |alone_s, beside_s| Side { alone_s, beside_s };
+        let side = |alone_s, beside_s| SideTimes { alone_s, beside_s };
         let half = Some(Half { workers: 1, loader_s: 1.0, training_s: 1.0 });
         let sides = Sides { workers: 2, loader: side(0.5, 0.5), training: side(1.0, 3.0), half, cpu_s: 1.0 };
         let found = rate(&sides).expect("known");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn sides_that_do_not_disturb_each_other_reach_the_slower_ones_rate() {
-        let side = |seconds| Side { alone_s: seconds, beside_s: seconds };
+        let side = |seconds| SideTimes { alone_s: seconds, beside_s: seconds };
         let of = |loader, training| Sides {
             workers: 1,
             loader: side(loader),
@@ -250,7 +250,7 @@ mod tests {
             half: None,
             cpu_s: 0.5,
         };
-        assert_eq!(rate(&of(0.25, 0.5)), Some(Shared { rate: 2.0, training_is_busy: true, slowed: 1.0 }));
+        assert_eq!(rate(&of(0.25, 0.5)), Some(JointRate { rate: 2.0, training_is_busy: true, slowed: 1.0 }));
         assert_eq!(rate(&of(0.5, 0.25)).map(|shared| shared.training_is_busy), Some(false));
         assert_eq!(rate(&of(0.0, 0.5)), None);
     }

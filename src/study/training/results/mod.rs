@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use comparison::{Against, EnginePair, Rival, engine_pairs, relative_to_fastest};
-pub use workers::{Advice, Step, WorkerCurve, WorkerPoint, worker_curves};
+pub use workers::{Advice, WorkerCurve, WorkerGain, WorkerPoint, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};

@@ -36,19 +36,19 @@ pub struct Advice {
     /// The share of an epoch with them in which the training waits: all that more workers could save.
     pub waiting: Option<f64>,
     /// The larger number with the shortest epoch, and by how much it is shorter; negative where it is longer.
-    pub next: Option<Step>,
+    pub next: Option<WorkerGain>,
 }
 
 /// A number of workers and what it gains.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct WorkerGain {
     pub workers: usize,
     pub gain: f64,
     /// The interval of the ratio of the two times, fewer over more workers; `None` for a single block.
     pub interval: Option<Interval>,
 }
 
-impl Step {
+impl WorkerGain {
     /// Whether the interval of the ratio excludes 1.
     pub fn is_proven(&self) -> bool {
         self.interval.is_some_and(|Interval { low, high }| low > 1.0 || high < 1.0)
@@ -91,11 +91,11 @@ fn advise(points: &[WorkerPoint]) -> Advice {
     let step = |from: usize, to: usize| {
         let (few, many) = (points[from].cell, points[to].cell);
         let gain = 1.0 - many.times.mean / few.times.mean;
-        Step { workers: points[to].workers, gain, interval: paired_ratio(&pairs(many, few), CONFIDENCE) }
+        WorkerGain { workers: points[to].workers, gain, interval: paired_ratio(&pairs(many, few), CONFIDENCE) }
     };
     // A single block proves nothing; its means are all that there is.
-    let is_proven = |step: &Step| step.interval.is_none() || step.is_proven();
-    let is_worth = |step: Step| step.gain >= WORTH && is_proven(&step);
+    let is_proven = |step: &WorkerGain| step.interval.is_none() || step.is_proven();
+    let is_worth = |step: WorkerGain| step.gain >= WORTH && is_proven(&step);
     // Workers save waiting and nothing else.
     let waits = |at: usize| points[at].cell.waiting().is_none_or(|share| share >= WORTH);
     let suffices = |at: &usize| !waits(*at) || (at + 1..points.len()).all(|more| !is_worth(step(*at, more)));

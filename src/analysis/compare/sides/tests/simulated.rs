@@ -13,7 +13,7 @@ const BLOCKS: u32 = 4;
 
 /// What differs from run to run: standard deviations, relative.
 #[derive(Clone, Copy)]
-struct Machine {
+struct RunVariation {
     name: &'static str,
     /// What each run is slower than the one before it.
     drift: f64,
@@ -25,13 +25,14 @@ struct Machine {
     uneven: f64,
 }
 
-const STEADY: Machine = Machine { name: "independent runs", drift: 0.0, clock: 0.0, layout: 0.0, uneven: 1.0 };
-const MACHINES: [Machine; 5] = [
+const STEADY: RunVariation =
+    RunVariation { name: "independent runs", drift: 0.0, clock: 0.0, layout: 0.0, uneven: 1.0 };
+const MACHINES: [RunVariation; 5] = [
     STEADY,
-    Machine { name: "drifts by 0.5 % a run", drift: 0.005, ..STEADY },
-    Machine { name: "clock differs by 1 %", clock: 0.01, ..STEADY },
-    Machine { name: "layout differs by 1 %", layout: 0.01, ..STEADY },
-    Machine { name: "uneven noise, 0.2 to 3 %", uneven: 4.0, ..STEADY },
+    RunVariation { name: "drifts by 0.5 % a run", drift: 0.005, ..STEADY },
+    RunVariation { name: "clock differs by 1 %", clock: 0.01, ..STEADY },
+    RunVariation { name: "layout differs by 1 %", layout: 0.01, ..STEADY },
+    RunVariation { name: "uneven noise, 0.2 to 3 %", uneven: 4.0, ..STEADY },
 ];
 const NOISE: f64 = 0.008;
 
@@ -59,7 +60,7 @@ impl Planted {
 }
 
 /// A, B, B, A, A, B, ...: the sides of a pair, by turns.
-fn pair(rng: &mut Rng, machine: Machine, planted: Planted, runs: usize) -> [Vec<Vec<Series>>; 2] {
+fn pair(rng: &mut Rng, machine: RunVariation, planted: Planted, runs: usize) -> [Vec<Vec<Series>>; 2] {
     let noise: Vec<f64> = (0..CELLS).map(|_| NOISE * machine.uneven.powf(2.0 * rng.uniform() - 1.0)).collect();
     let mut sides = [Vec::new(), Vec::new()];
     for place in 0..2 * runs {
@@ -96,18 +97,18 @@ struct Counts {
     wrong_with_one: usize,
 }
 
-fn counted(machine: Machine, planted: Planted, runs: usize) -> Counts {
+fn counted(machine: RunVariation, planted: Planted, runs: usize) -> Counts {
     let mut rng = Rng::new(2026);
     let mut counts = Counts::default();
     for seed in 0..PAIRS as u64 {
         let [first, second] = pair(&mut rng, machine, planted, runs);
         let rules = Rules { seed, ..Rules::default() };
         let found = sides(&first, &second, &rules).expect("compared");
-        let named = |cell: &Cell| matches!(cell.decision, Decision::Slower | Decision::Faster);
-        let more = |cell: &Cell| planted.at(cell.x as usize - 1);
+        let named = |cell: &ComparedCell| matches!(cell.decision, Decision::Slower | Decision::Faster);
+        let more = |cell: &ComparedCell| planted.at(cell.x as usize - 1);
         let wrong = |found: &Comparison| found.cells.iter().any(|cell| named(cell) && more(cell) == 0.0);
-        let is_found = |cell: &Cell| more(cell) > 0.0 && cell.decision == Decision::Slower;
-        let covers = |cell: &&Cell| (cell.low..=cell.high).contains(&more(cell).exp());
+        let is_found = |cell: &ComparedCell| more(cell) > 0.0 && cell.decision == Decision::Slower;
+        let covers = |cell: &&ComparedCell| (cell.low..=cell.high).contains(&more(cell).exp());
         counts.wrong += usize::from(wrong(&found));
         counts.failed += usize::from(found.is_slower());
         counts.found += usize::from(found.cells.iter().any(is_found));

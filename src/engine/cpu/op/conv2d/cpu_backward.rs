@@ -34,7 +34,7 @@ const AT_A_TIME: usize = 1 << 15;
 const TOGETHER: usize = 8;
 
 /// The values themselves, or a copy in another order.
-enum Values<'a, T: Scalar> {
+enum GivenOrCopied<'a, T: Scalar> {
     Given(&'a [T]),
     Copied(Scratch<T>),
 }
@@ -46,7 +46,7 @@ pub(super) fn sheets(g: &Geometry) -> usize {
 
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
 struct Sheets<'a, T: Scalar> {
-    values: Values<'a, T>,
+    values: GivenOrCopied<'a, T>,
     count: usize,
     /// Columns of one sheet.
     columns: usize,
@@ -56,16 +56,16 @@ impl<'a, T: Scalar> Sheets<'a, T> {
     fn new(g: &Geometry, dy: &'a [T]) -> Self {
         let count = sheets(g);
         if count == g.batch {
-            return Self { values: Values::Given(dy), count, columns: g.positions() };
+            return Self { values: GivenOrCopied::Given(dy), count, columns: g.positions() };
         }
         let values = pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions());
-        Self { values: Values::Copied(values), count, columns: g.columns() }
+        Self { values: GivenOrCopied::Copied(values), count, columns: g.columns() }
     }
 
     fn values(&self) -> &[T] {
         match &self.values {
-            Values::Given(values) => values,
-            Values::Copied(values) => values,
+            GivenOrCopied::Given(values) => values,
+            GivenOrCopied::Copied(values) => values,
         }
     }
 

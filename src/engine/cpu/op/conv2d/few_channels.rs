@@ -254,7 +254,7 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
         let mut totals = Scratch::zeros(sums.len().next_multiple_of(SUMMED * TAPS * g.in_channels) * lanes);
         for (image, rows) in images(g, rows) {
             let slopes = &dy[image * g.out_channels * g.positions()..][..g.out_channels * g.positions()];
-            let part = Part { image: Image::new(g, x, image), slopes, rows };
+            let part = GradientRows { image: Image::new(g, x, image), slopes, rows };
             let blocks = totals.chunks_exact_mut(SUMMED * g.in_channels * TAPS * lanes);
             for (block, totals) in blocks.enumerate() {
                 for (channel, totals) in totals.chunks_exact_mut(SUMMED * TAPS * lanes).enumerate() {
@@ -272,13 +272,13 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
 }
 
 /// Some rows of an image, with the gradient of its outputs.
-struct Part<'a, T> {
+struct GradientRows<'a, T> {
     image: Image<'a, T>,
     slopes: &'a [T],
     rows: Range<usize>,
 }
 
-impl<T: Scalar> Part<'_, T> {
+impl<T: Scalar> GradientRows<'_, T> {
     /// Adds to the sums of [`SUMMED`] outputs and one channel, a register each.
     #[inline(always)]
     fn add<S: Simd>(&self, simd: S, output: usize, channel: usize, sums: &mut [T]) {

@@ -21,7 +21,7 @@ use super::activation::Rectifier;
 use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::parallel::Shared;
-use super::place::Place;
+use super::place::ChannelPlanes;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::network;
@@ -201,7 +201,7 @@ impl Convolution {
     pub unsafe fn forward_channels<T: Scalar>(
         &self,
         channels: Range<usize>,
-        x: (&Shared<'_, T>, &Place),
+        x: (&Shared<'_, T>, &ChannelPlanes),
         filters: Filters<'_, T>,
         y: &Shared<'_, T>,
     ) {
@@ -217,7 +217,7 @@ impl Convolution {
     pub unsafe fn backward_channels<T: Scalar>(
         &self,
         channels: Range<usize>,
-        x: (&Shared<'_, T>, &Place),
+        x: (&Shared<'_, T>, &ChannelPlanes),
         weight: &[T],
         slopes: Slopes<'_, T>,
     ) {

@@ -83,12 +83,12 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
 
 /// A task for each tile of the columns (positions, counted over the whole batch) and each block of the target channels.
 /// Where images are used as they lie in memory, a tile belongs to one image.
-pub(super) struct Cut {
+pub(super) struct TileTasks {
     pub tiles: List<Range<usize>>,
     pub blocks: List<Range<usize>>,
 }
 
-impl Cut {
+impl TileTasks {
     pub fn new(images: usize, positions: usize, to: usize, threads: usize) -> Self {
         let (sheets, columns) = if positions >= POSITIONS { (images, positions) } else { (1, images * positions) };
         let of = |sheet: usize| {
@@ -120,7 +120,7 @@ impl<F> Product<F> {
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let Cut { tiles, blocks } = Cut::new(self.images, positions, to, threads());
+        let TileTasks { tiles, blocks } = TileTasks::new(self.images, positions, to, threads());
         let target = Shared::new(target);
         let together = positions < POSITIONS;
         let largest = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).max().unwrap_or(0);

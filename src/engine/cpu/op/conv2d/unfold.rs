@@ -9,7 +9,7 @@ use crate::engine::cpu::op::scratch::List;
 
 /// Columns of a tile whose values follow each other (at the distance of the stride) in a channel's plane.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct ColumnRun {
     /// The first value, counted from the channel's plane in the first image.
     from: usize,
     /// The first column.
@@ -20,7 +20,7 @@ struct Run {
 /// A range of columns (counted over the whole batch, image by image): for each place in the kernel, the runs of columns
 /// for which it is inside the image. They are the same for all channels.
 pub struct Tile {
-    runs: List<Run>,
+    runs: List<ColumnRun>,
     /// The runs of each place, in row-major order.
     places: List<Range<usize>>,
 }
@@ -52,14 +52,14 @@ impl Tile {
             if let (Some(y), true) = (y, first < last) {
                 let x = first * g.stride.width + column - g.padding.left;
                 let from = (image * g.in_channels * g.height + y) * g.width + x;
-                self.push(g, first_run, Run { from, to: at - columns.start + first - start, len: last - first });
+                self.push(g, first_run, ColumnRun { from, to: at - columns.start + first - start, len: last - first });
             }
             at += end - start;
         }
     }
 
     /// Adds a run; extends the last run where the new one continues it.
-    fn push(&mut self, g: &Geometry, first_run: usize, run: Run) {
+    fn push(&mut self, g: &Geometry, first_run: usize, run: ColumnRun) {
         match self.runs[first_run..].last_mut() {
             Some(last) if g.stride.width == 1 && last.from + last.len == run.from && last.to + last.len == run.to => {
                 last.len += run.len;

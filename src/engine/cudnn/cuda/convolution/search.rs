@@ -18,7 +18,7 @@ impl Problem<'_> {
     /// The first candidates whose plans can be made and fit, at least one and at most `count`, without those that were refused
     /// when they were executed.
     pub fn first(self, search: &Search, count: usize, refused: &[Refused]) -> Result<Vec<Ready>> {
-        let mut found = Found::without(refused, count);
+        let mut found = SearchState::without(refused, count);
         match search.winograd {
             Winograd::NonFused => self.ask_for_non_fused(search, &mut found),
             Winograd::Any | Winograd::Never => self.ask_all(search, &mut found),
@@ -30,7 +30,7 @@ impl Problem<'_> {
     }
 
     /// The graph API and the older calls, in the order of [`super`].
-    fn ask_all(self, search: &Search, found: &mut Found) {
+    fn ask_all(self, search: &Search, found: &mut SearchState) {
         let operation = Operation::new(self.convolution, self.kind, self.target);
         let advice = [Heuristics::Accurate, Heuristics::Fast];
         match &operation {
@@ -58,7 +58,7 @@ impl Problem<'_> {
     }
 
     /// The algorithm of the older calls that is named non-fused Winograd, in each arithmetic that the precision allows.
-    fn ask_for_non_fused(self, search: &Search, found: &mut Found) {
+    fn ask_for_non_fused(self, search: &Search, found: &mut SearchState) {
         if self.kind == ConvolutionKind::ForwardBiasRelu {
             return found
                 .refused
@@ -78,7 +78,7 @@ impl Problem<'_> {
     }
 
     /// Considers the proposals of some heuristics; those that are a last resort are kept for later.
-    fn ask_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
+    fn ask_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut SearchState) {
         for mode in modes {
             if found.enough() {
                 return;
@@ -102,7 +102,7 @@ impl Problem<'_> {
         }
     }
 
-    fn consider(self, configuration: Configuration, from: Heuristics, search: &Search, found: &mut Found) {
+    fn consider(self, configuration: Configuration, from: Heuristics, search: &Search, found: &mut SearchState) {
         let algorithm = configuration.algorithm();
         if found.seen.contains(&algorithm) || configuration.reorders {
             return;
@@ -135,7 +135,7 @@ impl Problem<'_> {
         found.seen.push(algorithm);
     }
 
-    fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut Found) {
+    fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut SearchState) {
         let algorithm = configuration.algorithm();
         match self.executable(configuration, limit) {
             Ok(ready) => found.ready.push(Ready { remark, ..ready }),
@@ -158,7 +158,7 @@ impl Problem<'_> {
         self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls need a GPU in this machine"))
     }
 
-    fn ask_older_calls(self, search: &Search, found: &mut Found) {
+    fn ask_older_calls(self, search: &Search, found: &mut SearchState) {
         let math = self.convolution.math;
         let list = |handle| legacy::Descriptors::new(self.convolution, self.kind)?.list(handle, math);
         let mut listed = match self.handle().and_then(list) {
@@ -247,7 +247,7 @@ impl Problem<'_> {
 
 /// The state of a search.
 #[derive(Default)]
-struct Found {
+struct SearchState {
     ready: Vec<Ready>,
     /// Last resorts, each with the remark for when it is used.
     later: Vec<(Configuration, String)>,
@@ -260,7 +260,7 @@ struct Found {
     wanted: usize,
 }
 
-impl Found {
+impl SearchState {
     fn without(refused: &[Refused], wanted: usize) -> Self {
         let seen = refused.iter().filter_map(|one| one.algorithm.parse().ok()).collect();
         let refused = refused.iter().map(Refused::to_string).collect();

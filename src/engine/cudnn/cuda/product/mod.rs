@@ -220,7 +220,7 @@ impl Descriptors {
             let scheme = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
             preference.set(A::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, scheme)?;
         }
-        let mut results = [Found::default(); 8];
+        let mut results = [HeuristicResult::default(); 8];
         let mut count = 0;
         let most = results.len() as i32;
         let (a, b, c) = (self.first.0, self.second.0, self.result.0);
@@ -244,7 +244,7 @@ impl Descriptors {
         }
         status::cublas("find an algorithm for a product", answer)?;
         let count = usize::try_from(count).unwrap_or(0).min(results.len());
-        let usable = |found: &&Found| found.status == 0 && found.workspace as u64 <= workspace;
+        let usable = |found: &&HeuristicResult| found.status == 0 && found.workspace as u64 <= workspace;
         let proposed = results[..count].iter().filter(usable);
         Ok(proposed
             .map(|found| (sys::cublasLtMatmulAlgo_t { data: found.algorithm }, found.workspace as u64))
@@ -256,7 +256,7 @@ impl Descriptors {
 /// not know.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct HeuristicResult {
     algorithm: [u64; 8],
     workspace: usize,
     status: u32,
@@ -264,7 +264,7 @@ struct Found {
     reserved: [i32; 4],
 }
 
-const _: () = assert!(size_of::<Found>() == size_of::<sys::cublasLtMatmulHeuristicResult_t>());
+const _: () = assert!(size_of::<HeuristicResult>() == size_of::<sys::cublasLtMatmulHeuristicResult_t>());
 
 fn compute_type(math: Math) -> sys::cublasComputeType_t {
     match math {

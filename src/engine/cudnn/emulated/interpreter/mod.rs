@@ -16,7 +16,7 @@ mod thread;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::memory::Memory;
+use super::memory::EmulatedMemory;
 use super::ptx;
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
 use crate::engine::cudnn::element::Element;
@@ -36,7 +36,7 @@ type Modules = HashMap<(&'static str, Element, &'static str), Arc<OnceLock<Kerne
 ///
 /// # Errors
 /// If the code does something that is not allowed or not known here.
-pub fn launch(memory: &mut Memory, launch: &Launch, poison: u8) -> Result<(), String> {
+pub fn launch(memory: &mut EmulatedMemory, launch: &Launch, poison: u8) -> Result<(), String> {
     static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
     let kernel = launch.kernel;
     let operator = Operator::by_name(kernel.operator).ok_or("no such operator")?;
@@ -80,7 +80,7 @@ struct Operand {
 const EACH: u32 = 40;
 
 impl Operands {
-    fn of(memory: &Memory, args: &[Arg], poison: u8) -> Self {
+    fn of(memory: &EmulatedMemory, args: &[Arg], poison: u8) -> Self {
         let mut operands: Vec<Operand> = Vec::new();
         for arg in args {
             let (slice, is_read, is_written) = match *arg {
@@ -135,7 +135,7 @@ impl Operands {
             .ok_or_else(|| format!("it reaches {bytes} bytes at {place} of an operand of {of}"))
     }
 
-    fn store(&self, memory: &mut Memory) {
+    fn store(&self, memory: &mut EmulatedMemory) {
         for Operand { slice, bytes, .. } in self.0.iter().filter(|operand| operand.is_written) {
             memory.bytes_mut(*slice).copy_from_slice(bytes);
         }

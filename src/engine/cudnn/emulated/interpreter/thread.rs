@@ -12,7 +12,7 @@ const MOST_INSTRUCTIONS: u64 = 1 << 32;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ThreadState {
     Ready,
     AtBarrier,
     AtExchange,
@@ -28,7 +28,7 @@ pub struct Block<'a> {
     /// The registers of each thread, one thread after another.
     registers: Vec<u64>,
     next: Vec<usize>,
-    states: Vec<State>,
+    states: Vec<ThreadState>,
     shared: Vec<u8>,
     executed: u64,
 }
@@ -43,7 +43,7 @@ impl<'a> Block<'a> {
             place: [0; 3],
             registers: vec![0; threads * program.registers],
             next: vec![0; threads],
-            states: vec![State::Ready; threads],
+            states: vec![ThreadState::Ready; threads],
             shared: vec![0; program.shared_bytes + launch.shared_bytes as usize],
             executed: 0,
         }
@@ -56,15 +56,15 @@ impl<'a> Block<'a> {
     pub fn run(&mut self, place: [u64; 3], memory: &mut Operands, poison: u8) -> Result<(), String> {
         self.place = place;
         self.next.fill(0);
-        self.states.fill(State::Ready);
+        self.states.fill(ThreadState::Ready);
         self.shared.fill(poison);
         loop {
             for first in (0..self.states.len()).step_by(LANES) {
                 self.run_warp(first, memory)?;
             }
-            match self.states.iter().filter(|state| **state == State::AtBarrier).count() {
+            match self.states.iter().filter(|state| **state == ThreadState::AtBarrier).count() {
                 0 => return Ok(()),
-                waiting if waiting == self.states.len() => self.states.fill(State::Ready),
+                waiting if waiting == self.states.len() => self.states.fill(ThreadState::Ready),
                 waiting => {
                     return Err(format!(
                         "{waiting} of {} threads wait at a barrier, the others have ended",
@@ -80,11 +80,11 @@ impl<'a> Block<'a> {
         let lanes = first..(first + LANES).min(self.states.len());
         loop {
             for thread in lanes.clone() {
-                while self.states[thread] == State::Ready {
+                while self.states[thread] == ThreadState::Ready {
                     self.step(thread, memory)?;
                 }
             }
-            let exchanges = lanes.clone().filter(|thread| self.states[*thread] == State::AtExchange).count();
+            let exchanges = lanes.clone().filter(|thread| self.states[*thread] == ThreadState::AtExchange).count();
             if exchanges == 0 {
                 return Ok(());
             }
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
             let got = values.get(from).or(values.get(lane)).copied().unwrap_or_default();
             self.write(first + lane, to, got & 0xFFFF_FFFF);
             self.next[first + lane] += 1;
-            self.states[first + lane] = State::Ready;
+            self.states[first + lane] = ThreadState::Ready;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl<'a> Block<'a> {
     fn step(&mut self, thread: usize, memory: &mut Operands) -> Result<(), String> {
         let program = self.program;
         let Some(instruction) = program.code.get(self.next[thread]) else {
-            self.states[thread] = State::Ended;
+            self.states[thread] = ThreadState::Ended;
             return Ok(());
         };
         self.executed += 1;
@@ -134,18 +134,18 @@ impl<'a> Block<'a> {
     fn execute(&mut self, thread: usize, instruction: &Instruction, memory: &mut Operands) -> Result<(), String> {
         match &instruction.does {
             Does::Return => {
-                self.states[thread] = State::Ended;
+                self.states[thread] = ThreadState::Ended;
                 return Ok(());
             }
             Does::Exchange { .. } => {
-                self.states[thread] = State::AtExchange;
+                self.states[thread] = ThreadState::AtExchange;
                 return Ok(());
             }
             Does::Branch(to) => {
                 self.next[thread] = *to;
                 return Ok(());
             }
-            Does::Barrier => self.states[thread] = State::AtBarrier,
+            Does::Barrier => self.states[thread] = ThreadState::AtBarrier,
             Does::Compute { operation, to, from } => {
                 let result = operation.apply(from.map(|operand| self.read(thread, operand)))?;
                 self.write(thread, *to, result);

@@ -1,16 +1,16 @@
 use super::*;
-use crate::engine::cudnn::emulated::{Emulator, Memory, emulator};
+use crate::engine::cudnn::emulated::{EmulatedMemory, Emulator, emulator};
 
-struct State {
-    memory: Memory,
+struct AdvanceFixture {
+    memory: EmulatedMemory,
     scalars: Scalars,
     row_losses: Slice,
     rows: usize,
 }
 
-impl State {
+impl AdvanceFixture {
     fn new(emulator: &Emulator, losses: &[f32]) -> Self {
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let scalars = Scalars(memory.reserve(Scalars::BYTES));
         let row_losses = memory.tensor(Element::F32, losses);
         emulator.check_all(&mut memory, scalars.reset());
@@ -48,7 +48,7 @@ fn the_loss_is_the_mean_of_the_examples_and_steps_are_counted() {
     let Some(emulator) = emulator() else { return };
     for rows in [1, 17, 256, 1000] {
         let losses: Vec<f32> = (1..=rows).map(|i| i as f32).collect();
-        let mut state = State::new(emulator, &losses);
+        let mut state = AdvanceFixture::new(emulator, &losses);
         for step in 1..=3u64 {
             state.advance(emulator, 0.1, false);
             assert_eq!(state.memory.read_u64(state.scalars.step()), [step]);
@@ -62,7 +62,7 @@ fn the_loss_is_the_mean_of_the_examples_and_steps_are_counted() {
 #[test]
 fn the_factors_of_adam_match_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
-    let mut state = State::new(emulator, &[1.0]);
+    let mut state = AdvanceFixture::new(emulator, &[1.0]);
     for step in 1..=200 {
         let [rate, scale, inverse, skip] = state.advance(emulator, 1e-3, false);
         assert_eq!(rate, (1e-3 / (1.0 - 0.9f64.powi(step))) as f32, "{step}");
@@ -75,7 +75,7 @@ fn the_factors_of_adam_match_the_cpu_engine() {
 #[test]
 fn the_loss_scale_follows_the_rules_of_pytorch() {
     let Some(emulator) = emulator() else { return };
-    let mut state = State::new(emulator, &[1.0]);
+    let mut state = AdvanceFixture::new(emulator, &[1.0]);
     assert_eq!(state.scale(), 65536.0);
     let [.., inverse, skip] = state.advance(emulator, 0.1, true);
     assert_eq!((inverse, skip, state.scale()), (1.0 / 65536.0, 0.0, 65536.0));
@@ -103,7 +103,7 @@ fn one_bad_gradient_is_found_wherever_it_is() {
         for place in [0, 8, weights - 6, weights - 1, weights, weights + others - 1] {
             let mut values = vec![1.0; weights + others];
             values[place] = bad;
-            let mut state = State::new(emulator, &[1.0]);
+            let mut state = AdvanceFixture::new(emulator, &[1.0]);
             for element in Element::ALL {
                 state.check(emulator, element, &values[..weights], &values[weights..]);
                 assert_eq!(state.advance(emulator, 0.1, true)[3], 1.0, "{element:?} {bad} at {place}");

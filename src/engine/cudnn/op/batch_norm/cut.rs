@@ -21,7 +21,7 @@ const LEAST_ROWS: usize = 4;
 
 /// The layout of a channel's values, and whether one block has them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChannelLayout {
     /// NCHW; a block keeps a channel's values in registers, and one launch computes everything.
     HeldPlanes,
     /// NCHW; `splits` blocks have `per` bundles each.
@@ -35,7 +35,7 @@ pub enum Kind {
 /// The cut for one batch of feature maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    pub kind: Kind,
+    pub kind: ChannelLayout,
     /// Threads of a block.
     pub threads: usize,
     /// Elements that a thread moves at once.
@@ -59,11 +59,11 @@ impl Cut {
         let held = held_in_plane(width);
         if units <= HELD_PLANE_THREADS * held {
             let threads = units.min(256).max(units.div_ceil(held)).next_multiple_of(32);
-            return Self { kind: Kind::HeldPlanes, threads, maps, width };
+            return Self { kind: ChannelLayout::HeldPlanes, threads, maps, width };
         }
         let most = maps.per_channel().div_ceil(LEAST_VALUES);
         let per = units.div_ceil(PLANE_BLOCKS.div_ceil(maps.channels).min(most));
-        Self { kind: Kind::Planes { per, splits: units.div_ceil(per) }, threads: PLANE_THREADS, maps, width }
+        Self { kind: ChannelLayout::Planes { per, splits: units.div_ceil(per) }, threads: PLANE_THREADS, maps, width }
     }
 
     fn rows(element: Element, maps: FeatureMaps) -> Self {
@@ -72,19 +72,19 @@ impl Cut {
         let lanes = if width > 1 { 4 } else { 32 };
         if rows <= HELD_ROW_THREADS / lanes * HELD_IN_ROWS {
             let threads = (rows * lanes).next_multiple_of(32).min(HELD_ROW_THREADS);
-            return Self { kind: Kind::HeldRows { lanes }, threads, maps, width };
+            return Self { kind: ChannelLayout::HeldRows { lanes }, threads, maps, width };
         }
         // 128 contiguous bytes, which is a cache line.
         let lanes = if width > 1 { 32 / element.bytes() } else { 32 };
         let tiles = maps.channels.div_ceil(lanes * width);
         let most = rows.div_ceil(ROW_THREADS / lanes * LEAST_ROWS);
         let per = rows.div_ceil((ROW_BLOCKS / tiles).clamp(1, most));
-        Self { kind: Kind::Rows { per, splits: rows.div_ceil(per), lanes }, threads: ROW_THREADS, maps, width }
+        Self { kind: ChannelLayout::Rows { per, splits: rows.div_ceil(per), lanes }, threads: ROW_THREADS, maps, width }
     }
 
     /// Two sums for each channel and split.
     pub fn partial_bytes(&self) -> usize {
-        let (Kind::Planes { splits, .. } | Kind::Rows { splits, .. }) = self.kind else { return 0 };
+        let (ChannelLayout::Planes { splits, .. } | ChannelLayout::Rows { splits, .. }) = self.kind else { return 0 };
         2 * 4 * self.maps.channels * splits
     }
 
@@ -92,10 +92,12 @@ impl Cut {
     pub fn grid(&self) -> [u32; 3] {
         let channels = self.maps.channels;
         match self.kind {
-            Kind::HeldPlanes => [channels as u32, 1, 1],
-            Kind::Planes { splits, .. } => [(channels * splits) as u32, 1, 1],
-            Kind::HeldRows { lanes } => [channels.div_ceil(lanes * self.width) as u32, 1, 1],
-            Kind::Rows { splits, lanes, .. } => [channels.div_ceil(lanes * self.width) as u32, splits as u32, 1],
+            ChannelLayout::HeldPlanes => [channels as u32, 1, 1],
+            ChannelLayout::Planes { splits, .. } => [(channels * splits) as u32, 1, 1],
+            ChannelLayout::HeldRows { lanes } => [channels.div_ceil(lanes * self.width) as u32, 1, 1],
+            ChannelLayout::Rows { splits, lanes, .. } => {
+                [channels.div_ceil(lanes * self.width) as u32, splits as u32, 1]
+            }
         }
     }
 
@@ -105,10 +107,10 @@ impl Cut {
         let (positions, rows) = (self.maps.positions(), self.maps.per_channel());
         let units = rows / self.width;
         let sizes = match self.kind {
-            Kind::HeldPlanes => vec![channels, positions, units],
-            Kind::Planes { per, splits } => vec![channels, positions, units, per, splits],
-            Kind::HeldRows { lanes } => vec![channels, rows, lanes],
-            Kind::Rows { per, lanes, .. } => vec![channels, rows, per, lanes],
+            ChannelLayout::HeldPlanes => vec![channels, positions, units],
+            ChannelLayout::Planes { per, splits } => vec![channels, positions, units, per, splits],
+            ChannelLayout::HeldRows { lanes } => vec![channels, rows, lanes],
+            ChannelLayout::Rows { per, lanes, .. } => vec![channels, rows, per, lanes],
         };
         sizes.into_iter().chain([self.width]).map(|size| Arg::I32(size as i32)).collect()
     }

@@ -17,13 +17,13 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::network::Shape;
 use crate::settings::Settings;
-use cut::{Cut, Kind};
+use cut::{ChannelLayout, Cut};
 
 /// Whether one launch computes it, whose blocks hold a channel of the batch in registers: at small batches.
 pub fn holds_a_channel(batch: usize, shape: Shape, settings: &Settings) -> bool {
     let maps = FeatureMaps::new(batch, shape, settings.layout);
     let cut = Cut::new(Element::of(settings.precision), maps);
-    matches!(cut.kind, Kind::HeldPlanes | Kind::HeldRows { .. })
+    matches!(cut.kind, ChannelLayout::HeldPlanes | ChannelLayout::HeldRows { .. })
 }
 
 /// Bytes of `partials` of either direction; it may be 0.
@@ -79,10 +79,10 @@ impl BatchNormForward {
             Arg::F32(self.momentum),
         ];
         let names = match cut.kind {
-            Kind::HeldPlanes => return vec![launch(self.element, "plane_normalise_held", &cut, args)],
-            Kind::HeldRows { .. } => return vec![launch(self.element, "row_normalise_held", &cut, args)],
-            Kind::Planes { .. } => ["plane_moments", "plane_normalise"],
-            Kind::Rows { .. } => ["row_moments", "row_normalise"],
+            ChannelLayout::HeldPlanes => return vec![launch(self.element, "plane_normalise_held", &cut, args)],
+            ChannelLayout::HeldRows { .. } => return vec![launch(self.element, "row_normalise_held", &cut, args)],
+            ChannelLayout::Planes { .. } => ["plane_moments", "plane_normalise"],
+            ChannelLayout::Rows { .. } => ["row_moments", "row_normalise"],
         };
         args.push(Arg::Read(self.partials));
         let sums = vec![Arg::Read(self.x), Arg::Write(self.partials)];
@@ -142,10 +142,10 @@ impl BatchNormBackward {
         };
         let gradient = Gradient { dy: self.dy, other: self.dy_other, y, beta };
         let names = match cut.kind {
-            Kind::HeldPlanes => return vec![self.held("plane_gradient_held", &cut, gradient)],
-            Kind::HeldRows { .. } => return vec![self.held("row_gradient_held", &cut, gradient)],
-            Kind::Planes { .. } => ["plane_gradient_sums", "plane_gradient"],
-            Kind::Rows { .. } => ["row_gradient_sums", "row_gradient"],
+            ChannelLayout::HeldPlanes => return vec![self.held("plane_gradient_held", &cut, gradient)],
+            ChannelLayout::HeldRows { .. } => return vec![self.held("row_gradient_held", &cut, gradient)],
+            ChannelLayout::Planes { .. } => ["plane_gradient_sums", "plane_gradient"],
+            ChannelLayout::Rows { .. } => ["row_gradient_sums", "row_gradient"],
         };
         // Writing g once costs no more than reading y again, and less than reading y and another gradient.
         let passed = self.d_residual.or(gradient.y.map(|_| self.dx));

@@ -1,8 +1,8 @@
 //! The kernels on the CPU against the textbook formulas in f64.
 
-use super::cut::{Cut, Kind};
+use super::cut::{ChannelLayout, Cut};
 use super::*;
-use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
 use crate::settings::Layout;
 
 const EPSILON: f32 = 1e-3;
@@ -94,14 +94,14 @@ struct Case {
     maps: FeatureMaps,
     element: Element,
     rectifier: Rectifier,
-    memory: Memory,
+    memory: EmulatedMemory,
     gamma: Vec<f32>,
 }
 
 impl Case {
     fn new(maps: FeatureMaps, element: Element, rectifier: Rectifier) -> Self {
         let gamma = noise(maps.channels, 1).iter().map(|g| 1.5 + g).collect();
-        Self { maps, element, rectifier, memory: Memory::new(), gamma }
+        Self { maps, element, rectifier, memory: EmulatedMemory::new(), gamma }
     }
 
     fn values(&self, seed: u64, scale: f32, shift: f32) -> Vec<f32> {
@@ -189,7 +189,7 @@ enum MaskSource {
 
 /// Where the outputs of a backward pass go.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum GradientTarget {
     None,
     Fresh,
     Dy,
@@ -197,16 +197,22 @@ enum Place {
 }
 
 impl Case {
-    fn place(&mut self, place: Place, dy: Slice, other: Option<Slice>) -> Option<Slice> {
+    fn place(&mut self, place: GradientTarget, dy: Slice, other: Option<Slice>) -> Option<Slice> {
         match place {
-            Place::None => None,
-            Place::Fresh => Some(self.memory.empty(self.element, self.maps.count())),
-            Place::Dy => Some(dy),
-            Place::Other => other,
+            GradientTarget::None => None,
+            GradientTarget::Fresh => Some(self.memory.empty(self.element, self.maps.count())),
+            GradientTarget::Dy => Some(dy),
+            GradientTarget::Other => other,
         }
     }
 
-    fn check_backward(&mut self, source: MaskSource, with_other: bool, dx_place: Place, residual_place: Place) {
+    fn check_backward(
+        &mut self,
+        source: MaskSource,
+        with_other: bool,
+        dx_place: GradientTarget,
+        residual_place: GradientTarget,
+    ) {
         let Some(emulator) = emulator() else { return };
         let (x, dy) = (self.values(3, 1.0, 0.3), self.values(5, 1.0, 0.1));
         let other = with_other.then(|| self.values(6, 1.0, 0.0));
@@ -299,7 +305,7 @@ fn the_sizes_of_these_tests_reach_every_kernel_at_every_width() {
     }
     let split =
         Cut::new(Element::F32, FeatureMaps { batch: 2, channels: 2, height: 96, width: 92, layout: Layout::Nchw });
-    assert!(matches!(split.kind, Kind::Planes { splits: 3, .. }), "{split:?}");
+    assert!(matches!(split.kind, ChannelLayout::Planes { splits: 3, .. }), "{split:?}");
 }
 
 #[test]
@@ -325,24 +331,64 @@ fn gradients_follow_the_formula_through_rectifiers_and_residuals() {
         Case::new(maps, Element::F32, Rectifier::Identity).check_backward(
             MaskSource::Y,
             false,
-            Place::Fresh,
-            Place::None,
+            GradientTarget::Fresh,
+            GradientTarget::None,
         );
-        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(MaskSource::Y, false, Place::Dy, Place::None);
-        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(MaskSource::Y, false, Place::Fresh, Place::Dy);
-        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Dy, Place::Other);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Other, Place::Dy);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Dy, Place::None);
+        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(
+            MaskSource::Y,
+            false,
+            GradientTarget::Dy,
+            GradientTarget::None,
+        );
+        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(
+            MaskSource::Y,
+            false,
+            GradientTarget::Fresh,
+            GradientTarget::Dy,
+        );
+        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(
+            MaskSource::Y,
+            true,
+            GradientTarget::Dy,
+            GradientTarget::Other,
+        );
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
+            MaskSource::Y,
+            true,
+            GradientTarget::Other,
+            GradientTarget::Dy,
+        );
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
+            MaskSource::Y,
+            true,
+            GradientTarget::Dy,
+            GradientTarget::None,
+        );
         Case::new(maps, Element::F16, Rectifier::Identity).check_backward(
             MaskSource::Y,
             true,
-            Place::Fresh,
-            Place::Fresh,
+            GradientTarget::Fresh,
+            GradientTarget::Fresh,
         );
         for (element, rectifier) in [(Element::F32, Rectifier::Relu6), (Element::F16, Rectifier::Relu)] {
-            Case::new(maps, element, rectifier).check_backward(MaskSource::X, false, Place::Dy, Place::None);
+            Case::new(maps, element, rectifier).check_backward(
+                MaskSource::X,
+                false,
+                GradientTarget::Dy,
+                GradientTarget::None,
+            );
         }
-        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(MaskSource::X, true, Place::Other, Place::None);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::X, true, Place::Fresh, Place::None);
+        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(
+            MaskSource::X,
+            true,
+            GradientTarget::Other,
+            GradientTarget::None,
+        );
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
+            MaskSource::X,
+            true,
+            GradientTarget::Fresh,
+            GradientTarget::None,
+        );
     }
 }

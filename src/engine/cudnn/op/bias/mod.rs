@@ -72,7 +72,7 @@ pub struct BiasGradient {
 }
 
 /// How the work is laid out.
-struct Parts {
+struct LaunchLayout {
     /// Neighbours that a thread moves at once.
     width: usize,
     /// Threads of a block along x and y.
@@ -83,7 +83,7 @@ struct Parts {
     parts: usize,
 }
 
-impl Parts {
+impl LaunchLayout {
     fn new(element: Element, maps: FeatureMaps) -> Self {
         let pack = 16 / element.bytes();
         let width_for = |length: usize| [pack, 4].into_iter().find(|width| length.is_multiple_of(*width)).unwrap_or(1);
@@ -108,14 +108,14 @@ impl Parts {
 impl BiasGradient {
     /// The bytes of `partials`.
     pub fn scratch_bytes(element: Element, maps: FeatureMaps) -> usize {
-        let parts = Parts::new(element, maps).parts;
+        let parts = LaunchLayout::new(element, maps).parts;
         if parts == 1 { 0 } else { maps.channels * parts * 4 }
     }
 
     /// One launch for each part of the batch and one to sum the parts, where there are several.
     pub fn launches(&self) -> Vec<Launch> {
         let Self { element, maps, rectifier, y, dy, dbias, partials } = *self;
-        let Parts { width, block, across, parts } = Parts::new(element, maps);
+        let LaunchLayout { width, block, across, parts } = LaunchLayout::new(element, maps);
         let (dy, y, masked) = match y {
             Some(y) if rectifier != Rectifier::Identity => (Arg::Update(dy), Arg::Read(y), Arg::Update(dy)),
             _ => (Arg::Read(dy), Arg::Null, Arg::Null),

@@ -1,5 +1,7 @@
 use super::*;
-use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, from_nchw, rounded, rounding, sample, to_nchw};
+use crate::engine::cudnn::emulated::{
+    EmulatedMemory, assert_close, emulator, from_nchw, rounded, rounding, sample, to_nchw,
+};
 
 const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 /// N, C, H, W: one part and several, whole packs and not, few channels and many, flat features.
@@ -43,7 +45,7 @@ fn a_bias_is_added_to_its_channel_and_rectified() {
     let Some(emulator) = emulator() else { return };
     for (element, rectifier, maps) in cases() {
         let (values, bias_values) = (wide(element, 1, maps.count()), sample(Element::F32, 2, maps.channels));
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let xy = memory.tensor(element, &from_nchw(&values, maps));
         let bias = memory.tensor(Element::F32, &bias_values);
         emulator.check_all(&mut memory, BiasRectify { element, maps, rectifier, bias, xy }.launches());
@@ -70,7 +72,7 @@ fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
         let (y_values, dy_values) = (wide(element, 3, maps.count()), sample(element, 4, maps.count()));
         let clamped: Vec<f32> =
             y_values.iter().map(|y| if rectifier == Rectifier::Relu6 { y.min(6.0) } else { *y }).collect();
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let (y, dy) =
             (memory.tensor(element, &from_nchw(&clamped, maps)), memory.tensor(element, &from_nchw(&dy_values, maps)));
         let dbias = memory.empty(Element::F32, maps.channels);
@@ -98,7 +100,7 @@ fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
 fn large_maps_are_split_over_enough_blocks_and_small_ones_are_not() {
     let maps = |batch, channels, height, layout| FeatureMaps { batch, channels, height, width: height, layout };
     let blocks = |maps| {
-        let parts = Parts::new(Element::F32, maps);
+        let parts = LaunchLayout::new(Element::F32, maps);
         parts.across * parts.parts
     };
     for layout in [Layout::Nchw, Layout::Nhwc] {

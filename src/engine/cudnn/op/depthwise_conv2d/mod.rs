@@ -90,7 +90,7 @@ enum Path {
 
 /// How the weight gradient is divided: a block has a group of channels, and one of `splits` parts.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
+struct WeightGradientSplit {
     groups: usize,
     splits: usize,
 }
@@ -228,7 +228,7 @@ impl DepthwiseConv2d {
         Tiles { maps: FeatureMaps { height, width, ..self.input }, tile }
     }
 
-    fn cut(&self) -> Cut {
+    fn cut(&self) -> WeightGradientSplit {
         let Tiles { maps: FeatureMaps { batch, channels, height, width, layout }, tile } = self.forward_tiles();
         let (lanes, channels_of_block, tile) = match (self.path(), layout) {
             (Path::Any, _) => (1, 1, Extent::new(1, LEAST_OUTPUTS)),
@@ -238,7 +238,7 @@ impl DepthwiseConv2d {
         let groups = channels.div_ceil(channels_of_block);
         let tiles = batch * height.div_ceil(tile.height) * width.div_ceil(tile.width);
         let most = tiles.div_ceil(TILE_THREADS / lanes);
-        Cut { groups, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
+        WeightGradientSplit { groups, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
     }
 
     /// One thread for each tile, or, on the general path, for each element.

@@ -1,7 +1,7 @@
 //! The kernels on the CPU against plain loops in f64.
 
 use super::*;
-use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
 use crate::network::Extent;
 
 fn noise(element: Element, count: usize, seed: u64) -> Vec<f32> {
@@ -123,7 +123,7 @@ fn check(conv: DepthwiseConv2d) {
         dw[at_w] += dy * x;
     });
 
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let [x, w, dy] = [&x, &w, &dy].map(|values| memory.tensor(element, values));
     let sizes = [output.count(), input.count(), weights];
     let [out, slope_x, slope_w] = sizes.map(|count| memory.empty(element, count));

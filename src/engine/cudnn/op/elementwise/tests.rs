@@ -2,7 +2,7 @@ use candle_core::{Device, Tensor};
 
 use super::*;
 use crate::engine::cpu;
-use crate::engine::cudnn::emulated::{Memory, emulator, from_nchw, rounded, sample, to_nchw};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, from_nchw, rounded, sample, to_nchw};
 use crate::random::{Purpose, Stream};
 
 /// Counts below, at, and above whole packs and blocks.
@@ -24,7 +24,7 @@ fn a_sum_is_rounded_once_wherever_it_goes() {
         let (a_values, b_values) = (sample(element, 1, count), sample(element, 2, count));
         let sum: Vec<f32> = a_values.iter().zip(&b_values).map(|(a, b)| rounded(element, a + b)).collect();
         for place in 0..3 {
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let (a, b) = (memory.tensor(element, &a_values), memory.tensor(element, &b_values));
             let y = [a, b, memory.empty(element, count)][place];
             emulator.check_all(&mut memory, Add { element, count, a, b, y }.launches());
@@ -54,7 +54,7 @@ fn rectifiers_and_their_gradients_are_exact() {
         let passed = values.iter().zip(&gradients).map(|(x, dy)| if passes(*x) { *dy } else { 0.0 });
         let passed: Vec<f32> = passed.collect();
         for in_place in [false, true] {
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let (x, dy) = (memory.tensor(element, &values), memory.tensor(element, &gradients));
             let y = if in_place { x } else { memory.empty(element, count) };
             let dx = if in_place { dy } else { memory.empty(element, count) };
@@ -70,7 +70,7 @@ fn rectifiers_and_their_gradients_are_exact() {
 fn a_nan_passes_a_rectifier() {
     let Some(emulator) = emulator() else { return };
     for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let x = memory.tensor(element, &[f32::NAN, f32::INFINITY]);
         let count = 2;
         emulator.check_all(&mut memory, Rectify { element, count, rectifier, x, y: x }.launches());
@@ -93,7 +93,7 @@ fn a_mask_matches_the_cpu_engine_in_either_layout() {
             let expected = cpu::op::dropout(&tensor, rate, key).unwrap().to_vec1::<f32>().unwrap();
             let expected: Vec<f32> = expected.into_iter().map(|y| rounded(element, y)).collect();
             for in_place in [false, true] {
-                let mut memory = Memory::new();
+                let mut memory = EmulatedMemory::new();
                 let step = memory.reserve(8);
                 memory.bytes_mut(step).copy_from_slice(&number.to_le_bytes());
                 let x = memory.tensor(element, &from_nchw(&values, maps));
@@ -114,7 +114,7 @@ fn a_transposition_is_the_same_maps_in_the_other_layout() {
         for (from, to) in Layout::ALL.iter().flat_map(|a| Layout::ALL.iter().map(move |b| (*a, *b))) {
             let (from, into) = (maps(n, c, h, w, from), maps(n, c, h, w, to));
             let values = sample(element, 6, from.count());
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let x = memory.tensor(element, &from_nchw(&values, from));
             let y = memory.empty(element, from.count());
             emulator.check_all(&mut memory, Transpose { element, from, to, x, y }.launches());
@@ -133,7 +133,7 @@ fn padding_puts_zeros_around_and_cropping_takes_them_away() {
             let small = maps(n, c, h, w, layout);
             let large = maps(n, c, h + top + bottom, w + left + right, layout);
             let values = sample(element, 7, small.count());
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let x = memory.tensor(element, &from_nchw(&values, small));
             let (y, back) = (memory.empty(element, large.count()), memory.empty(element, small.count()));
             let pad = Pad { element, input: small, output: large, top, left, x, y };

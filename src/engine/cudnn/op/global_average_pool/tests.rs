@@ -1,7 +1,7 @@
 //! The kernels on the CPU against plain sums in f64.
 
 use super::*;
-use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
 
 const SIZES: [(usize, usize, usize, usize); 7] =
     [(1, 1, 1, 1), (1, 8, 7, 7), (17, 24, 7, 7), (2, 13, 13, 11), (3, 64, 4, 4), (2, 72, 9, 5), (1, 3, 30, 31)];
@@ -41,7 +41,7 @@ fn check(element: Element, maps: FeatureMaps) {
     x.iter().enumerate().for_each(|(at, x)| means[plane_of(at)] += f64::from(*x) / positions as f64);
     let shares: Vec<f64> = (0..maps.count()).map(|at| f64::from(dy[plane_of(at)]) / positions as f64).collect();
 
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let (x, y) = (memory.tensor(element, &x), memory.empty(element, planes));
     emulator.check_all(&mut memory, GlobalAveragePoolForward { element, maps, x, y }.launches());
     assert_close(element, maps, &memory.read(y, element), &means);

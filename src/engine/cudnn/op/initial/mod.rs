@@ -115,7 +115,7 @@ impl UniformTargets {
     }
 }
 
-/// Points of a square grid, row by row, as [`crate::engine::data::Point::of`].
+/// Points of a square grid, row by row, as [`crate::engine::data::PeaksPoint::of`].
 #[derive(Clone, Copy, Debug)]
 pub struct Points {
     pub element: Element,
@@ -133,7 +133,7 @@ impl Points {
     }
 }
 
-/// The heights of the surface `peaks` at those points, as [`crate::engine::data::Point::height`].
+/// The heights of the surface `peaks` at those points, as [`crate::engine::data::PeaksPoint::height`].
 #[derive(Clone, Copy, Debug)]
 pub struct Heights {
     /// N floats.

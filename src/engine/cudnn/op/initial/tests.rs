@@ -5,7 +5,7 @@ use candle_core::DType;
 use super::*;
 use crate::engine::cpu::data::Batch;
 use crate::engine::cpu::parameters::Parameters;
-use crate::engine::cudnn::emulated::{Memory, emulator, rounded, to_nchw, transposed};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded, to_nchw, transposed};
 use crate::engine::{Workload, data};
 use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
@@ -44,7 +44,7 @@ fn weights_match_the_cpu_engine_in_either_order() {
         let limit = (6.0 / (positions * (dims[0] + channels)) as f64).sqrt() as f32;
         let key = Stream::new(9, Purpose::Parameters, [layer as u64, 0]).key();
         for (element, channels_last) in Element::ALL.into_iter().flat_map(|e| [false, true].map(|last| (e, last))) {
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let count = expected.len();
             let dst = memory.empty(Element::F32, count);
             let working = (element != Element::F32).then(|| memory.empty(element, count));
@@ -74,7 +74,7 @@ fn a_batch_matches_the_cpu_engine() {
         let drawn = Batch::new(&workload, DType::F32).unwrap();
         let values = |tensor: &candle_core::Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let key = Stream::new(9, Purpose::Targets, [0, 0]).key();
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let dst = memory.empty(Element::F32, batch * classes);
         let launches = match loss {
             settings::Loss::CategoricalCrossEntropy => OneHot { dst, batch, classes, key }.launches(),
@@ -103,7 +103,7 @@ fn the_points_of_a_surface_match_the_cpu_engine() {
     for batch in [1, 16, 1000] {
         let settings = Settings { examples: Examples::Peaks, ..settings(settings::Loss::MeanSquaredError) };
         let workload = Workload { network: network.clone(), batch_size: batch, settings };
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         for element in Element::ALL {
             let dst = memory.empty(element, 2 * batch);
             emulator.check_all(&mut memory, Points { element, dst, batch }.launches());
@@ -123,7 +123,7 @@ fn the_points_of_a_surface_match_the_cpu_engine() {
 fn a_constant_fills_the_whole_slice() {
     let Some(emulator) = emulator() else { return };
     for count in [1, 256, 1000] {
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let dst = memory.empty(Element::F32, count);
         emulator.check_all(&mut memory, Fill { dst, count, value: 1.0 }.launches());
         assert_eq!(memory.read(dst, Element::F32), vec![1.0; count]);

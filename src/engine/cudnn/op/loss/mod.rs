@@ -9,7 +9,7 @@ use crate::engine::cudnn::element::Element;
 
 /// The slices that all losses read and write.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows {
+pub struct LossSlices {
     pub element: Element,
     pub batch: usize,
     /// Classes, or features: K.
@@ -28,15 +28,15 @@ pub struct Rows {
 
 /// Softmax and cross-entropy in one: -sum of target * ln(softmax(logits)), as the CPU engine's.
 #[derive(Clone, Copy, Debug)]
-pub struct SoftmaxCrossEntropy(pub Rows);
+pub struct SoftmaxCrossEntropy(pub LossSlices);
 
 /// The mean over the features of the squared difference, as the CPU engine's.
 #[derive(Clone, Copy, Debug)]
-pub struct MeanSquaredError(pub Rows);
+pub struct MeanSquaredError(pub LossSlices);
 
 /// The mean over the outputs of the cross-entropy of each one's logistic function, as the CPU engine's.
 #[derive(Clone, Copy, Debug)]
-pub struct BinaryCrossEntropy(pub Rows);
+pub struct BinaryCrossEntropy(pub LossSlices);
 
 impl SoftmaxCrossEntropy {
     /// One launch.
@@ -59,7 +59,7 @@ impl BinaryCrossEntropy {
     }
 }
 
-impl Rows {
+impl LossSlices {
     fn launch(&self, name: &'static str) -> Launch {
         let Self { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } = *self;
         let (from, to) = in_and_out(logits, gradient);

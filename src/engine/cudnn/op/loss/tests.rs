@@ -2,7 +2,7 @@ use candle_core::{DType, Device, Tensor, Var};
 
 use super::*;
 use crate::engine::cpu;
-use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, rounded, rounding, sample};
+use crate::engine::cudnn::emulated::{EmulatedMemory, assert_close, emulator, rounded, rounding, sample};
 use crate::settings::Loss;
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
@@ -23,8 +23,8 @@ fn reference(kind: Loss, logits: &[f32], targets: &[f32], shape: (usize, usize))
 }
 
 struct Case {
-    memory: Memory,
-    rows: Rows,
+    memory: EmulatedMemory,
+    rows: LossSlices,
 }
 
 fn case(
@@ -34,14 +34,14 @@ fn case(
     targets: &[f32],
     scale: Option<f32>,
 ) -> Case {
-    let mut memory = Memory::new();
+    let mut memory = EmulatedMemory::new();
     let (logits, targets) = (memory.tensor(element, logits), memory.tensor(Element::F32, targets));
     let (gradient, row_losses) = (memory.empty(element, batch * classes), memory.empty(Element::F32, batch));
     let loss_scale = scale.map(|scale| memory.tensor(Element::F32, &[scale]));
-    Case { memory, rows: Rows { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } }
+    Case { memory, rows: LossSlices { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } }
 }
 
-fn launches(kind: Loss, rows: Rows) -> Vec<Launch> {
+fn launches(kind: Loss, rows: LossSlices) -> Vec<Launch> {
     match kind {
         Loss::CategoricalCrossEntropy => SoftmaxCrossEntropy(rows).launches(),
         Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
@@ -77,7 +77,7 @@ fn losses_and_gradients_match_the_cpu_engine() {
             let ours = memory.read(rows.gradient, element);
             assert_close(&ours, &gradient, rounding(element) + 2e-6, &what);
 
-            let in_place = Rows { gradient: rows.logits, ..rows };
+            let in_place = LossSlices { gradient: rows.logits, ..rows };
             emulator.check_all(&mut memory, launches(kind, in_place));
             assert_eq!(memory.read(rows.logits, element), ours, "{what}, in place");
         }

@@ -4,7 +4,7 @@ use candle_core::{Device, Tensor, Var};
 
 use super::*;
 use crate::engine::cpu::op::max_pool2d;
-use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
 
 /// Few different values, so that windows have ties.
 fn coarse(element: Element, count: usize, seed: u64) -> Vec<f32> {
@@ -129,7 +129,7 @@ impl Case {
         best.expect("no window lies in the padding alone")
     }
 
-    fn forward(&self, memory: &mut Memory, x: &[f32], bias: Option<&[f32]>) -> MaxPool2dForward {
+    fn forward(&self, memory: &mut EmulatedMemory, x: &[f32], bias: Option<&[f32]>) -> MaxPool2dForward {
         MaxPool2dForward {
             element: self.element,
             input: self.input,
@@ -145,7 +145,7 @@ impl Case {
 
     fn check(&self, with_bias: bool, with_other: bool) {
         let Some(emulator) = emulator() else { return };
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let (x, bias) = (coarse(self.element, self.input.count(), 1), coarse(Element::F32, self.input.channels, 2));
         let bias = if with_bias { bias } else { vec![0.0; self.input.channels] };
         let forward = self.forward(&mut memory, &x, with_bias.then_some(bias.as_slice()));
@@ -207,7 +207,7 @@ fn a_nan_wins_its_window_and_of_only_minus_infinities_the_first_wins() {
         let output = FeatureMaps { height: 1, width: 1, ..input };
         let pool = MaxPool2d::square(2);
         let case = Case { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let forward = case.forward(&mut memory, &values, None);
         emulator.check_all(&mut memory, forward.launches());
         (memory.read(forward.y, Element::F32)[0], memory.bytes(forward.index)[0])
@@ -232,7 +232,7 @@ fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
         };
         let mixed: Vec<f32> = coarse(case.element, case.input.count(), 7).into_iter().map(strange).collect();
         for x in [mixed, vec![f32::NEG_INFINITY; case.input.count()]] {
-            let mut memory = Memory::new();
+            let mut memory = EmulatedMemory::new();
             let forward = case.forward(&mut memory, &x, None);
             emulator.check_all(&mut memory, forward.launches());
             let expected = case.expected(&x, &vec![0.0; case.input.channels]);
@@ -271,7 +271,7 @@ fn the_pools_of_known_networks_have_kernels_of_their_own() {
 fn the_cpu_engine_says_the_same() {
     let Some(emulator) = emulator() else { return };
     for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
         let tensor = |values: &[f32], maps: FeatureMaps| {
             let shape = (maps.batch, maps.channels, maps.height, maps.width);

@@ -4,21 +4,21 @@ use candle_nn::Optimizer as _;
 use super::super::advance::Advance;
 use super::*;
 use crate::engine::cpu::optimizer::{Config, InPlace};
-use crate::engine::cudnn::emulated::{Emulator, Memory, assert_close, emulator, rounded, sample};
+use crate::engine::cudnn::emulated::{EmulatedMemory, Emulator, assert_close, emulator, rounded, sample};
 
 const RATE: f64 = 0.01;
 const STEPS: u64 = 3;
 
 /// A training of parameters without a network.
 struct Training {
-    memory: Memory,
+    memory: EmulatedMemory,
     update: Update,
     row_losses: Slice,
 }
 
 impl Training {
     fn new(emulator: &Emulator, optimizer: Optimizer, element: Element, weights: usize, others: usize) -> Self {
-        let mut memory = Memory::new();
+        let mut memory = EmulatedMemory::new();
         let count = weights + others;
         let scalars = Scalars(memory.reserve(Scalars::BYTES));
         let states = [0, 1]

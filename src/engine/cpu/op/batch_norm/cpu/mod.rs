@@ -10,7 +10,7 @@ use pulp::Arch;
 
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
-use crate::engine::cpu::op::place::Place;
+use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
@@ -108,7 +108,7 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
     }
     let (x, y, made) = (Shared::reading(x), Shared::new(y), Shared::new(made));
     for_each_channels(planes.channels, planes.values(), |channels| {
-        let place = &Place { all: planes.channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: planes.channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
         unsafe { forward_channels(planes, channels, &x, norm, (&y, place), &made) };
     });
@@ -124,7 +124,7 @@ pub unsafe fn forward_channels<T: Scalar>(
     channels: Range<usize>,
     x: &Shared<'_, T>,
     norm: Norm<'_, T>,
-    y: (&Shared<'_, T>, &Place),
+    y: (&Shared<'_, T>, &ChannelPlanes),
     made: &Shared<'_, Moments>,
 ) {
     let moments = match narrow::suits(planes) {
@@ -148,7 +148,7 @@ pub unsafe fn normalise_channels<T: Scalar>(
     x: &Shared<'_, T>,
     norm: Norm<'_, T>,
     moments: &[Moments],
-    (y, place): (&Shared<'_, T>, &Place),
+    (y, place): (&Shared<'_, T>, &ChannelPlanes),
 ) {
     let (affine, range) = (&norm.affines(moments, channels.clone()), norm.rectifier.range());
     if writes_anywhere(planes) {
@@ -168,7 +168,7 @@ pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments:
     let (range, x, y) = (norm.rectifier.range::<T>(), &Shared::reading(x), &Shared::new(y));
     for_each_channels(planes.channels, planes.values(), |channels| {
         let affine = &norm.affines(&moments[channels.clone()], channels.clone());
-        let place = &Place { all: planes.channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: planes.channels, channels: channels.clone() };
         Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
     });
 }

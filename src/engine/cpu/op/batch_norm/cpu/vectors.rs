@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::{Affine, Moments, Planes, Slope};
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
-use crate::engine::cpu::op::place::Place;
+use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};
@@ -83,7 +83,7 @@ pub struct Normal<'a, T> {
     /// The channels belong to the caller.
     pub y: &'a Shared<'a, T>,
     /// Where they are in `y`.
-    pub place: &'a Place,
+    pub place: &'a ChannelPlanes,
 }
 
 impl<T: Scalar> WithSimd for Normal<'_, T> {

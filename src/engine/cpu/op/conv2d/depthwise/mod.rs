@@ -18,12 +18,12 @@ use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{CHANNELS, Shared, for_each_channels};
-use crate::engine::cpu::op::place::Place;
+use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 use phases::Phases;
-use rows::{Plane, Rows, Sum, WeightGradient, rows_backward, rows_forward};
+use rows::{Plane, PlaneSum, Rows, WeightGradient, rows_backward, rows_forward};
 
 /// Rows and columns of a filter.
 const K: usize = 3;
@@ -54,7 +54,7 @@ fn values(g: &Geometry) -> usize {
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let (x, y) = (Shared::reading(x), Shared::new(y));
     for_each_channels(g.in_channels, values(g), |channels| {
-        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: g.in_channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
         unsafe { forward_channels(g, channels, (&x, place), filters, &y) };
     });
@@ -72,7 +72,7 @@ pub fn reads_anywhere(g: &Geometry) -> bool {
 pub unsafe fn forward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    (x, place): (&Shared<'_, T>, &Place),
+    (x, place): (&Shared<'_, T>, &ChannelPlanes),
     filters: Filters<'_, T>,
     y: &Shared<'_, T>,
 ) {
@@ -98,7 +98,7 @@ pub unsafe fn forward_channels<T: Scalar>(
             let (from, to) = (place.plane(image, at) * pixels, (image * g.in_channels + channel) * g.positions());
             // SAFETY: by the caller's promise.
             let (x, y) = unsafe { (x.get(from, pixels), y.slice(to, g.positions())) };
-            Arch::new().dispatch(Sum {
+            Arch::new().dispatch(PlaneSum {
                 from: Plane::split(phases, x, &mut room),
                 filter: filter(filters.weight, channel),
                 first: filters.bias(channel),
@@ -118,7 +118,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
     let slopes = Slopes { dy, dx: dx.as_ref(), dw: dw.as_ref() };
     for_each_channels(g.in_channels, values(g), |channels| {
-        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        let place = &ChannelPlanes { all: g.in_channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
         unsafe { backward_channels(g, channels, (x, place), weight, slopes) };
     });
@@ -147,7 +147,7 @@ impl<T> Copy for Slopes<'_, T> {}
 pub unsafe fn backward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    (x, place): (&Shared<'_, T>, &Place),
+    (x, place): (&Shared<'_, T>, &ChannelPlanes),
     weight: &[T],
     slopes: Slopes<'_, T>,
 ) {
@@ -185,7 +185,7 @@ pub unsafe fn backward_channels<T: Scalar>(
             let dx = unsafe { dx.slice(plane * pixels, pixels) };
             let size = g.height * phases.columns();
             for (phase, taps) in taps_backward.iter().enumerate() {
-                Arch::new().dispatch(Sum {
+                Arch::new().dispatch(PlaneSum {
                     from: dy,
                     filter: match backward {
                         // A row of the input contributes to several rows of the output; the first row of the filter

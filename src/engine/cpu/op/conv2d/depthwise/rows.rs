@@ -79,7 +79,7 @@ fn reads<T: Scalar, S: Simd>(simd: S, first: usize, taps: [Option<Tap>; K]) -> [
 
 /// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), taps[j](c)])`, where values outside
 /// `from` are zero.
-pub(super) struct Sum<'a, T> {
+pub(super) struct PlaneSum<'a, T> {
     pub from: Plane<'a, T>,
     pub filter: Filter<T>,
     pub first: T,
@@ -120,7 +120,7 @@ fn add<T: Scalar, S: Simd>(simd: S, a: [T::Vector<S>; K], b: [T::Vector<S>; K], 
     T::multiply_add(simd, a[2], b[2], total)
 }
 
-impl<T: Scalar> WithSimd for Sum<'_, T> {
+impl<T: Scalar> WithSimd for PlaneSum<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -16,12 +16,12 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 const COPIES: usize = 4 << 20;
 
 /// The tasks: each takes some bands of the batch's images, and some of the taps.
-struct Cut {
+struct GradientTasks {
     parts: List<Range<usize>>,
     taps: List<Range<usize>>,
 }
 
-impl Cut {
+impl GradientTasks {
     fn new(g: &Geometry, bands: usize, threads: usize) -> Self {
         let (all, wanted) = (g.batch * bands, enough_tasks(threads));
         let parts: List<_> = cut(all, wanted.min(all).min(COPIES / g.weight_len()).max(1), 1).collect();
@@ -33,7 +33,7 @@ impl Cut {
 /// The lengths of the tasks' work, in the order in which they are taken.
 pub fn pieces(g: &Geometry, threads: usize) -> Vec<usize> {
     let [rows, columns] = axes(g);
-    let Cut { parts, taps } = Cut::new(g, bands(rows, columns).len(), threads);
+    let GradientTasks { parts, taps } = GradientTasks::new(g, bands(rows, columns).len(), threads);
     parts.iter().flat_map(|part| taps.iter().map(|taps| part.len() * taps.len())).collect()
 }
 
@@ -48,7 +48,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     let most = bands.iter().map(Range::len).max().unwrap_or(1);
     let sheet = Sheet::new(rows, columns, most);
     let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));
-    let Cut { parts, taps } = Cut::new(g, bands.len(), threads());
+    let GradientTasks { parts, taps } = GradientTasks::new(g, bands.len(), threads());
     let (from, to, plane) = (g.in_channels, g.out_channels, g.height * g.width);
     let mut copies = Scratch::new(parts.len() * g.weight_len());
     let shared = Shared::new(&mut copies);

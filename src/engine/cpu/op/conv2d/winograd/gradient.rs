@@ -19,7 +19,7 @@ use crate::network::Extent;
 
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
-    let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
+    let sum = TileSum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
     let len = COMPONENTS * g.out_channels * g.in_channels;
     let parts = parts(&sum.grid, len, threads());
     if parts.is_none() && padded(sum.grid.tiles()) <= FEW_TILES {
@@ -39,14 +39,14 @@ pub(super) fn parts(grid: &Grid, len: usize, threads: usize) -> Option<List<Rang
 }
 
 /// The sum over all tiles.
-struct Sum<'a, T> {
+struct TileSum<'a, T> {
     g: &'a Geometry,
     grid: Grid,
     x: &'a [T],
     dy: &'a [T],
 }
 
-impl<T: Scalar> Sum<'_, T> {
+impl<T: Scalar> TileSum<'_, T> {
     /// Small matrices: each task adds up a part of the tiles, in its own copy.
     fn apart(&self, parts: &[Range<usize>], len: usize) -> Scratch<T> {
         let mut copies = Scratch::new(parts.len() * len);
@@ -171,13 +171,13 @@ struct Gathered<'a, 'b, T> {
 
 /// Some rows of tiles.
 struct Piece<'a, 'b, T> {
-    of: &'a Sum<'b, T>,
+    of: &'a TileSum<'b, T>,
     rows: Range<usize>,
     stride: usize,
 }
 
 impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
-    fn new(of: &'a Sum<'b, T>, rows: Range<usize>) -> Self {
+    fn new(of: &'a TileSum<'b, T>, rows: Range<usize>) -> Self {
         let stride = padded(rows.len() * of.grid.columns);
         Self { of, rows, stride }
     }

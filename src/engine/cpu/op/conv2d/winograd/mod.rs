@@ -93,7 +93,7 @@ fn weights<'a, T>(g: &Geometry, values: &'a [T], turn: Turn) -> Weights<'a, T> {
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.out_height, g.out_width),
-        source: Source { values: x, planes: input_planes(g) },
+        source: WinogradInput { values: x, planes: input_planes(g) },
         before: Extent::new(g.padding.top, g.padding.left),
         weights: weights(g, filters.weight, Turn::None),
         planes: output_planes(g),
@@ -118,7 +118,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.height, g.width),
-        source: Source { values: dy, planes: output_planes(g) },
+        source: WinogradInput { values: dy, planes: output_planes(g) },
         before: Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
         weights: weights(g, weight, Turn::Half),
         planes: input_planes(g),
@@ -154,7 +154,7 @@ pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Optio
 
 /// What goes in.
 #[derive(Clone, Copy)]
-struct Source<'a, T> {
+struct WinogradInput<'a, T> {
     values: &'a [T],
     planes: Planes,
 }
@@ -162,7 +162,7 @@ struct Source<'a, T> {
 /// A correlation of all source channels with filters for each target channel.
 struct Correlation<'a, T> {
     grid: Grid,
-    source: Source<'a, T>,
+    source: WinogradInput<'a, T>,
     /// Zeros above and to the left of the source.
     before: Extent,
     weights: Weights<'a, T>,
@@ -316,7 +316,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
     /// # Safety
     /// No other task may use this channel's place in `data`.
     unsafe fn gather(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
-        let Source { values, planes } = self.of.source;
+        let WinogradInput { values, planes } = self.of.source;
         let view = View { values, planes, channel, rows: self.rows.clone(), before: self.of.before };
         // SAFETY: by the caller's promise.
         let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };

@@ -18,20 +18,20 @@ use crate::settings::{Layout, Optimizer, Precision};
 
 /// A precision and a layout.
 #[derive(Clone, Copy)]
-struct Way(Precision, Layout);
+struct PrecisionAndLayout(Precision, Layout);
 
-const WAYS: [Way; 8] = [
-    Way(Precision::Fp32, Layout::Nchw),
-    Way(Precision::Fp32, Layout::Nhwc),
-    Way(Precision::Tf32, Layout::Nchw),
-    Way(Precision::Tf32, Layout::Nhwc),
-    Way(Precision::Fp16, Layout::Nchw),
-    Way(Precision::Fp16, Layout::Nhwc),
-    Way(Precision::Bf16, Layout::Nchw),
-    Way(Precision::Bf16, Layout::Nhwc),
+const WAYS: [PrecisionAndLayout; 8] = [
+    PrecisionAndLayout(Precision::Fp32, Layout::Nchw),
+    PrecisionAndLayout(Precision::Fp32, Layout::Nhwc),
+    PrecisionAndLayout(Precision::Tf32, Layout::Nchw),
+    PrecisionAndLayout(Precision::Tf32, Layout::Nhwc),
+    PrecisionAndLayout(Precision::Fp16, Layout::Nchw),
+    PrecisionAndLayout(Precision::Fp16, Layout::Nhwc),
+    PrecisionAndLayout(Precision::Bf16, Layout::Nchw),
+    PrecisionAndLayout(Precision::Bf16, Layout::Nhwc),
 ];
 
-impl Way {
+impl PrecisionAndLayout {
     /// Whether the engine offers it on such a GPU.
     fn is_on(self, gpu: &Described) -> bool {
         gpu.version >= 800 || matches!(self.0, Precision::Fp32 | Precision::Fp16)
@@ -122,7 +122,7 @@ impl Tally {
 
 /// Where the plan of VGG16's convolutions changes with the batch size. For each direction: at how many batch sizes, and
 /// at which of [`PLACES`] for how many of the nine different convolutions.
-fn changes(gpu: &Described, way: Way) -> String {
+fn changes(gpu: &Described, way: PrecisionAndLayout) -> String {
     let Some(device) = described_gpu(&gpu.json()) else { return String::new() };
     let vgg16 = &networks()[0];
     let mut text = format!("| {} | {} |", gpu.name, way.label());
@@ -199,9 +199,13 @@ fn every_convolution_has_a_plan_on_five_gpus() {
     );
     let part = DocumentPart::new();
     let is_written = part.write(|| {
-        let on = |way: Way| GPUS.iter().filter(move |gpu| way.is_on(gpu)).map(move |gpu| changes(gpu, way));
-        let changes: String =
-            [Precision::Fp32, Precision::Tf32].map(|p| Way(p, Layout::Nchw)).into_iter().flat_map(on).collect();
+        let on =
+            |way: PrecisionAndLayout| GPUS.iter().filter(move |gpu| way.is_on(gpu)).map(move |gpu| changes(gpu, way));
+        let changes: String = [Precision::Fp32, Precision::Tf32]
+            .map(|p| PrecisionAndLayout(p, Layout::Nchw))
+            .into_iter()
+            .flat_map(on)
+            .collect();
         format!("\n{tables}\n{CHANGES}{changes}")
     });
     if !is_written {
