@@ -1,4 +1,4 @@
-//! What is fuzzed: every reader of what a stranger may have written. Shared by the fuzz targets and by tests/corpus.rs.
+//! What is fuzzed: every reader of what a stranger may have written. Shared by the fuzz targets and by tests/program/corpus.rs.
 
 use std::path::Path;
 

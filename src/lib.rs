@@ -18,7 +18,7 @@
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart -> page
 //! ```
 //!
-//! Data flow one way, and `tests/architecture.rs` checks that every room uses only the rooms in its list. [`detect`] and [`stats`]
+//! Data flow one way, and `tests/program/architecture.rs` checks that every room uses only the rooms in its list. [`detect`] and [`stats`]
 //! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting of a step that an experiment can vary is
 //! an entry of one table, [`settings::AXES`]; the settings of loaders are in the specs that have a loader, [`study::training`] and
 //! [`study::pipeline`].

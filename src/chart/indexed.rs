@@ -22,17 +22,30 @@ pub struct Indexed {
 impl Indexed {
     /// `image`: three bytes for each pixel.
     pub fn of(image: &[u8]) -> Self {
-        let colour = |pixel: &[u8]| [pixel[0], pixel[1], pixel[2]];
+        let runs = runs(image.as_chunks::<3>().0);
         let mut counts: HashMap<Colour, u32> = HashMap::new();
-        image.chunks_exact(3).for_each(|pixel| *counts.entry(colour(pixel)).or_default() += 1);
+        runs.iter().for_each(|(colour, length)| *counts.entry(*colour).or_default() += length);
         let mut colours: Vec<(Colour, u32)> = counts.into_iter().collect();
         colours.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let palette = palette(&colours);
         let places: HashMap<Colour, u8> =
             colours.iter().map(|(colour, _)| (*colour, nearest(&palette, *colour))).collect();
-        let pixels = image.chunks_exact(3).map(|pixel| places[&colour(pixel)]).collect();
+        let mut pixels = Vec::with_capacity(image.len() / 3);
+        runs.iter().for_each(|(colour, length)| pixels.resize(pixels.len() + *length as usize, places[colour]));
         Self { palette: palette.concat(), pixels }
     }
+}
+
+/// Pixels of one colour beside each other, with their number: a chart has hundreds of them in a row, and each is looked up once.
+fn runs(pixels: &[Colour]) -> Vec<(Colour, u32)> {
+    let mut runs: Vec<(Colour, u32)> = Vec::new();
+    for pixel in pixels {
+        match runs.last_mut() {
+            Some((colour, length)) if colour == pixel => *length += 1,
+            _ => runs.push((*pixel, 1)),
+        }
+    }
+    runs
 }
 
 /// From the colours with their numbers, the most frequent first.
@@ -61,7 +74,8 @@ fn nearest(palette: &[Colour], colour: Colour) -> u8 {
 
 /// The square of the distance.
 fn distance(a: Colour, b: Colour) -> u32 {
-    a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum()
+    let square = |channel: usize| u32::from(a[channel].abs_diff(b[channel])).pow(2);
+    square(0) + square(1) + square(2)
 }
 
 #[cfg(test)]

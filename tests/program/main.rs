@@ -1,11 +1,15 @@
-//! The program as its users see it: arguments in, files, tables and exit codes out.
+//! The program as its users see it: arguments in, files, tables and exit codes out. With it the book whose commands run it, the files of strangers
+//! that it reads, and the order of its sources: in one binary, since linking each one takes as long as most of these tests.
 
 mod advise;
+mod architecture;
 mod bad_runs;
+mod book;
 mod broken_driver;
 mod clock;
 mod command;
 mod control;
+mod corpus;
 mod costs;
 mod counters;
 mod crossover;
@@ -30,6 +34,7 @@ mod pictures;
 mod pipeline;
 mod processes;
 mod published;
+mod published_kernels;
 mod qualify;
 #[cfg(target_os = "linux")]
 mod reads;

@@ -1,4 +1,4 @@
-//! On launches that follow the model exactly, on GPUs that do not exist; the real ones are in `tests/published_kernels.rs`.
+//! On launches that follow the model exactly, on GPUs that do not exist; the real ones are in `tests/program/published_kernels.rs`.
 
 use super::forecast::{Reason, forecast};
 use super::model::{Assumptions, KernelModel};

@@ -1,4 +1,4 @@
-//! Grids by hand, for the forms that names take. `tests/published_kernels.rs` tests the published launches themselves.
+//! Grids by hand, for the forms that names take. `tests/program/published_kernels.rs` tests the published launches themselves.
 
 use super::*;
 

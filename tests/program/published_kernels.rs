@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::mechanisms::formulas::{Family, Kernel, KnownOperation, LayerSizes, Tile};
 use batchstep::predict::published_kernels::{Launch, Published, check};
 
-mod needs;
+use crate::needs;
 
 fn sample() -> Published {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
 
-#[allow(dead_code)]
-mod needs;
+use crate::needs;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

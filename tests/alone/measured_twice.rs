@@ -1,14 +1,12 @@
-//! Real time that is measured twice gives the same answer, and the true one. This is a separate binary, because `cargo
-//! test` runs one binary after the other, and nothing else may run during these steps.
-
-#[allow(dead_code)]
-mod needs;
+//! Real time that is measured twice gives the same answer, and the true one. Nothing else may run during these steps.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use crate::needs;
 
 /// A process that replaces PyTorch. Its steps keep a core busy for 2 ms, plus 0.2 ms for each example, plus `JUMP_S`
 /// beyond `AFTER` examples, all multiplied by `SLOWDOWN`; it reports the time that has really passed.
@@ -98,6 +96,7 @@ fn measure_twice(folder: &Path) -> Result<(), needs::Failure> {
 
 #[test]
 fn a_planted_jump_is_found_twice_and_compare_distinguishes_the_same_from_a_quarter_more() {
+    let _alone = crate::alone();
     if let Err(error) = Command::new("python3").arg("--version").output() {
         return needs::missing("python", format!("python3: {error}"));
     }

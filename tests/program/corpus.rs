@@ -2,7 +2,7 @@
 //! written: none panics, and none takes unbounded memory. BATCHSTEP_MUTATIONS sets how many changes of each file are
 //! tried.
 
-#[path = "../fuzz/readers.rs"]
+#[path = "../../fuzz/readers.rs"]
 mod readers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,7 +4,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batchstep::engine::cpu::CpuEngine;
 use batchstep::engine::{Engine, Workload};
@@ -16,9 +15,10 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-static IS_ON: AtomicBool = AtomicBool::new(false);
-static COUNT: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
+    /// Whether the allocations of this thread count. A step of one thread runs on the thread that calls it; the harness has others.
+    static IS_ON: Cell<bool> = const { Cell::new(false) };
+    static COUNT: Cell<usize> = const { Cell::new(0) };
     /// Whether this thread is reporting where an allocation comes from, which itself allocates.
     static SAYS: Cell<bool> = const { Cell::new(false) };
 }
@@ -45,15 +45,15 @@ unsafe impl GlobalAlloc for Counting {
 
 /// `BATCHSTEP_TEST_ALLOCATIONS=1` reports where each comes from.
 fn count(bytes: usize) {
-    if !IS_ON.load(Ordering::Relaxed) || SAYS.with(Cell::get) {
+    if !IS_ON.get() || SAYS.get() {
         return;
     }
-    COUNT.fetch_add(1, Ordering::Relaxed);
-    SAYS.with(|says| says.set(true));
+    COUNT.set(COUNT.get() + 1);
+    SAYS.set(true);
     if std::env::var_os("BATCHSTEP_TEST_ALLOCATIONS").is_some() {
         eprintln!("{bytes} bytes at {}", std::backtrace::Backtrace::force_capture());
     }
-    SAYS.with(|says| says.set(false));
+    SAYS.set(false);
 }
 
 /// The allocations of each of some steps, after some that are not counted. One thread is used, since with several the
@@ -61,23 +61,33 @@ fn count(bytes: usize) {
 fn allocations(name: &str, shape: Shape, batch_size: usize, optimizer: Optimizer) -> Vec<usize> {
     let network = Arc::new(Network::by_name(name, shape, 10).expect("a network"));
     let settings = Settings { optimizer, threads: Some(1), ..Settings::default() };
-    let mut step = CpuEngine::cpu(Some(1)).prepare(&Workload { network, batch_size, settings }).expect("a step");
-    let mut counted = || {
-        COUNT.store(0, Ordering::SeqCst);
-        IS_ON.store(true, Ordering::SeqCst);
-        let ran = step.run();
-        IS_ON.store(false, Ordering::SeqCst);
+    let workload = Workload { network, batch_size, settings };
+    let (step, of_preparing) = counted(|| CpuEngine::cpu(Some(1)).prepare(&workload));
+    assert!(of_preparing > 0, "nothing is counted");
+    let mut step = step.expect("a step");
+    let mut one = || {
+        let (ran, count) = counted(|| step.run());
         ran.expect("it runs");
-        COUNT.load(Ordering::SeqCst)
+        count
     };
     for _ in 0..4 {
-        counted();
+        one();
     }
-    (0..4).map(|_| counted()).collect()
+    (0..4).map(|_| one()).collect()
+}
+
+/// What `work` gives, and how often it allocates on this thread.
+fn counted<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    COUNT.set(0);
+    IS_ON.set(true);
+    let result = work();
+    IS_ON.set(false);
+    (result, COUNT.get())
 }
 
 #[test]
 fn a_step_allocates_nothing() {
+    let _alone = crate::alone();
     let image = |side: usize| Shape::Maps { channels: 3, height: side, width: side };
     let digits = Shape::Maps { channels: 1, height: 28, width: 28 };
     for (name, shape, batch_size, optimizer) in [
