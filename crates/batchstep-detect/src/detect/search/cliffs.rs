@@ -1,7 +1,7 @@
 //! Cliffs: steps that anyone sees, whatever the curve does elsewhere. A search keeps them.
 //!
 //! A curve with many steps looks rough until most of them are described, so single changes do not pay, and a search that starts with none
-//! may stop there. A cliff is found from its neighbours alone.
+//! may stop there. Cliffs are found from their neighbours only.
 
 use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::stats::quantile::median;
