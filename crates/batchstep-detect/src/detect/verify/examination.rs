@@ -81,8 +81,10 @@ impl Examination<'_, '_, '_> {
         let own = |place: usize| returns(all, place, &level).or_else(|| self.objection(&all[place]));
         let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
         let others = self.no_jumps(all, &objections);
-        for (found, objection) in
-            all.iter().zip(&mut objections).filter(|(found, objection)| objection.is_none() && !self.is_cliff(found.k))
+        for (found, objection) in all
+            .iter()
+            .zip(&mut objections)
+            .filter(|(found, objection)| objection.is_none() && !found.in_staircase && !self.is_cliff(found.k))
         {
             let as_large = |other: &&Change| {
                 other.k.abs_diff(found.k) <= AROUND && other.size.abs() >= AS_LARGE * found.size.abs()
