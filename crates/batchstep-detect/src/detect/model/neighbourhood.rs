@@ -92,7 +92,7 @@ impl<'m> Neighbourhood<'m> {
     fn new(model: &Model<'m, '_>, k: usize) -> Self {
         let candidates = model.problem.candidates;
         let (from, to) = neighbourhood(model, k);
-        let is_off = off_points(model)[from..to].to_vec();
+        let is_off = off_by(model, 0.0)[from..to].to_vec();
         let rough = is_off.iter().filter(|off| **off).count() * SELDOM_OFF > is_off.len();
         let weight =
             |(i, off): (usize, &bool)| if *off && !rough { 0.0 } else { model.problem.factor[from + i].powi(2) };
@@ -186,22 +186,17 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
 /// How many points up to k, and how many beyond, show a step of that size: points that are off by half of it or more do
 /// not.
 pub(crate) fn good_points(model: &Model, k: usize, size: f64) -> (usize, usize) {
-    let mut good = vec![true; model.problem.candidates.n];
-    for (&j, off) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
-        if let Term::Off { at, length } = model.problem.candidates.term(j) {
-            good[at..at + length].fill(off.abs() < 0.5 * size.abs());
-        }
-    }
-    let count = |points: &[bool]| points.iter().filter(|good| **good).count();
-    (count(&good[..k + 1]), count(&good[k + 1..]))
+    let off = off_by(model, 0.5 * size.abs());
+    let count = |points: &[bool]| points.iter().filter(|off| !**off).count();
+    (count(&off[..k + 1]), count(&off[k + 1..]))
 }
 
-/// Which points are off.
-pub(super) fn off_points(model: &Model) -> Vec<bool> {
+/// Which points are off by `least` or more.
+pub(super) fn off_by(model: &Model, least: f64) -> Vec<bool> {
     let mut is_off = vec![false; model.problem.candidates.n];
-    for &j in &model.terms {
+    for (&j, off) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
         if let Term::Off { at, length } = model.problem.candidates.term(j) {
-            is_off[at..at + length].fill(true);
+            is_off[at..at + length].iter_mut().for_each(|is_off| *is_off |= off.abs() >= least);
         }
     }
     is_off

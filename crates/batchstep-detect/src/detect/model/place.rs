@@ -3,7 +3,7 @@
 use super::boundary::Boundary;
 use super::candidates::Term;
 use super::fit::Model;
-use super::neighbourhood::off_points;
+use super::neighbourhood::off_by;
 
 /// The positions after which a jump may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,13 +16,16 @@ pub(crate) struct Places {
 /// Units of -2 log likelihood; places that lose more are less likely by a factor of 20.
 const AS_WELL: f64 = 6.0;
 
+/// A point that is off by less than this share of the step is on its own side of it.
+const OWN_SIDE: f64 = 0.2;
+
 /// Where the step `found` may be: moved there, it explains the points in between worse by less than [`AS_WELL`]. A
 /// point that is off may belong to either side; next to such a point the likeliest place is that of the largest change
 /// of `y`, unless a staircase determines it.
 pub(crate) fn places(model: &Model, y: &[f64], found: &Boundary) -> Places {
     let (k, size) = (found.k, found.size);
     let candidates = model.problem.candidates;
-    let off = off_points(model);
+    let off = off_by(model, OWN_SIDE * size.abs());
     let dispersion = model.dispersion();
     // The loss if the point at i is assigned to the other side.
     let loss = |i: usize, size: f64| {
@@ -94,5 +97,7 @@ mod tests {
         let terms = [Term::Step(9), Term::Off { at: 9, length: 1 }];
         assert_eq!(found(0.5, 1.3, &terms), Places { first: 8, likeliest: 8, last: 9 });
         assert_eq!(found(0.5, 1.2, &terms), Places { first: 8, likeliest: 9, last: 9 });
+        // A tenth of the step: it is on its own side, and off for another reason.
+        assert_eq!(found(0.5, 1.05, &terms), Places { first: 9, likeliest: 9, last: 9 });
     }
 }

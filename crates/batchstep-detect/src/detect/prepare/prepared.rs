@@ -113,7 +113,7 @@ impl Prepared {
         self.groups[x.start].start..self.groups[x.end - 1].end
     }
 
-    /// Whether neighbouring x are known to have been measured one after another, so that whatever disturbs the machine for a while disturbs neighbours.
+    /// Whether neighbouring x are known to have been measured one after another. Whatever disturbs the machine for a while then disturbs neighbours.
     pub fn in_turn(&self) -> bool {
         let Some(order) = &self.order else { return false };
         let means: Vec<f64> =

@@ -99,9 +99,9 @@ fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
     Some(unit)
 }
 
-/// A value in units, to a half.
+/// A value in units, to a half, and at least a half: no value is zero.
 pub(crate) fn ticks(value: f64, unit: f64) -> f64 {
-    (2.0 * value / unit).round() / 2.0
+    ((2.0 * value / unit).round() / 2.0).max(0.5)
 }
 
 /// The share of values on whole units, above which those on halves do not count.

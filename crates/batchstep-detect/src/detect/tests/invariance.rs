@@ -87,3 +87,12 @@ fn of_rounded_values_neither_the_unit_nor_a_jitter_matters() {
     }
     assert!(unlike.is_empty(), "{unlike:?}");
 }
+
+/// A value far below a tick is a value, not zero.
+#[test]
+fn a_value_far_below_the_tick_does_not_make_the_answer_infinite() {
+    let ticks = |x: u32| if x == 5 { 1e-9 } else { f64::from(20 + x / 3 + if x > 30 { 9 } else { 0 }) };
+    let findings = found(&(1..=60).map(|x| Observation::new(f64::from(x), ticks(x))).collect::<Vec<_>>());
+    assert!(findings.points.iter().all(|point| point.fit.is_finite()));
+    assert_eq!(afters(&findings), [30.0]);
+}
