@@ -478,13 +478,13 @@ impl MeasurementColumns {
         let clock = self.number("sm_clock_hz", row);
         let block = self.block(row);
         let order = self.number("order", row);
-        let wait = self.number(DELAY, row).filter(|_| self.waits);
-        let observation = Observation { order, block, clock_hz: clock, wait, ..Observation::new(x, y) };
+        let observation = Observation { order, block, clock_hz: clock, ..Observation::new(x, y) };
         Some(Measurement {
             observation,
             warmup: self.flag("warmup", row) == Some(true),
             outlier: self.flag("outlier", row) == Some(true),
             disturbed: self.flag("disturbed", row) == Some(true),
+            delay: self.number(DELAY, row).filter(|_| self.waits),
             clock_hz: clock.or(self.counted_clock(row)).or(self.number("cpu_clock_hz", row)),
             temperature_c: self.number("temperature_c", row),
         })

@@ -28,9 +28,12 @@ struct Counting {
 
 impl Counting {
     fn of(measurements: &[Measurement]) -> Self {
-        let undisturbed = measurements.iter().filter(|m| !m.warmup && !m.disturbed);
-        let quiet: BTreeSet<VisitKey> = undisturbed.map(|m| visit(&m.observation)).collect();
-        let sizes = Undisturbed::of(quiet.iter().map(|(size, ..)| *size));
+        let visits = |quiet: bool| {
+            let steps = measurements.iter().filter(move |m| !m.warmup && !(quiet && m.disturbed));
+            steps.map(|m| visit(&m.observation)).collect::<BTreeSet<VisitKey>>()
+        };
+        let quiet = visits(true);
+        let sizes = Undisturbed::of(visits(false).iter().map(|visit| (visit.0, !quiet.contains(visit))));
         Self { quiet, sizes }
     }
 
@@ -41,20 +44,21 @@ impl Counting {
     }
 }
 
-/// The steps that count: those after the warm-up that no other program disturbed. Where a size has hardly any, its disturbed ones as well, less their delays.
+/// The steps that count: those after the warm-up that no other program disturbed. Where a size has hardly any, its disturbed ones as well, and then the steps of all sizes less
+/// their delays.
 pub(super) fn counted(measurements: &[Measurement]) -> impl Iterator<Item = Observation> {
     // Most series have none.
     let counting = measurements.iter().any(|m| m.disturbed).then(|| Counting::of(measurements));
+    let whole = counting.as_ref().is_none_or(|counting| counting.sizes.suffice());
     let counts = move |m: &&Measurement| !m.warmup && counting.as_ref().is_none_or(|counting| counting.counts(m));
-    measurements.iter().filter(counts).map(|m| if m.disturbed { less_delay(m.observation) } else { m.observation })
+    measurements.iter().filter(counts).map(move |m| if whole { m.observation } else { less_delay(m) })
 }
 
-/// The step without its delay, where that is known and shorter.
-fn less_delay(step: Observation) -> Observation {
-    match step.wait.filter(|delay| (0.0..step.y).contains(delay)) {
-        Some(delay) => Observation { y: step.y - delay, wait: Some(0.0), ..step },
-        None => step,
-    }
+/// The step without its delay, where that is known.
+fn less_delay(step: &Measurement) -> Observation {
+    let seen = step.observation;
+    let delay = step.delay.filter(|delay| *delay < seen.y);
+    Observation { y: seen.y - delay.unwrap_or(0.0), ..seen }
 }
 
 /// How many steps were disturbed, where that is worth saying.
@@ -111,6 +115,21 @@ mod tests {
         assert_eq!(times(&series, 3.0), [4.0, 5.0]);
     }
 
+    /// A step with its disturbance and its delay.
+    fn delayed(x: f64, block: u32, y: f64, disturbed: bool, delay: f64) -> Measurement {
+        let observation = Observation { block: Some(block), ..Observation::new(x, y) };
+        Measurement { disturbed, delay: Some(delay), ..observation.into() }
+    }
+
+    #[test]
+    fn where_a_size_needs_its_disturbed_steps_all_sizes_are_less_their_delays() {
+        let quiet = [(0, 1.125), (1, 1.25)].map(|(block, y)| delayed(1.0, block, y, false, 0.125));
+        let busy = [(0, 9.0), (1, 8.0)].map(|(block, y)| delayed(2.0, block, y, true, 6.0));
+        let both = Series::planted(Vec::new(), [quiet.clone(), busy].concat());
+        assert_eq!((times(&both, 1.0), times(&both, 2.0)), (vec![1.0, 1.125], vec![3.0, 2.0]));
+        assert_eq!(times(&Series::planted(Vec::new(), quiet.to_vec()), 1.0), [1.125, 1.25]);
+    }
+
     #[test]
     fn interruptions_are_reported_with_their_share_and_their_programs() {
         let quiet = series(&[(1.0, &[&[(1.0, false)], &[(1.0, false)]])]);
@@ -126,8 +145,8 @@ mod tests {
         let said = note(&lost).expect("all of them").to_string();
         assert_eq!(
             said,
-            "another program runs on these processors: 100 % of the steps were interrupted; at 1 batch size hardly any were not, so that all of \
-             its steps count"
+            "another program runs on these processors: 100 % of the steps were interrupted; at 1 batch size hardly any were not, so all times here \
+             are without the waits for a processor"
         );
     }
 }

@@ -57,6 +57,8 @@ pub struct Measurement {
     pub outlier: bool,
     /// Whether another program held it up.
     pub disturbed: bool,
+    /// The part of y by which it would have ended earlier if no thread had waited.
+    pub delay: Option<f64>,
     /// Nulls are `None`.
     pub clock_hz: Option<f64>,
     pub temperature_c: Option<f64>,
@@ -259,7 +261,15 @@ impl Series {
 impl From<Observation> for Measurement {
     /// A step that counts, without further facts.
     fn from(observation: Observation) -> Self {
-        Self { observation, warmup: false, outlier: false, disturbed: false, clock_hz: None, temperature_c: None }
+        Self {
+            observation,
+            warmup: false,
+            outlier: false,
+            disturbed: false,
+            delay: None,
+            clock_hz: None,
+            temperature_c: None,
+        }
     }
 }
 

@@ -81,6 +81,14 @@ pub struct StepTimes {
     pub worker: Option<WorkerCounts>,
 }
 
+/// Threads that share the work of steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TeamTime {
+    pub threads: usize,
+    /// Seconds of processor time, since they began and over all of them, in which one only polled for work or for the others.
+    pub polled_s: f64,
+}
+
 /// Counts of a process that ran a step for this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerCounts {
@@ -329,6 +337,11 @@ pub trait Step {
     /// # Errors
     /// As [`Engine::prepare`].
     fn run(&mut self) -> Result<StepTimes>;
+
+    /// The threads that share its work, where the engine counts what they do.
+    fn team(&self) -> Option<TeamTime> {
+        None
+    }
 
     /// How the time of preparing it was spent.
     fn setup(&self) -> SetupTimes {

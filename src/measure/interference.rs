@@ -16,25 +16,36 @@ pub const SHARE: f64 = 0.02;
 /// resting and 83 with it, but 18 and 69 of 0.5 ms, and 6 and 58 of 1 ms.
 const SHORT_S: f64 = 0.3e-3;
 
+/// Longer steps need none either: the thread that has slept is not left alone for longer than a tick of the kernel's clock, 4 ms at 250 a second.
+const LONG_S: f64 = 4e-3;
+
+/// A visit ends after so many disturbed steps without another: beside a program that never waits, a step that is longer than a time slice is always disturbed. Beside eight of
+/// them, steps of 5 ms take 60, and more visits of fewer steps say more.
+const HOPELESS: usize = 2;
+
 /// The fewest visits with undisturbed steps from which on a batch size does without its other visits.
 const ENOUGH: usize = 2;
 
-/// Which visits count of those to each batch size. One that had no undisturbed step counts only where its batch size has too few others: the
-/// analysis of times that some program delayed is then all that is left.
+/// Which visits count of those to each batch size. One that had no undisturbed step counts only where its batch size has too few others.
 #[derive(Clone, Debug)]
-pub struct Undisturbed<K>(BTreeMap<K, usize>);
+pub struct Undisturbed<K>(BTreeMap<K, [usize; 2]>);
 
 impl<K: Ord> Undisturbed<K> {
-    /// From the batch size of each visit that had an undisturbed step.
-    pub fn of(visits: impl Iterator<Item = K>) -> Self {
-        let mut count = BTreeMap::new();
-        visits.for_each(|size| *count.entry(size).or_default() += 1);
+    /// From the batch size of each visit, and whether all its steps were disturbed.
+    pub fn of(visits: impl Iterator<Item = (K, bool)>) -> Self {
+        let mut count: BTreeMap<K, [usize; 2]> = BTreeMap::new();
+        visits.for_each(|(size, disturbed)| count.entry(size).or_default()[usize::from(disturbed)] += 1);
         Self(count)
     }
 
     /// Whether a visit, or a step of it, counts.
     pub fn counts(&self, size: &K, disturbed: bool) -> bool {
-        !disturbed || self.0.get(size).is_none_or(|visits| *visits < ENOUGH)
+        !disturbed || self.0.get(size).is_none_or(|[undisturbed, _]| *undisturbed < ENOUGH)
+    }
+
+    /// Whether no batch size needs its disturbed visits. Their times less their delays are estimates, and not to be compared with whole times of other sizes.
+    pub fn suffice(&self) -> bool {
+        self.0.values().all(|[undisturbed, disturbed]| *undisturbed >= ENOUGH || *disturbed == 0)
     }
 }
 
@@ -43,6 +54,8 @@ impl<K: Ord> Undisturbed<K> {
 pub struct Steps {
     times_s: Vec<f64>,
     disturbed: Vec<Option<bool>>,
+    /// The shortest time of a step less its interruption.
+    least_s: Option<f64>,
 }
 
 /// Where the steps that count begin.
@@ -60,6 +73,7 @@ impl Steps {
         self.times_s.push(step_s);
         self.disturbed.push(interrupted_s.map(|_| false));
         let mut rest = interrupted_s.unwrap_or(0.0);
+        self.least_s = Some(self.least_s.unwrap_or(f64::INFINITY).min(step_s - rest));
         for (time_s, disturbed) in self.times_s.iter().zip(&mut self.disturbed).rev() {
             if rest <= SHARE * time_s {
                 break;
@@ -72,8 +86,13 @@ impl Steps {
     /// Whether other programs hold up more than a chance step, so that the threads should rest before each that follows. `before`: whether that was so in the visit before.
     pub fn is_held_up(&self, before: bool) -> bool {
         let disturbed = self.disturbed.iter().filter(|step| **step == Some(true)).count();
-        let fastest_s = self.times_s.iter().copied().fold(f64::INFINITY, f64::min);
-        disturbed > usize::from(!before) && fastest_s > SHORT_S
+        let length = self.least_s.unwrap_or(0.0);
+        disturbed > usize::from(!before) && (SHORT_S..LONG_S).contains(&length)
+    }
+
+    /// Whether any step was not disturbed, as far as is known.
+    pub fn any_undisturbed(&self) -> bool {
+        self.disturbed.iter().any(|step| *step != Some(true))
     }
 
     pub fn len(&self) -> usize {
@@ -96,13 +115,12 @@ impl Steps {
         if let Next::Done { steady } = warmup::next(&times, k, at_least) {
             return Some(End { counts_from: quiet[quiet.len() - k], steady });
         }
-        let patience = LIMIT_FACTOR * k + EXTRA_STEPS;
+        let patience = if quiet.is_empty() { HOPELESS } else { LIMIT_FACTOR * k + EXTRA_STEPS };
         if self.len() - quiet.len() < patience {
             return None;
         }
-        // At least k steps are there, disturbed or not; any that was quiet counts.
-        let last = self.len() - k;
-        let counts_from = quiet.get(at_least).map_or(last, |&first| first.min(last));
+        // Its steps count from the first undisturbed one on, or all, each of which began with the caches of other programs.
+        let counts_from = quiet.get(at_least).map_or(0, |&first| first.min(self.len().saturating_sub(k)));
         Some(End { counts_from, steady: true })
     }
 }
@@ -111,10 +129,10 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Steps of one second, each with the seconds of its interruption.
+    /// Steps of a millisecond, each with the milliseconds of its interruption.
     fn steps(interrupted: &[f64]) -> Steps {
         let mut steps = Steps::default();
-        interrupted.iter().for_each(|&s| steps.push(1.0 + s, Some(s)));
+        interrupted.iter().for_each(|&ms| steps.push(1e-3 + 1e-3 * ms, Some(1e-3 * ms)));
         steps
     }
 
@@ -134,16 +152,23 @@ mod tests {
         // It is none where the visit before had several.
         assert!(steps(&[0.0, 0.5]).is_held_up(true));
         assert!(!steps(&[0.0, 0.0]).is_held_up(true));
-        let mut short = Steps::default();
-        (0..4).for_each(|_| short.push(0.2e-3, Some(1e-4)));
-        assert!(!short.is_held_up(true));
+    }
+
+    /// Many of the short ones fit between two interruptions, and none of the long ones does.
+    #[test]
+    fn short_and_long_steps_need_no_rest() {
+        for (own_s, rests) in [(0.2e-3, false), (0.4e-3, true), (3.9e-3, true), (5e-3, false)] {
+            let mut seen = Steps::default();
+            (0..4).for_each(|_| seen.push(2.0 * own_s, Some(own_s)));
+            assert_eq!(seen.is_held_up(true), rests, "{own_s}");
+        }
     }
 
     #[test]
     fn a_wait_that_is_longer_than_its_step_began_in_the_step_before() {
         let mut seen = steps(&[0.0, 0.0, 0.0]);
-        // 1.5 s of waiting were counted in a step of 1 s: 0.5 s of them belong to the step before.
-        seen.push(1.0, Some(1.5));
+        // 1.5 ms of waiting were counted in a step of 1 ms: 0.5 ms of them belong to the step before.
+        seen.push(1e-3, Some(1.5e-3));
         assert_eq!(seen.disturbed(), [Some(false), Some(false), Some(true), Some(true)]);
     }
 
@@ -158,22 +183,31 @@ mod tests {
     /// For k = 2 the patience is nine disturbed steps.
     #[test]
     fn a_visit_that_does_not_get_its_steps_gives_up_and_keeps_those_that_it_has() {
-        assert_eq!(steps(&[0.5; 8]).end(2, 0), None);
-        assert_eq!(steps(&[0.5; 9]).end(2, 0), Some(End { counts_from: 7, steady: true }));
         let mut interrupted = [0.5; 10];
-        interrupted[3] = 0.0;
-        assert_eq!(steps(&interrupted).end(2, 0), Some(End { counts_from: 3, steady: true }));
+        interrupted[1] = 0.0;
+        assert_eq!(steps(&interrupted[..9]).end(2, 0), None);
+        assert_eq!(steps(&interrupted).end(2, 0), Some(End { counts_from: 1, steady: true }));
         // The single quiet step is the requested warm-up.
-        assert_eq!(steps(&interrupted).end(2, 1), Some(End { counts_from: 8, steady: true }));
+        assert_eq!(steps(&interrupted).end(2, 1), Some(End { counts_from: 0, steady: true }));
+    }
+
+    #[test]
+    fn a_visit_all_of_whose_steps_are_disturbed_is_short() {
+        assert_eq!(steps(&[0.5]).end(5, 0), None);
+        assert_eq!(steps(&[0.5; 2]).end(5, 0), Some(End { counts_from: 0, steady: true }));
+        assert!(!steps(&[0.5; 2]).any_undisturbed());
     }
 
     #[test]
     fn disturbed_visits_count_where_a_size_has_too_few_others() {
-        let undisturbed = Undisturbed::of([16, 16, 17].into_iter());
+        let undisturbed = Undisturbed::of([(16, false), (16, false), (16, true), (17, false), (17, true)].into_iter());
         for (size, counts) in [(16, false), (17, true), (18, true)] {
             assert!(undisturbed.counts(&size, false));
             assert_eq!(undisturbed.counts(&size, true), counts, "{size}");
         }
+        assert!(!undisturbed.suffice());
+        // A size with a single visit, which nothing disturbed, needs no other.
+        assert!(Undisturbed::of([(16, false), (16, false), (16, true), (17, false)].into_iter()).suffice());
     }
 
     #[test]

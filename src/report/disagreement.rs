@@ -64,6 +64,14 @@ mod tests {
 
     fn measurement(observation: Observation) -> crate::analysis::Measurement {
         let (warmup, outlier, clock_hz, temperature_c) = (false, false, None, None);
-        crate::analysis::Measurement { disturbed: false, observation, warmup, outlier, clock_hz, temperature_c }
+        crate::analysis::Measurement {
+            disturbed: false,
+            delay: None,
+            observation,
+            warmup,
+            outlier,
+            clock_hz,
+            temperature_c,
+        }
     }
 }

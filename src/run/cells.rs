@@ -7,7 +7,7 @@ use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
-use crate::store::{CellRow, Status, StepRow, StopReason};
+use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 
 /// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
 const OUTLIER_Z: f64 = 3.5;
@@ -31,9 +31,7 @@ pub struct CellState {
 #[derive(Clone, Debug)]
 struct Visited {
     block: i64,
-    /// The steps that count, in seconds; all of them were disturbed, or none.
-    times: Vec<f64>,
-    disturbed: bool,
+    steps: CountedTimes,
 }
 
 /// The steps of a visit that count; seconds.
@@ -62,15 +60,16 @@ impl CellState {
     /// Adds the rows of one visit. Sums up its steps that count, if there are any.
     pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
         self.visits += 1;
-        let (times, disturbed) = StepRow::counted_times(visit);
+        let steps = StepRow::counted_times(visit);
+        let times = &steps.times;
         let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
-            disturbed,
+            disturbed: steps.disturbed,
             median_s: median(&mut times.clone()),
             fastest_s,
             sum_s: times.iter().sum(),
             steps: times.len(),
         });
-        self.visited.push(Visited { block: visit[0].block, times, disturbed });
+        self.visited.push(Visited { block: visit[0].block, steps });
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
             Some(Status::OutOfMemory) => self.left = Some(StopReason::OutOfMemory),
@@ -101,21 +100,21 @@ impl CellState {
     /// The same up to a block, as was known at its end.
     fn visits_until(&self, block: i64) -> impl Iterator<Item = (i64, &[f64])> {
         let until = move || self.visited.iter().filter(move |visit| visit.block <= block);
-        let quiet = until().filter(|visit| !visit.disturbed && !visit.times.is_empty());
-        let undisturbed = Undisturbed::of(quiet.map(|_| ()));
-        let counted = until().filter(move |visit| undisturbed.counts(&(), visit.disturbed));
-        counted.map(|visit| (visit.block, visit.times.as_slice()))
+        let with_steps = until().filter(|visit| !visit.steps.times.is_empty());
+        let undisturbed = Undisturbed::of(with_steps.map(|visit| ((), visit.steps.disturbed)));
+        let counted = until().filter(move |visit| undisturbed.counts(&(), visit.steps.disturbed));
+        counted.map(|visit| (visit.block, visit.steps.times.as_slice()))
     }
 
     /// The steps that count of the visit in a block, if there are any.
-    pub(super) fn times_in(&self, block: i64) -> Option<&[f64]> {
-        let visit = self.visited.iter().find(|visit| visit.block == block && !visit.times.is_empty())?;
-        Some(&visit.times)
+    pub(super) fn steps_in(&self, block: i64) -> Option<&CountedTimes> {
+        let visit = self.visited.iter().find(|visit| visit.block == block && !visit.steps.times.is_empty())?;
+        Some(&visit.steps)
     }
 
     /// The standard deviation of ln of the steps of the visit in a block; `None` below two steps.
     pub(super) fn scatter(&self, block: i64) -> Option<f64> {
-        let times = self.times_in(block).filter(|times| times.len() > 1)?;
+        let times = &self.steps_in(block).filter(|steps| steps.times.len() > 1)?.times;
         let count = times.len() as f64;
         let mean = times.iter().map(|time| time.ln()).sum::<f64>() / count;
         Some((times.iter().map(|time| (time.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
@@ -152,7 +151,7 @@ impl CellState {
 
     /// The median step time of the last visit, in seconds.
     pub fn last_median(&self) -> Option<f64> {
-        let Visited { times, .. } = self.visited.last()?;
+        let times = &self.visited.last()?.steps.times;
         (!times.is_empty()).then(|| median(&mut times.clone()))
     }
 

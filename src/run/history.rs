@@ -141,17 +141,20 @@ impl History {
 
     fn counted_until(&self, block: usize) -> impl Iterator<Item = &VisitRecord> {
         let until = move || self.visits.iter().filter(move |visit| visit.block <= block as i64);
-        let undisturbed = Undisturbed::of(until().filter(|visit| !visit.disturbed).map(|visit| visit.times.cell));
+        let undisturbed = Undisturbed::of(until().map(|visit| (visit.times.cell, visit.disturbed)));
         until().filter(move |visit| undisturbed.counts(&visit.times.cell, visit.disturbed))
     }
 
     /// The counted steps of some cells in the visits up to a block, as input of the detector; `x` gives the place of a cell, or `None` for a cell
     /// that is left out.
     pub(super) fn observations_until(&self, block: usize, x: impl Fn(usize) -> Option<f64>) -> Vec<Observation> {
+        let made = self.visits.iter().filter(|visit| visit.block <= block as i64);
+        let whole = Undisturbed::of(made.map(|visit| (visit.times.cell, visit.disturbed))).suffice();
         let until = self.counted_until(block).enumerate();
         let of_visit = |(order, visit): (usize, &VisitRecord)| {
             let (x, own) = (x(visit.times.cell)?, visit.block);
-            let times = self.cells[visit.times.cell].times_in(own)?;
+            let steps = self.cells[visit.times.cell].steps_in(own)?;
+            let times = if whole { &steps.times } else { &steps.less_delays };
             let seen = move |&y: &f64| {
                 let (order, block) = (Some(order as f64), Some(own as u32));
                 Observation { order, block, ..Observation::new(x, y) }

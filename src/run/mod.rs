@@ -274,7 +274,8 @@ impl Sweep<'_> {
             let beside = StepReadings { counters, witness: witness.as_deref_mut(), in_this_process, held_up };
             let steps = measure(step.as_mut(), ready, length, &is_over, beside)?;
             step.at_work(&mut || covariates = Some(self.device.read()))?;
-            if times_layers {
+            // Other programs would delay these steps too.
+            if times_layers && steps.seen.any_undisturbed() {
                 step.time_layers()?;
             }
             // After the steps: a GPU's engine looks at every call for it.
@@ -417,11 +418,18 @@ fn measure(
                 witness.step();
             }
         }
+        let team = step.team();
         let before = beside.counters.map(Session::read);
         let mut times = step.run()?;
         let counted = beside.counters.zip(before).map(|(session, before)| session.between(&before, &session.read()));
         if beside.in_this_process {
-            times.witnessed = beside.witness.as_mut().map(|witness| witness.step());
+            let seen = beside.witness.as_mut().map(|witness| witness.step());
+            times.witnessed = match step.team().zip(team) {
+                Some((now, before)) => {
+                    seen.map(|seen| seen.by_team(times.step_s, now.threads, now.polled_s - before.polled_s))
+                }
+                None => seen,
+            };
         }
         seen.push(times.step_s, times.witnessed.and_then(|witnessed| witnessed.interrupted_s));
         steps.push(MeasuredStep { times, counts: counted.unwrap_or_default() });

@@ -43,7 +43,8 @@ pub use peaks::MeasuredPeaks;
 pub use reading::{Beginning, Extent};
 pub use record::{ColumnFacts, Record};
 pub use schema::{
-    BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason, SurfaceRow,
+    BatchRow, CellRow, CountedTimes, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow,
+    StopReason, SurfaceRow,
 };
 pub use shelf::Stored;
 pub use stored::{count_visits, holds, rows_of, visits_of};

@@ -96,7 +96,7 @@ table! {
         processor_time_s: Option<f64>, "s", "Processor time of all threads that computed the step; null if it was not read, as in runs of earlier versions.";
         runqueue_wait_s: Option<f64>, "s", "The time in which these threads, together, were ready but had no processor, because other programs had it (schedstat); null if the kernel does not count it.";
         longest_wait_s: Option<f64>, "s", "The part of the thread that waited longest.";
-        delay_s: Option<f64>, "s", "How much earlier the step would have ended if no thread had waited: the longest time that a thread ran or waited, less the longest that one ran; null in runs of earlier versions.";
+        delay_s: Option<f64>, "s", "How much earlier the step would have ended if no thread had waited. The engine cpu knows what its threads did: its step without delay is their processor time without polling, divided by their number. Elsewhere: the longest wait of a thread that also ran.";
         voluntary_switches: Option<f64>, "", "How often a thread of its process gave up its processor, for example to wait for another thread.";
         involuntary_switches: Option<f64>, "", "How often the processor of a thread of its process was given to another thread or program.";
         witness: Option<String>, "", "The source of `disturbed`: schedstat, or switches if the kernel counts no waits.";
@@ -112,28 +112,34 @@ impl StepRow {
         !self.warmup && self.status == Status::Ok
     }
 
-    /// The step time without the delay, where that is known and shorter.
+    /// The step time without the delay, where that is known.
     fn less_delay(&self) -> Option<f64> {
         let step_s = self.step_time_s?;
-        Some(step_s - self.delay_s.filter(|delay_s| (0.0..step_s).contains(delay_s)).unwrap_or(0.0))
+        Some(step_s - self.delay_s.filter(|delay_s| *delay_s < step_s).unwrap_or(0.0))
     }
 
-    /// The times of a visit that count: of its undisturbed steps, or of all, less their delays, where it has none; and whether it has none.
-    pub fn counted_times(visit: &[Self]) -> (Vec<f64>, bool) {
-        let times = |disturbed: bool| -> Vec<f64> {
-            let rows = visit.iter().filter(|row| row.is_counted() && (row.disturbed == Some(true)) == disturbed);
-            let time = |row: &Self| if disturbed { row.less_delay() } else { row.step_time_s };
-            rows.filter_map(time).collect()
+    /// The steps of a visit that count: its undisturbed ones, or all where it has none.
+    pub fn counted_times(visit: &[Self]) -> CountedTimes {
+        let steps = |disturbed: bool| -> Vec<&Self> {
+            visit.iter().filter(|row| row.is_counted() && (row.disturbed == Some(true)) == disturbed).collect()
         };
-        match times(false) {
-            quiet if !quiet.is_empty() => (quiet, false),
-            _ => {
-                let disturbed = times(true);
-                let is_disturbed = !disturbed.is_empty();
-                (disturbed, is_disturbed)
-            }
-        }
+        let (quiet, delayed) = (steps(false), steps(true));
+        let disturbed = quiet.is_empty() && !delayed.is_empty();
+        let counted = if disturbed { delayed } else { quiet };
+        let less_delays: Vec<f64> = counted.iter().filter_map(|row| row.less_delay()).collect();
+        let whole = || counted.iter().filter_map(|row| row.step_time_s).collect();
+        CountedTimes { times: if disturbed { less_delays.clone() } else { whole() }, less_delays, disturbed }
     }
+}
+
+/// Seconds of the steps of a visit that count.
+#[derive(Clone, Debug)]
+pub struct CountedTimes {
+    /// Less their delays if all were disturbed.
+    pub times: Vec<f64>,
+    /// Less their delays in any case.
+    pub less_delays: Vec<f64>,
+    pub disturbed: bool,
 }
 
 table! {

@@ -53,8 +53,8 @@ pub struct Witnessed {
     pub wait_s: Option<f64>,
     /// The same for the thread that waited longest.
     pub longest_wait_s: Option<f64>,
-    /// How much earlier the step would have ended if no thread had waited: by the longest time that a thread ran or waited, less the longest that one ran. A thread that works for those that wait
-    /// hides a part of it. `None`: the kernel counts no waits.
+    /// How much earlier the step would have ended if no thread had waited: the longest wait of a thread that also ran, unless more is known, see [`Witnessed::by_team`].
+    /// `None`: the kernel counts no waits.
     pub delay_s: Option<f64>,
     /// How long another program held a thread up: the longest wait beyond the time for waking, or, if waits are not counted, an estimate from the
     /// involuntary switches. `None`: more threads were ready than there are processors, so they waited for each other.
@@ -74,16 +74,24 @@ impl Witnessed {
         let crowded = ready().sum::<f64>() > most_s + CROWDED * longest && processor_s > OWN * most_s;
         let beyond = |thread: &Span| Some((thread.wait_s? - thread.times * WAKE_S).max(0.0));
         let switches = events.map(|events| events.involuntary_switches);
-        let longest_run_s = threads.iter().map(|thread| thread.run_s).fold(0.0, f64::max);
+        let mut waits_of_those_that_ran =
+            threads.iter().filter(|thread| thread.run_s > 0.0).map(|thread| thread.wait_s);
         let interrupted: Option<f64> = threads.iter().map(beyond).try_fold(0.0, |most, one| Some(f64::max(most, one?)));
         Self {
             processor_s,
             wait_s: waits().sum(),
             longest_wait_s: waits().try_fold(0.0, |most, one| Some(f64::max(most, one?))),
-            delay_s: waits().sum::<Option<f64>>().map(|_| longest - longest_run_s),
+            delay_s: waits_of_those_that_ran.try_fold(0.0, |most, one| Some(f64::max(most, one?))),
             interrupted_s: interrupted.or(switches.map(|number| number * SLICE_S)).filter(|_| !crowded),
             events,
         }
+    }
+
+    /// The same for threads that share the work of a step: without waits, each would have an equal part of what they did in `step_s`, apart from the `polled_s` seconds in which one only
+    /// waited for the others. It is known also where the kernel counts no waits. A step that begins late on one of its threads, and serial work, are in it too.
+    pub fn by_team(self, step_s: f64, threads: usize, polled_s: f64) -> Self {
+        let work_s = (self.processor_s - polled_s) / threads as f64;
+        Self { delay_s: Some(step_s - work_s), ..self }
     }
 
     /// What its waits come from: `schedstat`, or `switches` where the kernel counts no waits.

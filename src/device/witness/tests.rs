@@ -137,15 +137,26 @@ fn threads_that_wait_for_each_other_say_nothing_about_other_programs() {
     assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
 }
 
-/// A thread that works for one that waits hides its wait.
+/// The work of a thread that did not run was done by others.
 #[test]
-fn a_delay_is_what_the_step_would_have_taken_less() {
+fn a_delay_is_the_longest_wait_of_a_thread_that_ran() {
     let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
     let delay = |threads: &[Span]| Witnessed::of(threads, None, 2).delay_s.expect("waits are counted");
     assert_eq!(delay(&[span(0.5, 0.25)]), 0.25);
     assert_eq!(delay(&[span(0.5, 0.0), span(0.5, 0.75)]), 0.75);
     assert_eq!(delay(&[span(1.0, 0.0), span(0.0, 1.0)]), 0.0);
-    assert_eq!(Witnessed::of(&[Span::default()], None, 2).delay_s, None);
+    assert_eq!(Witnessed::of(&[Span { run_s: 1.0, ..Span::default() }], None, 2).delay_s, None);
+}
+
+/// Two threads share work of 2 s. In the first step one waits for 1 s and the other polls meanwhile; in the second the other does all the work.
+#[test]
+fn what_a_team_did_says_how_long_its_step_would_have_taken() {
+    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
+    let delay = |threads: &[Span], polled_s: f64| Witnessed::of(threads, None, 2).by_team(2.0, 2, polled_s).delay_s;
+    assert_eq!(delay(&[span(2.0, 0.0), span(1.0, 1.0)], 1.0), Some(1.0));
+    assert_eq!(delay(&[span(2.0, 0.0), span(0.0, 2.0)], 0.0), Some(1.0));
+    let unknown = Witnessed::of(&[Span { run_s: 2.0, ..Span::default() }], None, 2);
+    assert_eq!(unknown.by_team(1.25, 2, 0.0).delay_s, Some(0.25));
 }
 
 #[test]

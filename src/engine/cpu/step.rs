@@ -9,7 +9,7 @@ use super::execution;
 use super::pass::Watch;
 use super::thread_team::Team;
 use super::training::Training;
-use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
+use crate::engine::{Computed, LayerExecution, Step, StepTimes, TeamTime, Workload};
 use crate::error::Result;
 
 /// The number of steps whose layers are timed; the median is reported.
@@ -49,6 +49,10 @@ impl Step for CpuStep {
             loss: Some(phases.loss),
             ..StepTimes::default()
         })
+    }
+
+    fn team(&self) -> Option<TeamTime> {
+        Some(TeamTime { threads: self.team.threads(), polled_s: self.team.polled_s() })
     }
 
     fn layers(&self) -> Vec<LayerExecution> {

@@ -24,9 +24,11 @@ use crate::engine::threads::{allowed_processors, keep_on};
 use crate::error::{Error, Result};
 
 /// How often a waiting thread polls without a pause, for about 20 us; after that it yields its processor between polls.
-const LOOKS: usize = 1000;
+const LOOKS: usize = 500;
 /// The same where each thread has its own processor, for about a millisecond: beside another program, a thread that yields is given its processor again after 4 ms at best.
 const OWN_LOOKS: usize = 50 * LOOKS;
+/// More than one look takes, and less than another program keeps the processor that it takes.
+const LOOK: Duration = Duration::from_micros(20);
 /// How long it polls in all: longer than the serial parts of a step, and longer than the gap between two steps.
 const PATIENCE: Duration = Duration::from_micros(200);
 
@@ -54,6 +56,16 @@ struct TeamState {
     ends: AtomicBool,
     /// How often a thread polls before it yields its processor.
     looks: usize,
+    /// Nanoseconds of processor time in which each thread only polled; the last is that of the thread that hands out work.
+    polled_ns: Box<[CachePadded<AtomicU64>]>,
+}
+
+/// A wait that polls.
+#[derive(Debug, Default)]
+struct Polling {
+    looks: usize,
+    /// When it last looked.
+    at: Option<Instant>,
 }
 
 // SAFETY: `work` is written by the thread that hands it out while no helper may join, and read by those that have joined.
@@ -106,9 +118,9 @@ impl TeamState {
         }
         let own = catch_unwind(AssertUnwindSafe(work));
         let joined = ((self.round.0.fetch_and(!PLACES, Ordering::AcqRel) / JOINED) & PLACES) as usize;
-        let mut looks = 0;
+        let mut polling = Polling::default();
         while self.done.0.load(Ordering::Acquire) < joined {
-            self.look_again(&mut looks);
+            self.look_again(&mut polling, self.asleep.len());
         }
         if let Err(panic) = own {
             resume_unwind(panic);
@@ -140,7 +152,7 @@ impl TeamState {
 
     /// Waits for a round that has a free place and is not the `last` one; `None` when the team ends.
     fn next(&self, number: usize, last: u64) -> Option<u64> {
-        let (mut looks, mut since) = (0, None);
+        let (mut polling, mut since) = (Polling::default(), None);
         loop {
             let state = self.round.0.load(Ordering::SeqCst);
             if self.ends.load(Ordering::SeqCst) {
@@ -149,10 +161,10 @@ impl TeamState {
             if Self::may_join(state, last) {
                 return Some(state);
             }
-            self.look_again(&mut looks);
-            if looks > LOOKS && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            self.look_again(&mut polling, number);
+            if polling.looks > LOOKS && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 self.sleep(number, last);
-                (looks, since) = (0, None);
+                (polling, since) = (Polling::default(), None);
             }
         }
     }
@@ -167,9 +179,20 @@ impl TeamState {
         asleep.store(false, Ordering::SeqCst);
     }
 
-    fn look_again(&self, looks: &mut usize) {
-        *looks += 1;
-        if *looks > self.looks { thread::yield_now() } else { spin_loop() }
+    /// Waits for a moment, as thread `number`.
+    fn look_again(&self, polling: &mut Polling, number: usize) {
+        polling.looks += 1;
+        if polling.looks > self.looks {
+            thread::yield_now()
+        } else {
+            spin_loop()
+        }
+        let now = Instant::now();
+        let since = polling.at.replace(now).map_or(Duration::ZERO, |at| now - at);
+        if since < LOOK {
+            let polled_ns = &self.polled_ns[number].0;
+            polled_ns.store(polled_ns.load(Ordering::Relaxed) + since.as_nanos() as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -229,6 +252,7 @@ impl Team {
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),
             looks: if one_each { OWN_LOOKS } else { LOOKS },
+            polled_ns: (0..threads).map(|_| CachePadded::default()).collect(),
         });
         let mut team = Self {
             shared,
@@ -253,6 +277,11 @@ impl Team {
     /// The number of threads, including the one that installs the team.
     pub fn threads(&self) -> usize {
         self.shared.asleep.len() + 1
+    }
+
+    /// Seconds of processor time since it began in which a thread of it only polled, over all threads.
+    pub fn polled_s(&self) -> f64 {
+        self.shared.polled_ns.iter().map(|one| 1e-9 * one.0.load(Ordering::Relaxed) as f64).sum()
     }
 
     /// Runs `work`; its kernels share their work with this team.
@@ -408,6 +437,28 @@ mod tests {
                 assert_eq!(team.install(|| sum(100)), 4950);
             }
         }
+    }
+
+    /// The other thread's work takes 5 ms, and the caller's none.
+    #[test]
+    fn a_thread_that_waits_for_another_polls() {
+        let team = Team::new(2).expect("a team");
+        let caller = thread::current().id();
+        let both = std::sync::Barrier::new(2);
+        let before = team.polled_s();
+        team.install(|| {
+            share(2, &|| {
+                both.wait();
+                if thread::current().id() != caller {
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_millis(5) {
+                        spin_loop();
+                    }
+                }
+            });
+        });
+        let polled_s = team.polled_s() - before;
+        assert!(polled_s > 0.0 && polled_s < 60.0, "{polled_s}");
     }
 
     #[test]

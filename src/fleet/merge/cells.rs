@@ -52,7 +52,7 @@ impl Cells {
                 ..CellRow::default()
             };
         }
-        let (mut times, _) = StepRow::counted_times(visit);
+        let mut times = StepRow::counted_times(visit).times;
         cell.row.steps += times.len() as i64;
         if !times.is_empty() {
             cell.visits.push(VisitMedian { node, median_s: median(&mut times) });

@@ -12,7 +12,7 @@ use super::{Column, Document, Repeated, Style, Table};
 use crate::analysis::slow::Speed;
 use crate::analysis::{TimeOrRate, slow};
 use crate::detect::{
-    Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences, unexplained,
+    Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Note, Period, Verdict, coincidences, unexplained,
 };
 use crate::stats::quantile::median;
 use crate::units::human;
@@ -331,7 +331,12 @@ impl JumpTable<'_> {
             let more = human::count((findings.rejected.len() - REJECTED) as u64);
             lines.push(("Rejected", format!("and {more} more candidates")));
         }
-        lines.extend(findings.notes.iter().map(|note| ("Note", note.to_string())));
+        // Where it changes what the times are, it belongs to the answer.
+        let subject = |note: &Note| match note {
+            Note::Interrupted { sizes, .. } if *sizes > 0 => "Busy",
+            _ => "Note",
+        };
+        lines.extend(findings.notes.iter().map(|note| (subject(note), note.to_string())));
         lines.extend(findings.p_value.map(|p| ("Chance", explain_chance(p))));
         let control = self.aa_rate.map(|rate| format!("; A/A runs of this machine in {}", human::limit(rate)));
         lines.push(("Alarms", explain_alarms(findings) + &control.unwrap_or_default()));
@@ -396,7 +401,7 @@ struct Columns {
 }
 
 /// Remarks that say what was found; the others say how, and how far to trust it.
-const FINDINGS: [&str; 5] = ["Rate", "Changes", "Ends", "Slow", "Kink"];
+const FINDINGS: [&str; 6] = ["Rate", "Changes", "Ends", "Slow", "Kink", "Busy"];
 
 /// The cells of a jump, as texts.
 struct JumpRow {

@@ -163,6 +163,14 @@ pub struct Kink {
     pub p_value: f64,
 }
 
+impl Kink {
+    /// By what share of the steeper slope the other differs from it.
+    pub(crate) fn share(&self) -> f64 {
+        let steeper = self.slope_before.abs().max(self.slope_after.abs());
+        (self.slope_after - self.slope_before).abs() / steeper
+    }
+}
+
 /// More jumps are at multiples of `value` than expected by chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Period {
@@ -223,8 +231,6 @@ pub enum Rejection {
     TooSteep,
     /// The lines on both sides meet between the two x: a bend.
     Bend,
-    /// It is there by the clock, and absent in the time without the waits for a processor.
-    Waits,
     /// The lines through its neighbours show a smaller step.
     NotAmongNeighbours {
         local: f64,
@@ -246,9 +252,6 @@ impl fmt::Display for Rejection {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
             Self::Bend => f.write_str("the lines on both sides meet between the two sizes: the curve bends there"),
-            Self::Waits => f.write_str(
-                "only in wall time: without the waits for a processor that other programs were using, it is absent",
-            ),
             Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
             Self::Returns { points } => {
@@ -317,7 +320,7 @@ pub enum Note {
     /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
     /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At `sizes` x
-    /// nearly every step was interrupted, so all steps count there.
+    /// nearly every step was interrupted, so all steps count there, and the times of all x are without the waits for a processor.
     Interrupted { share: f64, sizes: usize, programs: Vec<(String, usize)> },
     /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
     Disturbed(Summary),
@@ -384,8 +387,8 @@ impl fmt::Display for Note {
                 }
                 match sizes {
                     0 => Ok(()),
-                    1 => f.write_str("; at 1 batch size hardly any were not, so that all of its steps count"),
-                    _ => write!(f, "; at {sizes} batch sizes hardly any were not, so that all of their steps count"),
+                    1 => f.write_str("; at 1 batch size hardly any were not, so all times here are without the waits for a processor"),
+                    _ => write!(f, "; at {sizes} batch sizes hardly any were not, so all times here are without the waits for a processor"),
                 }
             }
             Self::Disturbed(Summary { together, scatter, of_medians }) => {

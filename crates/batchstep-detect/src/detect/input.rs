@@ -14,8 +14,6 @@ pub struct Observation {
     pub block: Option<u32>,
     /// The clock while it was measured.
     pub clock_hz: Option<f64>,
-    /// The part of `y` in which a thread of the step waited for a processor, in the unit of `y`.
-    pub wait: Option<f64>,
     /// The machine that measured it: its place among [`Settings::nodes`].
     pub node: Option<u32>,
 }
@@ -23,7 +21,7 @@ pub struct Observation {
 impl Observation {
     /// A value without further facts.
     pub fn new(x: f64, y: f64) -> Self {
-        Self { x, y, order: None, block: None, clock_hz: None, wait: None, node: None }
+        Self { x, y, order: None, block: None, clock_hz: None, node: None }
     }
 }
 

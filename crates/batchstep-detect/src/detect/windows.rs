@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::explain;
-use super::findings::{Candidate, Findings, Jump, Multiples, Note, Rejection};
+use super::findings::{Findings, Multiples, Note};
 use super::input::Settings;
 use super::interpret::{period, verdict};
 use super::prepare::factor::Undisturbed;
@@ -35,14 +35,12 @@ struct Source<'a> {
     series: &'a Prepared,
     undisturbed: &'a Undisturbed,
     cycles: Option<Reduced>,
-    own: Option<Reduced>,
     settings: &'a Settings,
 }
 
 /// Finds points, jumps, kinks, period, rejected candidates and the notes of the fit.
 pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
-    let (cycles, own) = (verdict::cycles(series), verdict::on_a_processor(series));
-    let source = Source { series, undisturbed, cycles, own, settings };
+    let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
     let n = series.x.len();
     if n > LONGEST { source.in_windows() } else { source.explained(0..n, settings) }
 }
@@ -52,18 +50,6 @@ impl Source<'_> {
     fn explained(&self, range: Range<usize>, settings: &Settings) -> Findings {
         let part = self.series.part(&range);
         let mut findings = explain::explain(&part, &self.undisturbed.part(self.series, &range), settings);
-        if let Some(own) = &self.own {
-            let waits = verdict::take_waits(&part.x, &own.part(&range), &mut findings.jumps);
-            if !waits.is_empty() {
-                findings.period = period::of_jumps(&part.x, &findings.jumps, settings);
-            }
-            findings.rejected.extend(waits.into_iter().map(|Jump { after, size, p_value, .. }| Candidate {
-                after,
-                size,
-                p_value,
-                reason: Rejection::Waits,
-            }));
-        }
         if let Some(cycles) = &self.cycles {
             verdict::judge(&part.x, &cycles.part(&range), &mut findings.jumps);
         }
@@ -193,8 +179,7 @@ mod tests {
         for seed in 0..24 {
             let series = Prepared::new(&sample(seed, [1, 4][seed as usize % 2]));
             let (undisturbed, settings) = (factor::without(&series), Settings::default());
-            let source =
-                Source { series: &series, undisturbed: &undisturbed, cycles: None, own: None, settings: &settings };
+            let source = Source { series: &series, undisturbed: &undisturbed, cycles: None, settings: &settings };
             let (whole, windows) = (source.explained(0..180, &settings), source.in_windows());
             let afters = |findings: &Findings| findings.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>();
             let xs: Vec<f64> = windows.points.iter().map(|point| point.x).collect();

@@ -29,22 +29,6 @@ pub(crate) fn cycles(series: &Prepared) -> Option<Reduced> {
     Some(factor::without(&cycles).reduced)
 }
 
-/// The time of each x without the waits for a processor, where each observation says how long it waited, and some did.
-pub(crate) fn on_a_processor(series: &Prepared) -> Option<Reduced> {
-    let log = series.own.clone()?;
-    Some(factor::without(&Prepared { log, ..series.clone() }).reduced)
-}
-
-/// Takes out the jumps that are clearly absent in the time without the waits for a processor.
-pub(crate) fn take_waits(x: &[f64], own: &Reduced, jumps: &mut Vec<Jump>) -> Vec<Jump> {
-    judge(x, own, jumps);
-    let (waits, mut others): (Vec<Jump>, Vec<Jump>) =
-        jumps.drain(..).partition(|jump| jump.verdict == Some(Verdict::Clock));
-    others.iter_mut().for_each(|jump| jump.verdict = None);
-    *jumps = others;
-    waits
-}
-
 /// Gives each jump its verdict, from the cycles of each `x`.
 pub(crate) fn judge(x: &[f64], cycles: &Reduced, jumps: &mut [Jump]) {
     if jumps.is_empty() {

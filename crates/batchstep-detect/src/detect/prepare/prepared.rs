@@ -26,8 +26,6 @@ pub(crate) struct Prepared {
     pub node: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
-    /// ln of the part of y in which no thread waited for a processor; `None` unless every observation has one, and some waited.
-    pub own: Option<Vec<f64>>,
     /// How visits were summarised where they are disturbed.
     pub disturbed: Option<Summary>,
     /// Times of the run that were left out.
@@ -37,11 +35,6 @@ pub(crate) struct Prepared {
     /// Observations left out.
     pub dropped: usize,
 }
-
-/// The share of y that some thread must have waited, so that waits can make a jump.
-const WAITING: f64 = 0.01;
-/// The least share of y that is not waiting: clocks are read one after another.
-const LEAST_OWN: f64 = 1e-3;
 
 /// The share of neighbours that were measured in the order of their x.
 const IN_TURN: f64 = 0.8;
@@ -68,8 +61,6 @@ impl Prepared {
             block: kept.iter().map(|o| o.block).collect(),
             node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
-            own: all(&|o| Some((o.y - o.wait?.max(0.0)).max(LEAST_OWN * o.y).ln()))
-                .filter(|_| kept.iter().any(|o| o.wait.is_some_and(|wait| wait > WAITING * o.y))),
             disturbed,
             slow,
             apart,
@@ -99,8 +90,7 @@ impl Prepared {
             order: self.order.as_ref().map(|order| order[rows.clone()].to_vec()),
             block: self.block.as_ref().map(|block| block[rows.clone()].to_vec()),
             node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
-            clock: self.clock.as_ref().map(|clock| clock[rows.clone()].to_vec()),
-            own: self.own.as_ref().map(|own| own[rows].to_vec()),
+            clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
             disturbed: self.disturbed,
             slow: self.slow,
             apart: self.apart,

@@ -64,12 +64,7 @@ fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
         let visit = visits[place];
         let of = if disturbed.is_some() { fastest } else { middle };
         let time = of(visit);
-        Observation {
-            y: time,
-            clock_hz: clock(visit),
-            wait: on_a_processor(visit).map(|own| time - of(&own)),
-            ..visit[0]
-        }
+        Observation { y: time, clock_hz: clock(visit), ..visit[0] }
     };
     Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed, slow }
 }
@@ -80,11 +75,6 @@ fn middle(visit: &[Observation]) -> f64 {
 
 fn fastest(visit: &[Observation]) -> f64 {
     visit.iter().map(|step| step.y).fold(f64::INFINITY, f64::min)
-}
-
-/// The steps less the waits of their threads.
-fn on_a_processor(visit: &[Observation]) -> Option<Vec<Observation>> {
-    visit.iter().map(|step| Some(Observation { y: step.y - step.wait?, ..*step })).collect()
 }
 
 /// The median clock of the steps.

@@ -57,6 +57,16 @@ fn a_kink_is_not_a_jump() {
     assert!(kink.slope_before.abs() < 5e-5 && (kink.slope_after - 0.001).abs() < 5e-5, "{kink:?}");
 }
 
+/// Twice the same kink; one changes the slope by a twentieth, the other by a fifth.
+#[test]
+fn a_slight_bend_is_no_kink() {
+    let kinks = |change: f64| {
+        let curve = |x: f64| 0.001 * x + change * 0.001 * (x - 30.0).max(0.0);
+        found(&Simulation::new(9).noise(0.0005).of(curve)).kinks.len()
+    };
+    assert_eq!((kinks(0.05), kinks(0.2)), (0, 1));
+}
+
 #[test]
 fn smooth_curves_have_no_jumps() {
     let curves: [fn(f64) -> f64; 4] = [

@@ -1,7 +1,7 @@
 //! Order, drift, blocks and clocks.
 
 use super::{Simulation, afters, found, jumping, line};
-use crate::detect::{Note, Observation, Rejection, Verdict};
+use crate::detect::{Note, Observation, Verdict};
 use crate::random::Rng;
 
 /// Observations in a random order over the run, slowed by `drift` of the run's progress (0 to 1).
@@ -150,23 +150,4 @@ fn work_shows_in_cycles_and_a_slow_clock_does_not() {
     assert_eq!(afters(&findings), [20.0, 45.0]);
     let verdicts: Vec<_> = findings.jumps.iter().map(|j| j.verdict).collect();
     assert_eq!(verdicts, [Some(Verdict::Clock), Some(Verdict::Work)]);
-}
-
-/// After 20 a step no longer fits into the slice that the scheduler gives it beside another program; after 45 there is more work.
-#[test]
-fn a_jump_that_is_a_wait_for_a_processor_is_not_reported() {
-    let mut observations = Simulation::new(32).noise(0.004).of(|x| line(x) + if x > 45.0 { 0.005 } else { 0.0 });
-    let mut rng = Rng::new(33);
-    for o in &mut observations {
-        let wait = if o.x > 20.0 { o.y * (0.3 + 0.02 * rng.normal()) } else { 0.0 };
-        *o = Observation { y: o.y + wait, wait: Some(wait), ..*o };
-    }
-    let findings = found(&observations);
-    assert_eq!(afters(&findings), [45.0]);
-    assert_eq!(findings.jumps[0].verdict, None);
-    let waits = findings.rejected.iter().find(|candidate| candidate.after == 20.0).expect("looked at");
-    assert_eq!(waits.reason, Rejection::Waits);
-    // Where the waits are not known, it is a jump like any other.
-    observations.iter_mut().for_each(|o| o.wait = None);
-    assert_eq!(afters(&found(&observations)), [20.0, 45.0]);
 }

@@ -32,7 +32,6 @@ fn arbitrary_numbers_never_panic() {
                 order: (wild != 1).then(|| pick(&mut rng)),
                 block: None,
                 clock_hz: Some(pick(&mut rng)),
-                wait: Some(pick(&mut rng)),
                 node: (wild == 1).then_some(i as u32 % 3),
             })
             .collect();
