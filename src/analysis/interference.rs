@@ -29,7 +29,7 @@ struct Counting {
 impl Counting {
     fn of(measurements: &[Measurement]) -> Self {
         let visits = |quiet: bool| {
-            let steps = measurements.iter().filter(move |m| !m.warmup && !(quiet && m.disturbed));
+            let steps = measurements.iter().filter(|m| !m.warmup).filter(move |m| !(quiet && m.disturbed));
             steps.map(|m| visit(&m.observation)).collect::<BTreeSet<VisitKey>>()
         };
         let quiet = visits(true);

@@ -16,10 +16,10 @@ pub const SHARE: f64 = 0.02;
 /// resting and 83 with it, but 18 and 69 of 0.5 ms, and 6 and 58 of 1 ms.
 const SHORT_S: f64 = 0.3e-3;
 
-/// Longer steps need none either: the thread that has slept is not left alone for longer than a tick of the kernel's clock, 4 ms at 250 a second.
+/// Longer steps need none either: a thread that has slept keeps its processor until a tick of the kernel's clock, which comes after 4 ms at 250 a second.
 const LONG_S: f64 = 4e-3;
 
-/// A visit ends after so many disturbed steps without another: beside a program that never waits, a step that is longer than a time slice is always disturbed. Beside eight of
+/// A visit ends after this number of disturbed steps if it has no other: beside a program that never waits, a step that is longer than a time slice is always disturbed. Beside eight of
 /// them, steps of 5 ms take 60, and more visits of fewer steps say more.
 const HOPELESS: usize = 2;
 

@@ -56,7 +56,7 @@ struct TeamState {
     ends: AtomicBool,
     /// How often a thread polls before it yields its processor.
     looks: usize,
-    /// Nanoseconds of processor time in which each thread only polled; the last is that of the thread that hands out work.
+    /// Nanoseconds of processor time in which each thread only polled, first the helpers and then the thread that hands out work.
     polled_ns: Box<[CachePadded<AtomicU64>]>,
 }
 

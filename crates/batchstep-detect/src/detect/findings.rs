@@ -164,7 +164,7 @@ pub struct Kink {
 }
 
 impl Kink {
-    /// By what share of the steeper slope the other differs from it.
+    /// The change of the slope, as a share of the steeper one.
     pub(crate) fn share(&self) -> f64 {
         let steeper = self.slope_before.abs().max(self.slope_after.abs());
         (self.slope_after - self.slope_before).abs() / steeper
