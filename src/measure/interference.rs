@@ -119,7 +119,7 @@ impl Steps {
         if self.len() - quiet.len() < patience {
             return None;
         }
-        // Its steps count from the first undisturbed one on, or all, each of which began with the caches of other programs.
+        // Its steps count from the first undisturbed one on. If none was undisturbed, all count: each began with the caches of other programs, so that none was warm.
         let counts_from = quiet.get(at_least).map_or(0, |&first| first.min(self.len().saturating_sub(k)));
         Some(End { counts_from, steady: true })
     }

@@ -160,7 +160,10 @@ fn memory(memory: &BestSizeMemory) -> String {
 fn note(advice: &Advice) -> Option<String> {
     let mut notes = Vec::new();
     if !advice.too_few.is_empty() {
-        notes.push(format!("measured too few times to be compared: {}", listed(&advice.too_few, &advice.too_few)));
+        let mut measured = [advice.sizes.as_slice(), &advice.too_few].concat();
+        measured.sort_by(f64::total_cmp);
+        measured.dedup();
+        notes.push(format!("measured too few times to be compared: {}", listed(&advice.too_few, &measured)));
     }
     if !advice.blocks {
         notes
@@ -320,6 +323,13 @@ mod tests {
              Memory   50 takes 3.10 of 15.8 GiB; by a line through the peaks about 340 would fit with 5 % to spare\n\
              Another batch size is another training: its learning rate and its result may differ.\n"
         );
+    }
+
+    #[test]
+    fn sizes_that_were_measured_too_few_times_are_ranges_among_all() {
+        let few = Advice { sizes: vec![1.0, 2.0, 4.0, 5.0, 8.0], too_few: vec![3.0, 6.0, 7.0], ..planted() };
+        let said = said(&few);
+        assert!(said.contains("measured too few times to be compared: 3, 6-7\n"), "{said}");
     }
 
     #[test]

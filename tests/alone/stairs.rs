@@ -107,15 +107,17 @@ fn measure(folder: &Path) -> Result<(), Failure> {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let jumps = |series: &Value| series["jumps"].as_array().expect("a list").clone();
     let explained: Vec<Vec<Value>> = series(folder, "explain")?.iter().map(jumps).collect();
-    let [without, with] = &explained[..] else { panic!("two series were measured: {explained:?}") };
+    // Of the series without padding nothing is asked: the kernels' blocks of a few images make smaller jumps at the same places.
+    let [_, with] = &explained[..] else { panic!("two series were measured: {explained:?}") };
     let stairs: Vec<&Value> = with.iter().filter(|jump| STAIRS.contains(&after(jump))).collect();
-    if stairs.len() < STAIRS.len() || without.iter().any(|jump| STAIRS.contains(&after(jump))) {
+    if stairs.len() < STAIRS.len() {
         let places = explained.iter().map(|jumps| jumps.iter().map(after).collect::<Vec<_>>()).collect::<Vec<_>>();
         resolved(folder)?;
-        return Err(Failure::Wrong(format!("jumps after {STAIRS:?} with padding alone: {places:?}\n{said}")));
+        return Err(Failure::Wrong(format!("with padding, jumps after {STAIRS:?}: {places:?}\n{said}")));
     }
     for jump in stairs {
         let mechanisms = jump["mechanisms"].as_array().expect("a list");
+        // That is, they are gone without it, or smaller than half, beyond the doubt of the intervals.
         let padding = mechanisms.iter().find(|known| known["mechanism"] == "cpu_padding").expect("the mechanism");
         if padding["verdict"] != "shown by intervention" {
             resolved(folder)?;

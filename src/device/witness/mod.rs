@@ -87,8 +87,8 @@ impl Witnessed {
         }
     }
 
-    /// The same for threads that share the work of a step: without waits, each would have an equal part of what they did in `step_s`, apart from the `polled_s` seconds in which one only
-    /// waited for the others. It is known also where the kernel counts no waits. A step that begins late on one of its threads, and serial work, are in it too.
+    /// The same for `threads` threads that share the work of a step of `step_s` seconds and, over all of them, only polled for `polled_s` seconds. Without waits each would do an equal part of
+    /// the work, so serial parts count as delay, too. It is known also where the kernel counts no waits.
     pub fn by_team(self, step_s: f64, threads: usize, polled_s: f64) -> Self {
         let work_s = (self.processor_s - polled_s) / threads as f64;
         Self { delay_s: Some(step_s - work_s), ..self }
