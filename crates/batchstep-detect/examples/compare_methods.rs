@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use batchstep_detect::detect::baseline::{self, Baseline};
-use batchstep_detect::detect::{Findings, Observation, Settings, detect};
+use batchstep_detect::detect::{Findings, Jump, Observation, Settings, detect};
 use batchstep_detect::shapes::tally::{Claim, Tally};
 use batchstep_detect::shapes::truth::Change;
 use batchstep_detect::shapes::{Family, Labelled};
@@ -146,7 +146,8 @@ fn tallies(all: &[Labelled], method: Method, options: &Options) -> Vec<(String, 
         let started = Instant::now();
         let found = findings(method, &series.observations);
         let seconds = started.elapsed().as_secs_f64();
-        let claims: Vec<Claim> = found.jumps.iter().map(|j| Claim { after: j.after, size: j.size }).collect();
+        let claim = |j: &Jump| Claim { after: j.after, size: j.size, low: j.low, high: j.high };
+        let claims: Vec<Claim> = found.jumps.iter().map(claim).collect();
         let place = families.iter().position(|(family, _)| *family == series.family).unwrap_or_else(|| {
             families.push((series.family.clone(), Tally::default()));
             families.len() - 1
@@ -197,7 +198,7 @@ fn print(method: &str, families: &[(String, Tally)]) {
     let clean: Vec<f64> = families.iter().filter_map(|(_, tally)| tally.clean_share()).collect();
     let all = families.iter().fold(Tally::default(), |all, (_, tally)| all.plus(tally.clone()));
     println!(
-        "macro: precision {:.3}, recall {:.3}, F1 {:.3} (within 1: {:.3}), clean {:.3} (of all series {:.3}), wrong signs {} of {}, size error {:.1} %, {:.1} s in all",
+        "macro: precision {:.3}, recall {:.3}, F1 {:.3} (within 1: {:.3}), clean {:.3} (of all series {:.3}), wrong signs {} of {}, size error {:.1} %, coverage {:.3}, {:.1} s in all",
         mean(|t| t.exact.precision()),
         mean(|t| t.exact.recall()),
         mean(|t| t.exact.f1()),
@@ -207,6 +208,7 @@ fn print(method: &str, families: &[(String, Tally)]) {
         all.wrong_signs,
         all.claims,
         100.0 * all.size_error().unwrap_or(f64::NAN),
+        all.coverage(),
         all.seconds
     );
 }

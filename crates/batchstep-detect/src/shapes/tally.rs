@@ -10,6 +10,9 @@ pub struct Claim {
     pub after: f64,
     /// Signed, in the unit of y.
     pub size: f64,
+    /// Its interval.
+    pub low: f64,
+    pub high: f64,
 }
 
 /// Counts over the series of a family. Distances are in points, whatever the spacing of x.
@@ -28,6 +31,8 @@ pub struct Tally {
     pub wrong_signs: usize,
     /// |claimed - true| / |true| of claims at the right place.
     pub size_errors: Vec<f64>,
+    /// Those of them whose interval has the true size.
+    pub covered: usize,
     pub seconds: f64,
     pub slowest: f64,
 }
@@ -48,6 +53,7 @@ impl Tally {
             self.wrong_signs += usize::from(has_wrong_sign(&series.changes, at, claim.size));
             let right = series.changes.iter().find(|change| change.required && change.at as f64 == at);
             self.size_errors.extend(right.map(|change| (claim.size / change.size - 1.0).abs()));
+            self.covered += usize::from(right.is_some_and(|change| (claim.low..=claim.high).contains(&change.size)));
         }
         self.seconds += seconds;
         self.slowest = self.slowest.max(seconds);
@@ -65,6 +71,7 @@ impl Tally {
             claims: self.claims + other.claims,
             wrong_signs: self.wrong_signs + other.wrong_signs,
             size_errors: self.size_errors,
+            covered: self.covered + other.covered,
             seconds: self.seconds + other.seconds,
             slowest: self.slowest.max(other.slowest),
         }
@@ -78,6 +85,11 @@ impl Tally {
     /// The share of clean series among those without a jump, where there are any.
     pub fn clean_share(&self) -> Option<f64> {
         (self.quiet > 0).then(|| self.clean as f64 / self.quiet as f64)
+    }
+
+    /// The share of intervals that have the true size, among claims at the right place.
+    pub fn coverage(&self) -> f64 {
+        self.covered as f64 / self.size_errors.len() as f64
     }
 
     /// Median relative error of the sizes.
@@ -119,6 +131,10 @@ fn index(x: &[f64], after: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn claim(after: f64, size: f64) -> Claim {
+        Claim { after, size, low: size, high: size + 0.2 }
+    }
+
     fn change(at: usize, size: f64, required: bool) -> Change {
         Change { at, first: at, last: at, size, largest: size, required, pattern: false }
     }
@@ -135,12 +151,14 @@ mod tests {
         let truth = series(vec![change(9, 2.0, true), change(19, -1.0, true), change(30, 0.1, false)]);
         let claims = [(80.0, 2.2), (168.0, -1.0), (240.0, 0.1), (312.0, 1.0)];
         let mut tally = Tally::default();
-        tally.take(&truth, &claims.map(|(after, size)| Claim { after, size }), 0.5);
+        tally.take(&truth, &claims.map(|(after, size)| claim(after, size)), 0.5);
         // 168 is one point off; 240 is next to the faint one; 312 is invented.
         assert_eq!(tally.exact, Score { found: 1, invented: 2, missed: 1 });
         assert_eq!(tally.near, Score { found: 2, invented: 1, missed: 0 });
         assert_eq!((tally.claims, tally.wrong_signs, tally.quiet), (4, 0, 0));
         assert!((tally.size_error().expect("one") - 0.1).abs() < 1e-12);
+        // 2.2 to 2.4 does not have the true 2.
+        assert_eq!(tally.coverage(), 0.0);
     }
 
     #[test]
@@ -148,7 +166,7 @@ mod tests {
         let truth = series(vec![change(9, 2.0, true)]);
         let wrong = |after: f64, size: f64| {
             let mut tally = Tally::default();
-            tally.take(&truth, &[Claim { after, size }], 0.0);
+            tally.take(&truth, &[claim(after, size)], 0.0);
             tally.wrong_signs
         };
         // Three points before 80 is 56, four are 48.
@@ -159,7 +177,7 @@ mod tests {
     fn a_quiet_series_is_clean_without_claims() {
         let mut tally = Tally::default();
         tally.take(&series(Vec::new()), &[], 0.0);
-        tally.take(&series(Vec::new()), &[Claim { after: 80.0, size: 1.0 }], 0.0);
+        tally.take(&series(Vec::new()), &[claim(80.0, 1.0)], 0.0);
         assert_eq!((tally.clean_share(), tally.has_jumps(), tally.exact.invented), (Some(0.5), false, 1));
     }
 }
