@@ -107,7 +107,7 @@ fn measure(folder: &Path) -> Result<(), Failure> {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let jumps = |series: &Value| series["jumps"].as_array().expect("a list").clone();
     let explained: Vec<Vec<Value>> = series(folder, "explain")?.iter().map(jumps).collect();
-    // Of the series without padding nothing is asked: the kernels' blocks of a few images make smaller jumps at the same places.
+    // Nothing is asked of the series without padding: the kernels' blocks of a few images make smaller jumps at the same places.
     let [_, with] = &explained[..] else { panic!("two series were measured: {explained:?}") };
     let stairs: Vec<&Value> = with.iter().filter(|jump| STAIRS.contains(&after(jump))).collect();
     if stairs.len() < STAIRS.len() {

@@ -22,7 +22,7 @@ fn every_label_is_one_of_the_measured_places() {
     }
 }
 
-/// The sums of the day on which the curves were labelled. They may get better; then these numbers follow.
+/// The sums of the day on which times and rates began to have one answer, which cost two of 24 (SPLIT.md). They may get better; then these numbers follow.
 #[test]
 fn the_sums_over_the_odd_half_do_not_fall() {
     let mut sums = Sums::default();
@@ -32,5 +32,5 @@ fn the_sums_over_the_odd_half_do_not_fall() {
     }
     assert_eq!((sums.curves, sums.labelled, sums.smooth), (45, 39, 23));
     assert!(sums.hits >= 22 && sums.wrong == 0, "{sums:?}");
-    assert!(sums.alarmed <= 2 && sums.alarms <= 2 && sums.extra <= 3 && sums.patterns_extra <= 6, "{sums:?}");
+    assert!(sums.alarmed <= 2 && sums.alarms <= 2 && sums.extra <= 4 && sums.patterns_extra <= 6, "{sums:?}");
 }

@@ -53,7 +53,7 @@ impl Rates {
     /// [`Silence::Visits`], [`Silence::NoScatter`].
     pub fn of(series: &Series, work: &RateConversion) -> Result<Self, Silence> {
         let mut found = by_size(&by_visit(times(series, work)).observations, work);
-        // If the fastest of several visits represents them, too few visits may be left.
+        // If slow times do not count, too few visits may be left.
         if found.kept.len() <= found.few.len() {
             found = by_size(&every_visit(times(series, work)).observations, work);
         }

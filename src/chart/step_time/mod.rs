@@ -187,7 +187,7 @@ enum Look {
 
 /// Whether points are less what this note says.
 fn is_reduction(note: &Note) -> bool {
-    matches!(note, Note::CommonFactor { .. } | Note::Disturbed(_) | Note::Nodes { .. })
+    matches!(note, Note::CommonFactor { .. } | Note::ByFastest(_) | Note::Nodes { .. })
 }
 
 /// The legend of `all` series: only what occurs.

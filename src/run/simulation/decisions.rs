@@ -314,7 +314,7 @@ mod tests {
         let middle = |machine: MachineNoise| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
         let found = [MachineNoise::Normal, MachineNoise::CommonFactor].map(middle);
         assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
-        // With more visits, the fastest of several can represent them. The forecast does not know this, and the run takes less than half of it.
+        // Few visits show only one of the two states.
         let found = middle(MachineNoise::TwoState);
         assert!((1.0..3.0).contains(&found), "{found}");
     }

@@ -28,6 +28,8 @@ use crate::stats::quantile::median;
 
 /// A cliff is at least this many standard errors high.
 const CLIFF: f64 = 6.0;
+/// Descriptions whose lengths differ by less are about as likely: by less than a factor of 20.
+const AS_LIKELY: f64 = 6.0;
 /// A roughness of more than this multiple of what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
 
@@ -51,14 +53,33 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// The points, jumps, kinks, period, rejected candidates and notes of a series.
+///
+/// A time y and a rate 1 / y are one measurement, and a curve that has a short description as one of them may need a long one as the other. So both are described, and the
+/// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
+    let (own, length) = fitted(series, undisturbed, settings);
+    let (mut other, others_length) = fitted(series, &undisturbed.reciprocal(), settings);
+    let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
+    let (own_claims, others_claims) = (claims(&own), claims(&other));
+    let about_as_likely = (length - others_length).abs() < AS_LIKELY && own_claims != others_claims;
+    let is_better = if about_as_likely { others_claims < own_claims } else { others_length < length };
+    if is_better && other.points.iter().all(|point| point.fit > 0.0) {
+        other.turn();
+        other.kinks.retain(|kink| kink.share() >= LEAST_BEND);
+        return other;
+    }
+    own
+}
+
+/// The findings, and the length of the description from which they follow.
+fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> (Findings, f64) {
     let mut findings = Findings::default();
     let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
     let least = |k: usize| {
         let noise = if reduced.repeated { CLIFF * scaled.error[k].hypot(scaled.error[k + 1]) } else { 0.0 };
-        noise.max(settings.smallest_jump * scaled.y[k]).max(LEAST_UNITS * reduced.unit / scaled.unit)
+        noise.max(settings.smallest_jump * scaled.y[k]).max(LEAST_UNITS * scaled.tick[k])
     };
     let kept = cliffs::cliffs(&candidates, &scaled.y, least);
     let initial = Problem { kept, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
@@ -102,7 +123,7 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
-    findings
+    (findings, model.length())
 }
 
 /// The terms of `model` that are offered with other parameters, and the clear steps, after which the curve may settle.
@@ -267,7 +288,7 @@ impl Report<'_, '_, '_> {
 
     /// The largest change, as a share of the level, that delays of steps may have made.
     fn delays(&self) -> f64 {
-        self.series.disturbed.map_or(0.0, |summary| BY_DELAYS * summary.of_medians)
+        self.series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_medians)
     }
 
     /// The data by which every boundary is examined; `fit` is the curve.
@@ -278,7 +299,7 @@ impl Report<'_, '_, '_> {
             measured: without_alternation(self.model, &self.scaled.y),
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
-            rounding: self.reduced.unit / self.scaled.unit,
+            tick: self.scaled.tick.clone(),
             limit: self.limit,
             delays: self.delays(),
             likelier: self.likelier,

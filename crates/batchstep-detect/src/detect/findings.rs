@@ -5,7 +5,7 @@ use std::fmt;
 use super::input::FEWEST_POINTS;
 use super::machines::{Difference, NodeEffect};
 use super::rates::AlarmRate;
-use crate::stats::disturbance::Summary;
+use crate::stats::disturbance::Scatter;
 use crate::stats::slow_times::SlowTimes;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood. By chance this happens about once in two
@@ -49,6 +49,48 @@ pub struct Findings {
     pub early: Option<Early>,
     /// The smallest jump, as a share of the level, that the measurement should show; `None` if none was requested.
     pub asked: Option<f64>,
+}
+
+impl Findings {
+    /// Makes those of y of those of its reciprocal.
+    pub(super) fn turn(&mut self) {
+        /// Points on each side of a kink; it is at least four from an end, and three from a jump.
+        const BESIDE: usize = 3;
+        let places: Vec<(f64, f64)> = self.points.iter().map(|point| (point.x, point.fit)).collect();
+        let fit = |x: f64| places[places.partition_point(|(place, _)| *place < x).min(places.len() - 1)].1;
+        // A share of the level of 1 / y as one of y.
+        let turned = |relative: f64| (1.0 + relative).max(f64::MIN_POSITIVE.sqrt()).recip() - 1.0;
+        for point in &mut self.points {
+            (point.center, point.low, point.high) = (point.center.recip(), point.high.recip(), point.low.recip());
+            point.fit = point.fit.recip();
+        }
+        for jump in &mut self.jumps {
+            // The places may have been moved from the boundary that was fitted.
+            let level = jump.size / jump.relative;
+            let size = |size: f64| turned(size / level) / level;
+            (jump.size, jump.low, jump.high) = (size(jump.size), size(jump.high), size(jump.low));
+            jump.relative = turned(jump.relative);
+        }
+        for kink in &mut self.kinks {
+            // Straight stretches of the reciprocal are bent: the slopes are those next to the kink.
+            let slope = |from: usize, to: usize| {
+                let [from, to] = [from, to].map(|place| &self.points[place]);
+                (to.fit - from.fit) / (to.x - from.x)
+            };
+            let at =
+                self.points.partition_point(|point| point.x < kink.at).clamp(BESIDE, self.points.len() - 1 - BESIDE);
+            (kink.slope_before, kink.slope_after) = (slope(at - BESIDE, at), slope(at, at + BESIDE));
+        }
+        for multiples in &mut self.multiples {
+            multiples.relative = turned(multiples.relative);
+            multiples.shares.iter_mut().for_each(|share| *share = turned(*share));
+        }
+        for candidate in &mut self.rejected {
+            let level = fit(candidate.after);
+            candidate.size = turned(candidate.size / level) / level;
+        }
+        self.detectable = self.detectable.map(|share| share / (1.0 - share).max(f64::MIN_POSITIVE));
+    }
 }
 
 impl Findings {
@@ -317,13 +359,13 @@ pub enum Note {
     TooWide,
     /// There is one value for each x, so the noise is estimated from neighbours.
     NoRepetitions,
-    /// Visits from times in which the machine was slow were left out.
-    Slow(SlowTimes),
     /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At `sizes` x
     /// nearly every step was interrupted, so all steps count there, and the times of all x are without the waits for a processor.
     Interrupted { share: f64, sizes: usize, programs: Vec<(String, usize)> },
-    /// Steps are disturbed upward, so the fastest step represents a visit, or several visits.
-    Disturbed(Summary),
+    /// Visits from times in which the machine was slow were left out.
+    Slow(SlowTimes),
+    /// Steps are disturbed upward, so the fastest step represents a visit.
+    ByFastest(Scatter),
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run. A
     /// step of a fixed reference with each visit would be worthwhile if it cost less than the share `reference` of a
     /// visit.
@@ -365,11 +407,6 @@ impl fmt::Display for Note {
                  curve is smooth"
             ),
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
-            Self::Slow(SlowTimes { visits, of, times }) => write!(
-                f,
-                "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
-                 not count, since that does not slow all batch sizes alike"
-            ),
             Self::Interrupted { share, sizes, programs } => {
                 write!(
                     f,
@@ -391,20 +428,17 @@ impl fmt::Display for Note {
                     _ => write!(f, "; at {sizes} batch sizes hardly any were not, so all times here are without the waits for a processor"),
                 }
             }
-            Self::Disturbed(Summary { together, scatter, of_medians }) => {
-                let whole = if *together > 1 {
-                    format!("the fastest of each {together} visits to a batch size")
-                } else {
-                    "each visit".to_owned()
-                };
-                write!(
-                    f,
-                    "many steps are delayed, as by other programs, so {whole} counts by its fastest step: these scatter by {:.1} %, the medians of \
-                     single visits by {:.1} %",
-                    100.0 * scatter,
-                    100.0 * of_medians
-                )
-            }
+            Self::Slow(SlowTimes { visits, of, times }) => write!(
+                f,
+                "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
+                 not count, since that does not slow all batch sizes alike"
+            ),
+            Self::ByFastest(Scatter { of_fastest, of_medians }) => write!(
+                f,
+                "some steps of a visit take longer than others, so its fastest counts: these scatter by {:.1} %, the medians by {:.1} %",
+                100.0 * of_fastest,
+                100.0 * of_medians
+            ),
             Self::CommonFactor { low, high, reference } => write!(
                 f,
                 "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted; a fixed reference step beside each visit would know \

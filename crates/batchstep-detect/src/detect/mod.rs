@@ -77,7 +77,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     findings.notes.extend(prepared.apart.map(|times| Note::OneLeftOut { times }));
     findings.notes.extend(prepared.slow.map(Note::Slow));
-    findings.notes.extend(prepared.disturbed.map(Note::Disturbed));
+    findings.notes.extend(prepared.by_fastest.map(Note::ByFastest));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);
     if let Some(nodes) = &nodes {
         findings.notes.push(nodes.note());

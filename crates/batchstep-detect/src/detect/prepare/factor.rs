@@ -32,6 +32,12 @@ pub(crate) struct Undisturbed {
 }
 
 impl Undisturbed {
+    /// The same of the reciprocals of y, without note and factor.
+    pub fn reciprocal(&self) -> Self {
+        let log = self.log.iter().map(|log| -log).collect();
+        Self { log, reduced: self.reduced.reciprocal(), note: None, factor: Vec::new() }
+    }
+
     /// Some of the distinct x of `series`, without note and factor.
     pub fn part(&self, series: &Prepared, x: &Range<usize>) -> Self {
         let log = self.log[series.rows(x)].to_vec();

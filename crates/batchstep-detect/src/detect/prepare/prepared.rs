@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::first;
 use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
-use crate::stats::disturbance::Summary;
+use crate::stats::disturbance::Scatter;
 use crate::stats::slow_times::SlowTimes;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
@@ -26,8 +26,8 @@ pub(crate) struct Prepared {
     pub node: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
-    /// How visits were summarised where they are disturbed.
-    pub disturbed: Option<Summary>,
+    /// If the fastest steps represent the visits: how much visits scatter.
+    pub by_fastest: Option<Scatter>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
     /// If one value at each x was left out, since it was apart from the others: its ratio to them.
@@ -44,7 +44,7 @@ impl Prepared {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
         let usable: Vec<Observation> = observations.iter().filter(usable).copied().collect();
         let dropped = observations.len() - usable.len();
-        let Visits { observations: mut kept, disturbed, slow } = by_visit(usable);
+        let Visits { observations: mut kept, by_fastest, slow } = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let of_blocks = kept.iter().any(|o| o.block.is_some());
@@ -61,7 +61,7 @@ impl Prepared {
             block: kept.iter().map(|o| o.block).collect(),
             node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
-            disturbed,
+            by_fastest,
             slow,
             apart,
             dropped,
@@ -91,7 +91,7 @@ impl Prepared {
             block: self.block.as_ref().map(|block| block[rows.clone()].to_vec()),
             node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
             clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
-            disturbed: self.disturbed,
+            by_fastest: self.by_fastest,
             slow: self.slow,
             apart: self.apart,
             dropped: 0,

@@ -29,6 +29,8 @@ pub(crate) struct Reduced {
     pub repeated: bool,
     /// The unit to which times are rounded; 0 if none is detected.
     pub unit: f64,
+    /// Whether `center` are those of the reciprocals of y.
+    pub of_reciprocals: bool,
     /// For each x, the contribution of each of several machines; empty if visits count regardless of the machine.
     pub shares: Vec<Vec<Share>>,
 }
@@ -48,6 +50,14 @@ impl Reduced {
         ROUNDING * self.unit / log.exp()
     }
 
+    /// The same of the reciprocals of y.
+    pub fn reciprocal(&self) -> Self {
+        let mut turned = Self { of_reciprocals: !self.of_reciprocals, ..self.clone() };
+        turned.center.iter_mut().for_each(|center| *center = -*center);
+        turned.shares.iter_mut().flatten().for_each(|share| share.away = -share.away);
+        turned
+    }
+
     /// Some of the distinct x.
     pub fn part(&self, x: &Range<usize>) -> Self {
         let of = |values: &[f64]| values[x.clone()].to_vec();
@@ -58,6 +68,7 @@ impl Reduced {
             scale: of(&self.scale),
             repeated: self.repeated,
             unit: self.unit,
+            of_reciprocals: self.of_reciprocals,
             shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
         }
     }
@@ -189,7 +200,16 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
         let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
-        return Reduced { center: medians, scale, error, freedom, repeated, unit, shares: Vec::new() };
+        return Reduced {
+            center: medians,
+            scale,
+            error,
+            freedom,
+            repeated,
+            unit,
+            of_reciprocals: false,
+            shares: Vec::new(),
+        };
     }
     let scale = pooled_scale(groups, log, &medians);
     let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
@@ -202,7 +222,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
     let freedom = vec![f64::INFINITY; error.len()];
-    Reduced { center, error, freedom, scale, repeated, unit, shares: Vec::new() }
+    Reduced { center, error, freedom, scale, repeated, unit, of_reciprocals: false, shares: Vec::new() }
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.

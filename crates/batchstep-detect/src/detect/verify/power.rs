@@ -51,7 +51,7 @@ fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f6
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
     let preferred = autoregressive::smallest_preferred(model, &unit).min(autoregressive::WEAK * error);
-    let least = (conditions.smallest * level).max(LEAST_UNITS * conditions.rounding);
+    let least = (conditions.smallest * level).max(LEAST_UNITS * conditions.tick[k]);
     let missed = |x: f64| {
         let below = |needed: f64, error: f64| distribution::normal_upper((x - needed) / error);
         let own = below(limit * error, wide * error).max(below(least, error)).max(below(preferred, error));
