@@ -68,7 +68,14 @@ impl Findings {
             // The places may have been moved from the boundary that was fitted.
             let level = jump.size / jump.relative;
             let size = |size: f64| turned(size / level) / level;
-            (jump.size, jump.low, jump.high) = (size(jump.size), size(jump.high), size(jump.low));
+            // Where 1 / y may be zero, y has no upper bound: that is as far above y as the lower one is below, in logarithms.
+            let ratio = 1.0 + jump.size / level;
+            let lowest = if level + jump.low > 0.0 {
+                jump.low
+            } else {
+                (ratio * ratio / (1.0 + jump.high / level) - 1.0) * level
+            };
+            (jump.size, jump.low, jump.high) = (size(jump.size), size(jump.high), size(lowest));
             jump.relative = turned(jump.relative);
         }
         for kink in &mut self.kinks {
@@ -89,7 +96,7 @@ impl Findings {
             let level = fit(candidate.after);
             candidate.size = turned(candidate.size / level) / level;
         }
-        self.detectable = self.detectable.map(|share| share / (1.0 - share).max(f64::MIN_POSITIVE));
+        self.detectable = self.detectable.filter(|share| *share < 1.0).map(|share| share / (1.0 - share));
     }
 }
 

@@ -65,6 +65,25 @@ fn a_time_and_its_rate_have_the_same_jumps() {
     }
 }
 
+/// Four values that scatter by 35 % on each side of a rise to forty times: the rate after it may be zero as far as its interval says.
+#[test]
+fn an_interval_of_a_rate_that_reaches_zero_is_one_of_a_time_that_is_finite() {
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let level = |x: f64| (1.0 + 0.02 * x) * if x > 20.0 { 8.0 } else { 0.2 };
+        let values = (1..=40).flat_map(|x| [f64::from(x); 4]);
+        let steps: Vec<_> = values.map(|x| Observation::new(x, level(x) * (0.35 * rng.normal()).exp())).collect();
+        let found = found(&steps);
+        for jump in &found.jumps {
+            assert!(
+                0.0 < jump.low && jump.low < jump.size && jump.size < jump.high && jump.high < 200.0,
+                "{seed}: {jump:?}"
+            );
+        }
+        assert!(found.detectable.is_none_or(|share| share < 1e3), "{seed}: {:?}", found.detectable);
+    }
+}
+
 /// On a line that passes a tick or two, each tick looks like a jump.
 #[test]
 fn the_ticks_of_a_clock_are_no_jumps() {
