@@ -38,8 +38,7 @@ fn the_table_says_where_how_much_and_what() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
     found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
     found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
-    found.rejected =
-        vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
+    found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NearTheEnd }];
     let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   after        size   95 % interval         relative        p   more work
@@ -48,7 +47,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
  32    ▼ -580 µs   -557 to -609 µs          -0.40 %   0.0002   yes
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
-  Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
+  Rejected +1.00 ms after 40 (p = 0.200): too near the end to be confirmed
   Chance   a change as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
   Alarms   0.40 % of 1,000 simulated series of this kind show a false jump (95 % interval 0.16 to 1.02 %); other curves may show more
 ";

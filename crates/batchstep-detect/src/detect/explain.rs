@@ -15,13 +15,11 @@ use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::search;
-use super::search::{cliffs, levels, segment, staircase};
+use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{
-    BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
-};
+use super::verify::examination::{BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 use crate::stats::quantile::median;
@@ -83,20 +81,17 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     };
     let kept = cliffs::cliffs(&candidates, &scaled.y, least);
     let initial = Problem { kept, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
-    let (first, settled) = search::search(&initial, &scaled.y);
+    let first = search::search(&initial, &scaled.y);
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
-    let finer = candidates.finer(&series.x, &to_refine(&first));
+    let finer = candidates.finer(&series.x, &first.terms);
     let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
-    let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;
+    let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let kept = initial.kept.clone();
     let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
-    let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y, reduced.repeated) {
-        model = same;
-    }
+    let model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
@@ -125,20 +120,6 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     (findings, model.length())
 }
-
-/// The terms of `model` that are offered with other parameters, and the clear steps, after which the curve may settle.
-fn to_refine(model: &Model) -> Vec<usize> {
-    let clear = CLEAR * model.dispersion().sqrt();
-    let refined = |place: &usize| match model.problem.candidates.term(model.terms[*place]) {
-        Term::Shape(_) => true,
-        Term::Step(_) => model.direction(*place).1.abs() > clear,
-        _ => false,
-    };
-    (0..model.terms.len()).filter(refined).map(|place| model.terms[place]).collect()
-}
-
-/// From this many standard errors on, a step is clear.
-const CLEAR: f64 = 12.0;
 
 /// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
 /// differ.
@@ -296,7 +277,6 @@ impl Report<'_, '_, '_> {
         Examination {
             model: self.model,
             level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
-            measured: without_alternation(self.model, &self.scaled.y),
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
             tick: self.scaled.tick.clone(),

@@ -56,6 +56,8 @@ impl Findings {
     pub(super) fn turn(&mut self) {
         /// Points on each side of a kink; it is at least four from an end, and three from a jump.
         const BESIDE: usize = 3;
+        /// A fall of 1 / y by more than this share is stated as this one: by all of it, y would be infinite.
+        const LARGEST: f64 = 0.99;
         let places: Vec<(f64, f64)> = self.points.iter().map(|point| (point.x, point.fit)).collect();
         let fit = |x: f64| places[places.partition_point(|(place, _)| *place < x).min(places.len() - 1)].1;
         // A share of the level of 1 / y as one of y.
@@ -96,7 +98,7 @@ impl Findings {
             let level = fit(candidate.after);
             candidate.size = turned(candidate.size / level) / level;
         }
-        self.detectable = self.detectable.filter(|share| *share < 1.0).map(|share| share / (1.0 - share));
+        self.detectable = self.detectable.map(|share| share.min(LARGEST)).map(|share| share / (1.0 - share));
     }
 }
 
@@ -256,8 +258,6 @@ pub enum Rejection {
         size: f64,
         needed: f64,
     },
-    /// The staircase to which the other jumps belong has no step here.
-    NoStepOfTheStaircase,
     /// The staircase has a step here, but the lines through its neighbours do not confirm it.
     OfThePeriodAlone {
         local: f64,
@@ -275,8 +275,7 @@ pub enum Rejection {
     Rough {
         count: usize,
     },
-    /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
-    /// the curve.
+    /// It is against a steep change around it that nothing describes.
     TooSteep,
     /// The lines on both sides meet between the two x: a bend.
     Bend,
@@ -296,7 +295,6 @@ impl fmt::Display for Rejection {
             Self::BelowThreshold { size, needed } => {
                 write!(f, "{size:.1} standard errors, and {needed:.1} are needed over all boundaries")
             }
-            Self::NoStepOfTheStaircase => f.write_str("the staircase has no step here"),
             Self::OfThePeriodAlone { local } => {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
@@ -312,10 +310,9 @@ impl fmt::Display for Rejection {
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
                 f.write_str("its neighbours show a change the other way")
             }
-            Self::NotAmongNeighbours { local } if *local < LOCAL_Z => {
+            Self::NotAmongNeighbours { local } => {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
             }
-            Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
         }
     }
 }

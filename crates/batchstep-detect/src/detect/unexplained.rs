@@ -107,7 +107,7 @@ pub(super) fn reject_opposed(findings: &mut Findings) {
     findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
 }
 
-/// Whether jumps within the change are most of it, or kinks at its two ends make it a ramp.
+/// Whether jumps within the change are most of it, kinks at its two ends make it a ramp, or rounding makes it.
 fn is_named(one: &Unexplained, findings: &Findings) -> bool {
     let within = |jump: &&Jump| jump.after_low < one.to && jump.after_high >= one.from;
     let jumps: f64 = findings.jumps.iter().filter(within).map(|jump| jump.relative.max(-0.999).ln_1p()).sum();
@@ -117,7 +117,11 @@ fn is_named(one: &Unexplained, findings: &Findings) -> bool {
         let (low, high) = (findings.points[*beside.start()].x, findings.points[*beside.end()].x);
         findings.kinks.iter().any(|kink| (low..=high).contains(&kink.at))
     };
-    jumps / one.relative.ln_1p() > MOST || (near(one.from) && near(one.to))
+    let rounded = findings
+        .rejected
+        .iter()
+        .any(|step| matches!(step.reason, Rejection::Rounded { .. }) && (one.from..one.to).contains(&step.after));
+    rounded || jumps / one.relative.ln_1p() > MOST || (near(one.from) && near(one.to))
 }
 
 /// Logarithms of y over x.

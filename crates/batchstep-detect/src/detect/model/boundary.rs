@@ -56,10 +56,6 @@ pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) 
                 *weight = candidates.staircases[s].steps.iter().filter(|r| **r == k).count() as f64;
                 in_staircase |= *weight > 0.0;
             }
-            Term::Shape(_) if candidates.settles_after(j) == Some(k) => {
-                *weight = 1.0;
-                stepped |= candidates.settles_slowly(j);
-            }
             _ => {}
         }
     }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::grid::{Ruler, grid_unit, periods};
-use super::shapes::{Form, HALF_LIVES, alternations, smooth, soft_hinge};
+use super::shapes::{Form, alternations, smooth, soft_hinge};
 use super::simd::combine;
 
 /// One term of the model, by position in the sorted distinct x.
@@ -25,11 +25,10 @@ pub(crate) enum Term {
     Staircase(usize),
 }
 
-/// A staircase: a step of the same height after each x that leaves the remainder `phase` when divided by `period`.
+/// A staircase: a step of the same height after each x that leaves one remainder when divided by `period`.
 #[derive(Clone, Debug)]
 pub(crate) struct Staircase {
     pub period: f64,
-    pub phase: f64,
     /// Positions after which it rises, ascending; repeated where a gap in x hides several steps.
     pub steps: Vec<usize>,
 }
@@ -53,8 +52,6 @@ pub(crate) struct CandidateTerms {
     pub staircases: Vec<Staircase>,
     pub classes: Vec<Class>,
     pub len: usize,
-    /// The shape that is 1 at every other x, where the grid is even.
-    pub even: Option<usize>,
     /// The unit of the staircases' periods.
     unit: f64,
     /// The form of each shape.
@@ -69,14 +66,12 @@ const LOCAL: usize = 2 + MOST_OFF;
 pub(crate) const EDGE: usize = 3;
 /// Widths of the soft hinges, in strides of their knots.
 const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
-/// Longest period, in units, of a staircase that goes down.
-const LONGEST_TOOTH: f64 = 8.0;
-/// The half life, in points, above which a settling term counts as a separate jump.
-const SLOWLY: f64 = 3.0;
-/// The place of the class of smooth shapes, after the classes of local terms.
-const SMOOTH: usize = 2;
 /// Positions from one knot of the soft hinges to the next.
 const STRIDE: usize = 2;
+/// Longest period, in units, of a staircase that goes down.
+const LONGEST_TOOTH: f64 = 8.0;
+/// The place of the class of smooth shapes, after the classes of local terms.
+const SMOOTH: usize = 2;
 
 impl CandidateTerms {
     /// The candidate terms for at least eight ascending, distinct `x`.
@@ -92,7 +87,6 @@ impl CandidateTerms {
             staircases: Vec::new(),
             classes: Vec::new(),
             len: 0,
-            even: None,
             unit: 1.0,
             forms: Vec::new(),
         };
@@ -127,7 +121,6 @@ impl CandidateTerms {
         }
         let count = self.shapes.len() - before;
         if count > 0 {
-            self.even = Some(before);
             self.class(count, ln_n + 2.0 * (count as f64).ln());
         }
         let before = self.shapes.len();
@@ -149,43 +142,27 @@ impl CandidateTerms {
         self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
     }
 
-    /// The same terms, with finer variants of the shapes among `terms`, whose parameters lie between the offered ones,
-    /// and with settling terms after the steps among them. `None` if there are none.
+    /// The same terms, with finer variants of the smooth shapes among `terms`, whose parameters lie between the offered ones. `None` if there are none.
     ///
     /// The coarse shapes are for finding; if the noise is small, steps would have to compensate for their misfit.
     pub fn finer(&self, x: &[f64], terms: &[usize]) -> Option<Self> {
-        let step = 1.0 / (self.n - 1) as f64;
         let variants = terms.iter().flat_map(|&j| match self.term(j) {
-            Term::Shape(s) => self.forms[s].finer(step),
-            Term::Step(after) => Form::settling(after, step),
+            Term::Shape(s) => self.forms[s].finer(),
             _ => Vec::new(),
         });
-        let (soft, others): (Vec<Form>, Vec<Form>) = variants.partition(|form| matches!(form, Form::Soft { .. }));
-        let (settling, smooth): (Vec<Form>, Vec<Form>) =
-            others.into_iter().partition(|form| matches!(form, Form::Settling { .. }));
-        if soft.is_empty() && settling.is_empty() && smooth.is_empty() {
+        let forms: Vec<Form> = variants.collect();
+        if forms.is_empty() {
             return None;
         }
         let mut finer = self.clone();
-        let (before, at) = (self.shapes.len(), self.classes.len() - self.staircases.len());
-        let mut start = self.staircase_range().start;
-        let ln_n = (self.n as f64).ln();
+        let (added, start) = (forms.len(), self.staircase_range().start);
         let offered = self.forms.iter().filter(|form| matches!(form, Form::Decay(_) | Form::Power(_))).count();
-        let dearer = 2.0 * ((offered + smooth.len()) as f64 / offered as f64).ln();
-        // The place of a settling term is known: it is that of its step.
-        let costs = [
-            self.classes[at - 1].cost,
-            2.0 * ln_n + 2.0 * (HALF_LIVES.len() as f64).ln(),
-            self.classes[SMOOTH].cost + dearer,
-        ];
-        for ((place, forms), cost) in [soft, settling, smooth].into_iter().enumerate().zip(costs) {
-            finer.classes.insert(at + place, Class { range: start..start + forms.len(), cost });
-            start += forms.len();
-            finer.shapes.extend(forms.iter().map(|form| form.column(x, &finer.t)));
-            finer.forms.extend(forms);
-        }
-        let added = finer.shapes.len() - before;
-        for class in &mut finer.classes[at + costs.len()..] {
+        let dearer = 2.0 * ((offered + added) as f64 / offered as f64).ln();
+        let at = self.classes.len() - self.staircases.len();
+        finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[SMOOTH].cost + dearer });
+        finer.shapes.extend(forms.iter().map(|form| form.column(x, &finer.t)));
+        finer.forms.extend(forms);
+        for class in &mut finer.classes[at + 1..] {
             class.range = class.range.start + added..class.range.end + added;
         }
         finer.tabulate();
@@ -200,11 +177,11 @@ impl CandidateTerms {
         let ruler = Ruler::new(x, unit);
         for q in 2..=longest {
             for phase in 0..q {
-                let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
+                let period = q as f64 * unit;
                 let steps = ruler.positions(q, phase);
                 let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };
                 if steps.len() >= 3 {
-                    self.staircases.push(Staircase { period, phase: phase_x, steps });
+                    self.staircases.push(Staircase { period, steps });
                     self.class(1, ln_n + free);
                 }
             }
@@ -233,23 +210,6 @@ impl CandidateTerms {
             Term::Shape(k) => LOCAL * n + k,
             Term::Staircase(k) => LOCAL * n + self.shapes.len() + k,
         }
-    }
-
-    /// If term `j` settles after a step: the position after which the step is. The term is 1 at the next x.
-    pub fn settles_after(&self, j: usize) -> Option<usize> {
-        match self.term(j) {
-            Term::Shape(s) => match self.forms[s] {
-                Form::Settling { after, .. } => Some(after),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Whether the settling term `j` lasts longer than disturbed points do.
-    pub fn settles_slowly(&self, j: usize) -> bool {
-        let least = SLOWLY / (self.n - 1) as f64;
-        matches!(self.term(j), Term::Shape(s) if matches!(self.forms[s], Form::Settling { half, .. } if half > least))
     }
 
     /// Whether term `j` is an alternation.

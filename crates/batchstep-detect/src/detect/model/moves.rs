@@ -1,7 +1,9 @@
 //! The search's view of a model: the gain of every change, without a refit.
 
+use std::ops::Range;
+
 use super::basis::COLLINEAR;
-use super::candidates::{CandidateTerms, Class, EDGE, Term};
+use super::candidates::{CandidateTerms, Class, Term};
 use super::fit::{FREE, Model};
 use super::simd::{self, RemovedDirection, dot};
 
@@ -17,17 +19,6 @@ const LARGER: f64 = 1e-8;
 /// The first of the shortest models.
 pub(crate) fn shortest<'a, 'b>(models: impl IntoIterator<Item = Model<'a, 'b>>) -> Option<Model<'a, 'b>> {
     models.into_iter().reduce(|best, rival| if rival.length() < best.length() - LEAST_GAIN { rival } else { best })
-}
-
-/// The terms that a search may add.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rules {
-    /// A position near which no step may be added, because its step was removed on trial.
-    pub no_step_near: Option<usize>,
-    /// Only continuous terms: no steps at all.
-    pub continuous: bool,
-    /// A term that may not be added.
-    pub without: Option<usize>,
 }
 
 /// The best change of one term, and the description length after it.
@@ -48,19 +39,19 @@ struct Removal<'a> {
 
 /// Terms that may not be added to a model.
 pub(crate) struct Barred {
+    no_step: Range<usize>,
     staircase: bool,
-    rules: Rules,
+    steps: Vec<usize>,
     hinges: Vec<usize>,
 }
 
 impl Barred {
-    /// Two bends one point apart amount to a step, so the second is not allowed.
+    /// Many sets of terms span the same curves; one of them is allowed. Two steps around one point are one step and a point off the curve, since that
+    /// point may belong to either side, and two bends one point apart are a step.
     pub(crate) fn forbids(&self, candidates: &CandidateTerms, j: usize) -> bool {
         match candidates.term(j) {
-            _ if self.rules.without == Some(j) => true,
-            Term::Step(_) if self.rules.continuous => true,
-            Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
-            Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
+            Term::Step(k) if self.no_step.contains(&k) || self.steps.iter().any(|other| other.abs_diff(k) == 1) => true,
+            Term::Hinge(k) if self.hinges.iter().any(|other| other.abs_diff(k) == 1) => true,
             _ => !candidates.allowed(j),
         }
     }
@@ -79,11 +70,11 @@ impl Model<'_, '_> {
         self.settle();
     }
 
-    /// The best of all additions, removals and exchanges.
+    /// The best of all additions, removals and exchanges; none adds a step after a position in `no_step`.
     ///
     /// Exchanges are priced together with the others, not only when nothing else helps: a search that first only adds
     /// runs into more traps.
-    pub fn best_move(&self, rules: Rules) -> Move {
+    pub fn best_move(&self, no_step: Range<usize>) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
         let projections = self.basis.along(&self.problem.target);
         let rows = (0..self.terms.len()).map(|place| self.basis.row(place + FREE));
@@ -104,7 +95,7 @@ impl Model<'_, '_> {
             }
         }
         let mut gains = Vec::new();
-        self.best_addition(rules, None, &mut gains, &mut best);
+        self.best_addition(no_step.clone(), None, &mut gains, &mut best);
         let least = self.least_exchanged(&gains);
         let mut products = Vec::new();
         for (place, (z, along)) in directions.iter().enumerate().filter(|(place, _)| !is_kept(*place)) {
@@ -116,7 +107,7 @@ impl Model<'_, '_> {
             products.resize(self.problem.offered, 0.0);
             simd::combine(self.spans.iter().map(Vec::as_slice), z, &mut products);
             self.best_addition(
-                rules,
+                no_step.clone(),
                 Some(Removal { place, direction: RemovedDirection { along: *along, products: &products } }),
                 &mut gains,
                 &mut best,
@@ -126,7 +117,7 @@ impl Model<'_, '_> {
     }
 
     /// Prices every addition, after the removal `without`, if any. `gains` is scratch.
-    fn best_addition(&self, rules: Rules, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
+    fn best_addition(&self, no_step: Range<usize>, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
         let candidates = self.problem.candidates;
         let (rss, cost) = match without {
             Some(Removal { place, direction: RemovedDirection { along, .. } }) => {
@@ -134,7 +125,7 @@ impl Model<'_, '_> {
             }
             None => (self.rss, self.cost),
         };
-        let barred = self.barred(rules, without.map(|gone| gone.place));
+        let barred = self.barred(no_step, without.map(|gone| gone.place));
         simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| gone.direction), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so a gain lowers it by less than the chord
@@ -208,15 +199,21 @@ impl Model<'_, '_> {
         top
     }
 
-    /// The terms that may not be added to the model without the term at `removed`, under `rules`.
-    pub(crate) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
+    /// The terms that may not be added to the model without the term at `removed`, with the steps after a position in `no_step`.
+    pub(crate) fn barred(&self, no_step: Range<usize>, removed: Option<usize>) -> Barred {
         let candidates = self.problem.candidates;
-        let kept =
-            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| candidates.term(*j));
-        Barred {
-            staircase: kept().any(|term| matches!(term, Term::Staircase(_))),
-            rules,
-            hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
+        let mut barred = Barred { no_step, staircase: false, steps: Vec::new(), hinges: Vec::new() };
+        for (_, &j) in self.terms.iter().enumerate().filter(|(place, _)| Some(*place) != removed) {
+            match candidates.term(j) {
+                Term::Step(k) => barred.steps.push(k),
+                Term::Hinge(k) => barred.hinges.push(k),
+                Term::Staircase(s) => {
+                    barred.staircase = true;
+                    barred.steps.extend(&candidates.staircases[s].steps);
+                }
+                _ => {}
+            }
         }
+        barred
     }
 }

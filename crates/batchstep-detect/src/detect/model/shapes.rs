@@ -11,12 +11,7 @@ pub(crate) enum Form {
     Alternation { of: f64 },
     /// [`soft_hinge`].
     Soft { knot: f64, width: f64 },
-    /// A step after position `after` that settles: 1 at the next x, half of that after each further `half`.
-    Settling { after: usize, half: f64 },
 }
-
-/// Half lives of settling after a step, in points.
-pub(crate) const HALF_LIVES: [f64; 5] = [0.7, 1.2, 2.0, 3.3, 5.5];
 
 /// Curves that real step times follow without a jump: powers and the logarithm of x, and a start-up that decays over
 /// one point up to almost half of all points.
@@ -42,21 +37,11 @@ impl Form {
             Self::Power(power) => t.iter().map(|t| t.powf(power)).collect(),
             Self::Alternation { .. } => Vec::new(),
             Self::Soft { knot, width } => soft_hinge(t, knot, width),
-            Self::Settling { after, half } => {
-                let since = |t_i: &f64| (t_i - t[after + 1]) / half;
-                let (before, beyond) = t.split_at(after + 1);
-                before.iter().map(|_| 0.0).chain(beyond.iter().map(|t| (-since(t)).exp2())).collect()
-            }
         }
     }
 
-    /// The settling shapes after a step; `step` is the distance of two points in t.
-    pub fn settling(after: usize, step: f64) -> Vec<Self> {
-        HALF_LIVES.map(|half| Self::Settling { after, half: half * step }).to_vec()
-    }
-
-    /// The same shape with parameters between the offered ones; `step` is the distance of two points in t.
-    pub fn finer(self, step: f64) -> Vec<Self> {
+    /// The same shape with parameters between the offered ones.
+    pub fn finer(self) -> Vec<Self> {
         match self {
             Self::Decay(decay) => {
                 [0.76, 0.83, 0.91, 1.1, 1.2, 1.32].map(|stretch| Self::Decay(decay * stretch)).to_vec()
@@ -64,12 +49,7 @@ impl Form {
             Self::Power(power) => {
                 [-0.18, -0.12, -0.06, 0.06, 0.12, 0.18].map(|more| Self::Power(power + more)).to_vec()
             }
-            Self::Alternation { .. } | Self::Settling { .. } => Vec::new(),
-            Self::Soft { knot, width } => {
-                let widths = [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68].map(|stretch| width * stretch);
-                let knots = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|shift| knot + shift * step);
-                knots.iter().flat_map(|&knot| widths.map(|width| Self::Soft { knot, width })).collect()
-            }
+            Self::Alternation { .. } | Self::Soft { .. } => Vec::new(),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::candidates::{CandidateTerms, Term};
 use super::fit::Model;
-use super::moves::Rules;
 use super::problem::Problem;
 use crate::random::Rng;
 use crate::stats::regression;
@@ -49,15 +48,14 @@ fn the_best_move_is_the_best_of_all_refits() {
     let problem = Problem::new(&candidates, &y, &error, 1.0).with_staircases();
     let start = [Term::Step(12), Term::Hinge(20)].map(|t| candidates.index(t)).to_vec();
     let model = Model::new(&problem, &start);
-    let rules = Rules::default();
-    let priced = model.best_move(rules);
+    let priced = model.best_move(0..0);
     let mut best = model.length();
     for removed in [None, Some(0), Some(1)] {
         let mut kept = start.clone();
         if let Some(place) = removed {
             kept.remove(place);
         }
-        let barred = model.barred(rules, removed);
+        let barred = model.barred(0..0, removed);
         best = best.min(Model::new(&problem, &kept).length());
         for j in (0..candidates.len).filter(|&j| !barred.forbids(&candidates, j)) {
             let rival = Model::new(&problem, &[&kept[..], &[j]].concat());

