@@ -47,18 +47,6 @@ impl<'a, 'b> Design<'a, 'b> {
         Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost }
     }
 
-    /// The design with `term` too; `None` if it is a combination of the others.
-    pub fn with(&self, term: usize) -> Option<Self> {
-        let candidates = self.problem.candidates;
-        let mut basis = self.basis.clone();
-        let v = basis.push(self.problem.whitened(&candidates.column(term)))?;
-        let along = dot(v, &self.residual);
-        let residual: Vec<f64> = self.residual.iter().zip(v).map(|(r, v)| r - along * v).collect();
-        let terms = self.terms.iter().copied().chain([term]).collect();
-        let cost = self.cost + candidates.cost(term);
-        Some(Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
-    }
-
     /// The unit vector that only the term at `place` spans, and the data's part along it.
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64) {
         let mut v = self.basis.combine(&self.basis.row(place + FREE), self.residual.len());

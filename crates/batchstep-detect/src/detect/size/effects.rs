@@ -105,9 +105,9 @@ pub(crate) struct Products {
     with_residual: Vec<f64>,
 }
 
-/// The effects in addition to a design with one column more or fewer.
+/// The effects in addition to a design with one column fewer.
 pub(crate) struct Priced {
-    /// The parts of all effects along the unit vector that was added or removed.
+    /// The parts of all effects along the unit vector that was removed.
     parts: Vec<f64>,
     pub products: Products,
 }
@@ -124,19 +124,11 @@ pub(crate) struct Fit {
 }
 
 impl Products {
-    /// The products after a unit vector was added to the basis (`sign` -1) or removed from it (`sign` 1). `parts` has
-    /// its products with the columns, or with their parts outside; `along` is its product with the data.
-    fn moved(&self, parts: &[f64], along: f64, sign: f64) -> Self {
-        let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + sign * a * b).collect();
-        Self {
-            inner: self.inner.iter().zip(parts).map(row).collect(),
-            with_residual: self
-                .with_residual
-                .iter()
-                .zip(parts)
-                .map(|(with_residual, part)| with_residual + sign * part * along)
-                .collect(),
-        }
+    /// The products after a unit vector was removed from the basis. `parts` has its products with the columns; `along` is its product with the data.
+    fn without(&self, parts: &[f64], along: f64) -> Self {
+        let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + a * b).collect();
+        let with_residual = self.with_residual.iter().zip(parts).map(|(own, part)| own + part * along).collect();
+        Self { inner: self.inner.iter().zip(parts).map(row).collect(), with_residual }
     }
 
     /// A lower bound on the length of all fits of a design with `rss` and `cost`: the length with effects of any width,
@@ -172,22 +164,14 @@ impl<'o> Effects<'o> {
     /// design without it; the data have `along` along it.
     pub fn priced_without(&self, v: &[f64], along: f64) -> Priced {
         let parts: Vec<f64> = self.offered.effects.iter().map(|effect| dot(&effect.column, v)).collect();
-        let products = self.products.moved(&parts, along, 1.0);
+        let products = self.products.without(&parts, along);
         Priced { parts, products }
     }
 
-    /// The same for a unit vector `q` that is added to the basis; the residual has `along` along it.
-    pub fn priced_with(&self, q: &[f64], along: f64) -> Priced {
-        let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
-        let products = self.products.moved(&parts, along, -1.0);
-        Priced { parts, products }
-    }
-
-    /// The effects in addition to the priced design: `sign` is 1 if the unit vector `v` was removed from the basis, -1
-    /// if it was added.
-    pub fn beside(&self, priced: Priced, v: &[f64], sign: f64) -> Self {
+    /// The effects in addition to the priced design, without the unit vector `v`.
+    pub fn beside(&self, priced: Priced, v: &[f64]) -> Self {
         let outside = self.outside.iter().zip(&priced.parts);
-        let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
+        let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + part * v).collect();
         Self { offered: self.offered, outside: outside.map(moved).collect(), products: priced.products }
     }
 

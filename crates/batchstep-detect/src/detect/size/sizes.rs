@@ -1,7 +1,7 @@
 //! Sizes of jumps, averaged over descriptions of nearly the same length.
 //!
 //! A search names one place for each bend and drops terms that the data do not require; both affect the sizes of nearby
-//! jumps. So the size is averaged over designs: the model as found, and the model without some of its bends, curves and
+//! jumps. So the size is averaged over designs: the model as found, and the model without one of its bends, curves and
 //! doubtful steps. Each has slight bends at the jumps as random effects ([`super::effects`]), which replace what was
 //! left out where they can. A design of description length L has the weight `exp(-L / 2)`; the error includes the
 //! disagreement (Buckland, Burnham & Augustin 1997; Burnham & Anderson 2002, 4.3).
@@ -9,14 +9,9 @@
 use super::design::Design;
 use super::effects::{Effects, Fit, Offered};
 use crate::detect::model::boundary::{self, Boundary};
-use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
 
-/// The most terms that may be left out at once.
-const DEPTH: usize = 3;
-/// The number of shapes before and after a shape in its class that may replace it.
-const RIVALS: usize = 16;
 /// Designs and widths whose description is longer than the shortest by this much are left out (weight e^-5).
 const NEGLIGIBLE: f64 = 10.0;
 
@@ -47,49 +42,18 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
         self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
     }
 
-    /// The fitted designs with one doubtful term fewer and, with `reshaped`, those in which another shape of the same
-    /// class replaces one. None is longer than this design by [`NEGLIGIBLE`] or more. Most are priced without being
-    /// built.
-    fn rivals(&self, offered: &'o Offered, found: &[Boundary], reshaped: bool) -> Vec<Self> {
+    /// The fitted designs with one doubtful term fewer. None is longer than this design by [`NEGLIGIBLE`] or more. Most are priced without being built.
+    fn rivals(&self, offered: &'o Offered, found: &[Boundary]) -> Vec<Self> {
         let limit = self.length() + NEGLIGIBLE;
         let design = &self.design;
-        let candidates = design.problem.candidates;
-        let mut rivals = Vec::new();
-        for place in design.doubtful(found) {
+        let rival = |place: usize| {
             let (v, along) = design.direction(place);
-            let (rss, cost) = (design.rss + along * along, design.cost - candidates.cost(design.terms[place]));
+            let cost = design.cost - design.problem.candidates.cost(design.terms[place]);
             let priced = self.effects.priced_without(&v, along);
-            if priced.products.shortest(offered, design.problem, rss, cost) < limit {
-                rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
-            }
-            if reshaped && matches!(candidates.term(design.terms[place]), Term::Shape(_)) {
-                rivals.extend(self.reshaped(place, offered, limit));
-            }
-        }
-        rivals.retain(|rival| rival.length() < limit);
-        rivals
-    }
-
-    /// The fitted designs in which another shape replaces the one at `place`, if they may be shorter than `limit`.
-    fn reshaped(&self, place: usize, offered: &'o Offered, limit: f64) -> Vec<Self> {
-        let (problem, j) = (self.design.problem, self.design.terms[place]);
-        let candidates = problem.candidates;
-        let Some(class) = candidates.classes.iter().find(|c| c.range.contains(&j)) else { return Vec::new() };
-        let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
-        let rest = self.design.without(place);
-        let effects = Effects::new(offered, &rest);
-        let rival = |other: usize| {
-            let mut q = rest.basis.outside(&problem.whitened(&candidates.column(other)));
-            let norm = dot(&q, &q).sqrt();
-            q.iter_mut().for_each(|q| *q /= norm);
-            let along = dot(&q, &rest.residual);
-            let (rss, cost) = (rest.rss - along * along, rest.cost + candidates.cost(other));
-            let priced = effects.priced_with(&q, along);
-            // If a shape is a combination of the others, the norm and all of q are zero up to rounding.
-            let pays = norm > 0.0 && priced.products.shortest(offered, problem, rss, cost) < limit;
-            Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
+            let pays = priced.products.shortest(offered, design.problem, design.rss + along * along, cost) < limit;
+            pays.then(|| Self::new(design.without(place), self.effects.beside(priced, &v)))
         };
-        near.filter(|other| *other != j).filter_map(rival).collect()
+        design.doubtful(found).filter_map(rival).filter(|rival| rival.length() < limit).collect()
     }
 }
 
@@ -163,35 +127,16 @@ impl FittedDesign<'_, '_, '_> {
     }
 }
 
-/// The design of the model, its bare staircase, and the designs that result from leaving out doubtful terms one by one,
-/// best first.
+/// The design of the model, and the designs that result from leaving out one doubtful term each.
 fn fitted_designs<'a, 'b, 'o>(
     model: &Model<'a, 'b>,
     found: &[Boundary],
     offered: &'o Offered,
 ) -> Vec<FittedDesign<'a, 'b, 'o>> {
-    let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
-    let designs = designs.filter_map(|terms| Design::new(model.problem, terms));
-    let whole = |design: Design<'a, 'b>| {
-        let effects = Effects::new(offered, &design);
-        FittedDesign::new(design, effects)
-    };
-    let mut all: Vec<FittedDesign> = designs.map(whole).collect();
-    let mut from = 0;
-    for round in 0..DEPTH {
-        let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
-        let rivals = base.rivals(offered, found, round == 0);
-        from = all.len();
-        all.extend(rivals);
-    }
+    let Some(design) = Design::new(model.problem, model.terms.clone()) else { return Vec::new() };
+    let effects = Effects::new(offered, &design);
+    let whole = FittedDesign::new(design, effects);
+    let mut all = whole.rivals(offered, found);
+    all.push(whole);
     all
-}
-
-/// The terms of a model with a staircase, without all terms that may represent the deviations of single steps.
-fn bare(model: &Model) -> Option<Vec<usize>> {
-    let term = |j: &usize| model.problem.candidates.term(*j);
-    let staircase = model.terms.iter().find(|j| matches!(term(j), Term::Staircase(_)))?;
-    let smooth = model.terms.iter().filter(|j| matches!(term(j), Term::Hinge(_) | Term::Shape(_)));
-    let terms: Vec<usize> = std::iter::once(staircase).chain(smooth).copied().collect();
-    (terms.len() < model.terms.len()).then_some(terms)
 }
