@@ -1,7 +1,7 @@
 //! Series without a jump: how often is one reported, and are the p-values uniform?
 //!
 //! ```text
-//! cargo run --release --example null_p_values [SERIES [kinds | shapes | rates]]
+//! cargo run --release --example null_p_values [SERIES [kinds | shapes | rates | held-out FIRST]]
 //! ```
 //!
 //! `kinds` are several curves with several kinds of noise, 70 batch sizes each; `shapes` the families of `batchstep_detect::shapes` that have
@@ -9,7 +9,7 @@
 //! which is to be at most the stated 1 %, with the 95 % interval of Wilson (1927); Kolmogorov and Smirnov's distance of their p-values from the
 //! uniform distribution; and the shares of these at or below 0.01, 0.05, 0.10 and 0.50. Chance passes a distance of
 //! 1.36 / sqrt(SERIES) in 5 % of families. `rates` makes the table of `detect/rates.rs`: the same series, the kinds with and without the order of their measurements, and only families for
-//! development, summed up by what a series is.
+//! development, summed up by what a series is; `held-out` sums up the other families, at seeds from FIRST on.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -80,6 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if asked.as_deref() == Some("rates") {
         rates(count);
     }
+    if asked.as_deref() == Some("held-out") {
+        held_out(count, std::env::args().nth(3).ok_or("held-out needs the first seed")?.parse()?);
+    }
     Ok(())
 }
 
@@ -98,10 +101,28 @@ fn rates(count: u64) {
             }
         }
     }
-    let has_none = |family: &Family| family.with_quiet && family.series(1).changes.is_empty();
     for family in Family::all().filter(|family| has_none(family) && family.for_development()) {
         (0..count).for_each(|i| add(family.series(2 * i + 1).observations, i));
     }
+    print(all);
+}
+
+fn held_out(count: u64, first: u64) {
+    let mut all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>> = BTreeMap::new();
+    for family in Family::all().filter(|family| has_none(family) && !family.for_development()) {
+        for seed in (first..).filter(|seed| family.is_quiet(*seed)).take(count as usize) {
+            let seen = family.series(seed).observations;
+            all.entry(class(&seen)).or_default().push((seen, seed));
+        }
+    }
+    print(all);
+}
+
+fn has_none(family: &Family) -> bool {
+    family.with_quiet && family.series(1).changes.is_empty()
+}
+
+fn print(all: BTreeMap<Class, Vec<(Vec<Observation>, u64)>>) {
     for (class, series) in all {
         println!("{:>34} {}", format!("{class:?}"), Counts::of(series.into_iter()));
     }

@@ -22,7 +22,7 @@ fn every_label_is_one_of_the_measured_places() {
     }
 }
 
-/// The sums of the day on which times and rates began to have one answer, which cost two of 24 (SPLIT.md). They may get better; then these numbers follow.
+/// The sums of the day on which the search became smaller: one of 22 jumps fewer, and one of two alarms (SPLIT.md). They may get better; then these numbers follow.
 #[test]
 fn the_sums_over_the_odd_half_do_not_fall() {
     let mut sums = Sums::default();
@@ -31,6 +31,6 @@ fn the_sums_over_the_odd_half_do_not_fall() {
         sums += Sums::of(curve, &findings, &judge(curve, &findings));
     }
     assert_eq!((sums.curves, sums.labelled, sums.smooth), (45, 39, 23));
-    assert!(sums.hits >= 22 && sums.wrong == 0, "{sums:?}");
-    assert!(sums.alarmed <= 2 && sums.alarms <= 2 && sums.extra <= 4 && sums.patterns_extra <= 6, "{sums:?}");
+    assert!(sums.hits >= 21 && sums.wrong == 0, "{sums:?}");
+    assert!(sums.alarmed <= 1 && sums.alarms <= 1 && sums.extra <= 3 && sums.patterns_extra <= 1, "{sums:?}");
 }

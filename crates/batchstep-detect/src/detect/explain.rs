@@ -19,7 +19,9 @@ use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened};
+use super::verify::examination::{
+    BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
+};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 use crate::stats::quantile::median;
@@ -277,6 +279,7 @@ impl Report<'_, '_, '_> {
         Examination {
             model: self.model,
             level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+            measured: without_alternation(self.model, &self.scaled.y),
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
             tick: self.scaled.tick.clone(),

@@ -275,7 +275,8 @@ pub enum Rejection {
     Rough {
         count: usize,
     },
-    /// It is against a steep change around it that nothing describes.
+    /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
+    /// the curve.
     TooSteep,
     /// The lines on both sides meet between the two x: a bend.
     Bend,
@@ -310,9 +311,13 @@ impl fmt::Display for Rejection {
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
                 f.write_str("its neighbours show a change the other way")
             }
-            Self::NotAmongNeighbours { local } => {
+            Self::NotAmongNeighbours { local } if *local < 0.0 => {
+                f.write_str("its neighbours show a change the other way")
+            }
+            Self::NotAmongNeighbours { local } if *local < LOCAL_Z => {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
             }
+            Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
         }
     }
 }

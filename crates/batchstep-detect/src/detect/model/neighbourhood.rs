@@ -147,6 +147,42 @@ impl Side {
     }
 }
 
+/// What the points next to a boundary show of a jump.
+pub(crate) struct Step {
+    /// The change from the last point before to the first point after, minus the steeper of the changes before and
+    /// after it, in the direction of the jump.
+    pub beyond_slopes: f64,
+    /// The same change minus the mean of both.
+    pub beyond_mean: f64,
+    /// The absolute difference of the changes before and after it.
+    pub bend: f64,
+    /// The standard error of each of these.
+    pub error: f64,
+}
+
+/// What the four points around the boundary after `k` show of a jump with the sign of `size`, without points that are
+/// off; `None` if a side has no point, or if neither side has a second one.
+pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step> {
+    let around = Neighbourhood::new(model, k);
+    let valid = |i: &usize| around.weight[*i - around.from] > 0.0;
+    let mut before = (around.from..k + 1).rev().filter(valid);
+    let mut after = (k + 1..around.to).filter(valid);
+    let (a, b) = (before.next()?, after.next()?);
+    let h = around.t[b] - around.t[a];
+    let slope = |(i, j): (usize, usize)| (y[j] - y[i]) / (around.t[j] - around.t[i]) * h * size.signum();
+    let pairs = [before.next().map(|i| (i, a)), after.next().map(|j| (b, j))];
+    let slopes: Vec<f64> = pairs.into_iter().flatten().map(slope).collect();
+    let steepest = slopes.iter().copied().reduce(f64::max)?;
+    let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
+    let bend = slopes.iter().map(|slope| slope - slopes[0]).sum::<f64>().abs();
+    let change = (y[b] - y[a]) * size.signum();
+    let variance = |i: usize| 1.0 / around.weight[i - around.from];
+    // A point next to the boundary counts one and a half times or, with a slope on only one side, once or twice; a
+    // point beyond it half or once.
+    let error = (2.5 * (variance(a) + variance(b))).sqrt() * model.spread();
+    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, bend, error })
+}
+
 /// How many points up to k, and how many beyond, show a step of that size: points that are off by half of it or more do
 /// not.
 pub(crate) fn good_points(model: &Model, k: usize, size: f64) -> (usize, usize) {

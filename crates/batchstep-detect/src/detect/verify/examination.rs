@@ -8,7 +8,8 @@ use crate::detect::model::neighbourhood;
 use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
 
-/// The standard errors of their gap within which the lines on both sides may meet between the two points of a jump for a bend.
+/// The share of a jump that the points next to it must show, within [`DOUBT`] of their standard errors.
+const SHOWN: f64 = 1.0 / 3.0;
 const DOUBT: f64 = 2.5;
 /// The number of points on each side that are searched for other changes. If changes that are not jumps, of at least
 /// the share [`AS_LARGE`] of the step's size, occur at more than one in [`SELDOM`] of these points, the step counts as
@@ -30,6 +31,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub model: &'a Model<'b, 'c>,
     /// The absolute value of the curve at each x, above zero.
     pub level: Vec<f64>,
+    /// The values without alternation, which makes all neighbours differ.
+    pub measured: Vec<f64>,
     /// The values of [`straightened`].
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
@@ -49,6 +52,12 @@ pub(crate) struct Examination<'a, 'b, 'c> {
 /// The values without alternation, staircases and smooth shapes, so that straight lines fit them between events.
 pub(crate) fn straightened(model: &Model, y: &[f64]) -> Vec<f64> {
     model.less(y, |term| matches!(term, Term::Shape(_) | Term::Staircase(_)))
+}
+
+/// The values without alternation.
+pub(crate) fn without_alternation(model: &Model, y: &[f64]) -> Vec<f64> {
+    let candidates = model.problem.candidates;
+    model.less(y, |term| candidates.alternates(candidates.index(term)))
 }
 
 /// A change that is not a jump.
@@ -114,14 +123,28 @@ impl Examination<'_, '_, '_> {
         if z < self.explained_below {
             return Some(Rejection::CorrelatedErrors);
         }
-        match found.in_staircase {
+        self.own_points_objection(found).or_else(|| match found.in_staircase {
             true => self.staircase_objection(found),
             false => self.local_objection(found),
-        }
+        })
     }
 
     fn is_cliff(&self, k: usize) -> bool {
         self.model.problem.kept.contains(&self.model.problem.candidates.index(Term::Step(k)))
+    }
+
+    /// Why the two measured points of the jump do not show it, if they do not.
+    fn own_points_objection(&self, found: &Boundary) -> Option<Rejection> {
+        let step = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
+        let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
+        let local = step.beyond_mean / step.error;
+        // At an end there is little other evidence.
+        let goes_the_other_way = before.min(after) < EDGE && local < 0.0;
+        match goes_the_other_way || step.beyond_mean + DOUBT * step.error < found.size.abs() * SHOWN {
+            true if found.in_staircase => Some(Rejection::OfThePeriodAlone { local }),
+            true => Some(Rejection::NotAmongNeighbours { local }),
+            false => None,
+        }
     }
 
     /// The steps of a staircase were tested together and support each other, but each of them must also be there.
@@ -145,7 +168,14 @@ impl Examination<'_, '_, '_> {
         if local < LOCAL_Z {
             return Some(Rejection::NotAmongNeighbours { local });
         }
-        neighbourhood::bend(self.model, &self.straightened, found.k, DOUBT).map(|_| Rejection::Bend)
+        if neighbourhood::bend(self.model, &self.straightened, found.k, DOUBT).is_some() {
+            return Some(Rejection::Bend);
+        }
+        let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
+        let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
+        let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
+        let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
+        (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
     /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
