@@ -8,6 +8,7 @@ const ORDER: &[&str] = &[
     "rates",
     "machines",
     "findings",
+    "reciprocal",
     "unexplained",
     "score",
     "prepare::visits",

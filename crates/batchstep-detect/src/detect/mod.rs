@@ -47,6 +47,7 @@ mod machines;
 mod model;
 mod prepare;
 mod rates;
+mod reciprocal;
 pub mod score;
 mod search;
 mod size;

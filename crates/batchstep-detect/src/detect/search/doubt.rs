@@ -20,8 +20,8 @@ pub(super) fn without_doubtful_steps<'a, 'b>(mut model: Model<'a, 'b>) -> Model<
     model
 }
 
-/// The best description found without the step at `place`, and without another step near it; `None` if there is no doubt about the step: no bend
-/// touches it, and no other term can stand for so many standard errors.
+/// The best description found without the step at `place`, and without another step near it. `None` for a step that is beyond doubt: it has more than
+/// [`BEYOND_DOUBT`] standard errors, and no bend touches it.
 fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let Term::Step(k) = candidates.term(model.terms[place]) else { return None };
