@@ -145,3 +145,11 @@ impl Engine for CandleEngine {
         Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
     }
 }
+
+/// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        let text = error.to_string();
+        Self::engine(text.lines().next().unwrap_or("candle failed without a message"))
+    }
+}

@@ -27,7 +27,7 @@ impl Evaluator {
         let mut engine = CpuEngine::cpu(None);
         let team = engine.team(&workload.settings)?;
         let training = engine.training(&workload, &team)?;
-        CpuTrainer::new(workload, training, team).map(Self)
+        Ok(Self(CpuTrainer::new(workload, training, team)))
     }
 
     /// Takes over trained parameters.

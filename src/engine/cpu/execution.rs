@@ -7,12 +7,7 @@ use crate::network::{Direction, Operation};
 use crate::stats::quantile::median;
 
 /// Every layer of a workload in each of its directions, with the median of its times in `watches`, if any.
-pub fn layers(
-    workload: &Workload,
-    training: &Training,
-    bytes_per_scalar: usize,
-    watches: &[Watch],
-) -> Vec<LayerExecution> {
+pub fn layers(workload: &Workload, training: &Training<f32>, watches: &[Watch]) -> Vec<LayerExecution> {
     let seconds = |index, direction| {
         let mut times: Vec<f64> = watches.iter().filter_map(|watch| watch.seconds(index, direction)).collect();
         (!times.is_empty()).then(|| median(&mut times))
@@ -22,7 +17,7 @@ pub fn layers(
     (0..network.layers.len())
         .flat_map(directions)
         .filter_map(|(index, direction)| {
-            let cost = network.cost(index, *batch_size, direction, bytes_per_scalar)?;
+            let cost = network.cost(index, *batch_size, direction, size_of::<f32>())?;
             Some(LayerExecution {
                 layer: network.layers[index].name.clone(),
                 operation: network.operation_name(index).to_owned(),
@@ -40,7 +35,7 @@ pub fn layers(
 }
 
 /// The algorithm of a layer: the convolution's own, a matrix product (`gemm`), or a plain loop (`direct`).
-fn algorithm(workload: &Workload, training: &Training, index: usize) -> &'static str {
+fn algorithm(workload: &Workload, training: &Training<f32>, index: usize) -> &'static str {
     match workload.network.layers[index].operation {
         Operation::Conv2d(_) => training.convolution(index).unwrap_or("direct"),
         Operation::Dense(_) => "gemm",

@@ -1,8 +1,8 @@
 //! The CPU engine: our own kernels for forward pass, backward pass and update, in float32, on memory assigned beforehand.
 //!
-//! candle holds the parameters and the batch as tensors, and computes nothing in a step. [`op`] has the operators, [`pass`]
-//! the order in which a step calls their kernels and the memory that they work on. The operators are also candle
-//! operations, so that the tests can compare a step with candle's autograd; both are compared with PyTorch.
+//! [`op`] has the operators, [`pass`] the order in which a step calls their kernels and the memory that they work on. A
+//! step is compared with a plain autograd over the same operators, which makes and keeps an array for every output
+//! ([`single`]); both are compared with PyTorch.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,6 +34,7 @@ pub mod blocking;
 pub mod data;
 pub mod evaluator;
 mod execution;
+pub mod loss;
 pub mod masks;
 mod meeting;
 pub mod op;
@@ -42,6 +43,7 @@ pub mod parameters;
 pub mod part;
 pub mod pass;
 mod peaks;
+pub mod single;
 mod step;
 pub mod thread_team;
 mod trainer;
@@ -52,8 +54,6 @@ pub(super) mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-
-use candle_core::DType;
 
 use super::threads::Pools;
 use super::train::{self, Trainer};
@@ -71,10 +71,8 @@ use thread_team::{Team, Teams};
 use trainer::CpuTrainer;
 use training::Training;
 
-/// What a step computes in; [`op`] and [`training`] also know float64, in which the tests compare them with PyTorch.
-const DTYPE: DType = DType::F32;
-
-/// Executes training steps on the processor.
+/// Executes training steps on the processor, in float32; [`op`] and [`training`] also know float64, in which the tests
+/// compare them with PyTorch.
 #[derive(Debug)]
 pub struct CpuEngine {
     device: DeviceName,
@@ -83,7 +81,7 @@ pub struct CpuEngine {
     /// Where this machine's switches are kept; `None`: they are not measured.
     switches: Option<Cache>,
     /// The training of the last workload. The next one reuses its memory where it can.
-    last: Option<Rc<RefCell<Training>>>,
+    last: Option<Rc<RefCell<Training<f32>>>>,
 }
 
 impl CpuEngine {
@@ -115,20 +113,20 @@ impl CpuEngine {
     }
 
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
-    fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training>>> {
+    fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training<f32>>>> {
         let Workload { network, settings, .. } = workload;
         let switch = self.switch(workload, team);
-        self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
+        self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
-        memory::check_step(workload, DTYPE.size_in_bytes() as u64, held)?;
+        memory::check_step(workload, size_of::<f32>() as u64, held)?;
 
         let training = match &self.last {
             Some(last) => {
                 let training = &mut *last.borrow_mut();
-                team.install(|| training.reset(settings))?;
+                team.install(|| training.reset(settings));
                 last.clone()
             }
-            None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings, DTYPE))?)),
+            None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings)))),
         };
         training.borrow_mut().switch_at(switch);
         self.last = Some(training.clone());
@@ -143,7 +141,7 @@ impl Engine for CpuEngine {
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
         let pool = Pools::default().of(settings.threads.or(self.threads))?;
-        peaks::measure(&pool, Blocking::from(settings).factors).map(Some)
+        Ok(Some(peaks::measure(&pool, Blocking::from(settings).factors)))
     }
 
     /// `tf32` becomes `fp32`: a processor has no such mode. In `bf16` the factors of convolutions and matrix products
@@ -207,8 +205,8 @@ impl Engine for CpuEngine {
         let team = self.team(&workload.settings)?;
         let training = self.training(&workload, &team)?;
         training.borrow_mut().fit(workload.batch_size)?;
-        let batch = Batch::new(&workload, DTYPE)?;
-        let layers = execution::layers(&workload, &training.borrow(), DTYPE.size_in_bytes(), &[]);
+        let batch = Batch::new(&workload);
+        let layers = execution::layers(&workload, &training.borrow(), &[]);
         Ok(Box::new(CpuStep { workload, training, batch, team, layers }))
     }
 
@@ -223,14 +221,6 @@ impl Engine for CpuEngine {
         let team = self.team(&workload.settings)?;
         let training = self.training(&workload, &team)?;
         training.borrow_mut().fit(workload.batch_size)?;
-        Ok(Box::new(CpuTrainer::new(workload, training, team)?))
-    }
-}
-
-/// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
-impl From<candle_core::Error> for Error {
-    fn from(error: candle_core::Error) -> Self {
-        let text = error.to_string();
-        Self::engine(text.lines().next().unwrap_or("candle failed without a message"))
+        Ok(Box::new(CpuTrainer::new(workload, training, team)))
     }
 }

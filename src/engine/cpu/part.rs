@@ -1,18 +1,17 @@
 //! Computes parts of another engine's step from that engine's operands, to locate a fault.
 //!
-//! The operators are those of [`op`], in float32, with their own gradients; unweighted sums over a batch are in double
+//! The operators are those of [`super::op`], in float32, with their own gradients; unweighted sums over a batch are in double
 //! precision.
 
-use candle_core::{Device, Result as Computed, Tensor, Var, bail};
-
+use super::loss::loss_gradient;
 use super::masks::Masks;
-use super::op;
+use super::op::activation::Rectifier;
+use super::single::{Single, Slopes};
 use super::thread_team::with_all_cores;
 use crate::engine::Workload;
 use crate::engine::part::{Fused, Numbers, Quantity, Task};
-use crate::error::Result;
-use crate::network::{BatchNorm, Conv2d, Operation};
-use crate::settings::Loss;
+use crate::error::{Error, Result};
+use crate::network::{BatchNorm, Operation};
 
 /// The expected value of a quantity.
 #[derive(Clone, Debug)]
@@ -28,83 +27,57 @@ pub struct Expected {
 /// # Errors
 /// [`crate::error::Kind::Engine`] where the operands do not fit the layer.
 pub fn expected(workload: &Workload, task: Task, wanted: &[Quantity]) -> Result<Vec<Expected>> {
-    let all = with_all_cores(|| match task {
+    with_all_cores(|| match task {
         Task::Forward(fused) => forward(workload, fused).map(|output| vec![output]),
         Task::Backward { fused, output, gradient } => {
             let slope = unrectified(fused.rectifier, &output.values, gradient);
-            backward(workload, fused, slope, wanted)
+            backward(workload, &fused, slope, wanted)
         }
-        Task::Loss { output, targets, scale } => {
-            loss_gradient(workload.settings.loss, output, targets, scale).map(|gradient| vec![gradient])
-        }
-    });
-    Ok(all?)
+        Task::Loss { output, targets, scale } => loss_part(workload, &output, &targets, scale).map(|part| vec![part]),
+    })
 }
 
-/// The layer's operation with its parameters as tensors.
-struct Held {
-    x: Tensor,
-    parameters: Vec<(&'static str, Tensor)>,
-}
-
-impl Held {
-    /// Autograd follows the tensors whose gradients are wanted.
-    fn new(input: Numbers, parameters: Vec<(&'static str, Numbers)>, wanted: &[Quantity]) -> Computed<Self> {
-        let x = tensor(input, wanted.contains(&Quantity::InputGradient))?;
-        let held = |(name, numbers)| Ok((name, tensor(numbers, wanted.contains(&Quantity::ParameterGradient(name)))?));
-        Ok(Self { x, parameters: parameters.into_iter().map(held).collect::<Computed<_>>()? })
-    }
-
-    fn get(&self, name: &str) -> Computed<&Tensor> {
-        match self.parameters.iter().find(|(own, _)| *own == name) {
-            Some((_, tensor)) => Ok(tensor),
-            None => bail!("no parameter {name}"),
-        }
-    }
-
-    /// N x the layer's output, without bias, added layer and rectifier.
-    fn operation(&self, workload: &Workload, layer: usize, step: u64) -> Computed<Tensor> {
-        let x = &self.x;
-        match &workload.network.layers[layer].operation {
-            Operation::Conv2d(conv) => op::conv2d(x, self.get("weight")?, None, &Conv2d { bias: false, ..*conv }),
-            Operation::Dense(_) => op::dense(x, self.get("weight")?, None),
-            Operation::BatchNorm(norm) => {
-                let (gamma, beta) = (self.get("gamma")?, self.get("beta")?);
-                op::batch_norm(x, gamma, beta, &op::RunningStats::new(gamma.elem_count()), norm)
-            }
-            Operation::MaxPool2d(pool) => op::max_pool2d(x, pool),
-            Operation::GlobalAveragePool => op::global_average_pool(x),
-            Operation::Dropout { rate } => {
-                op::dropout(x, *rate, Masks { seed: workload.settings.seed, step }.key(layer))
-            }
-            Operation::Flatten => x.flatten_from(1),
-            Operation::Relu | Operation::Relu6 | Operation::Add | Operation::Input => Ok(x.clone()),
-        }
+/// The layer of a part; `None` where it passes its input on: rectifiers and sums are computed with what they are fused to.
+fn single<'a>(workload: &'a Workload, fused: &Fused, parameters: &'a [&'a [f32]]) -> Option<Single<'a, f32>> {
+    let Workload { network, batch_size, settings } = workload;
+    let masks = Some(Masks { seed: settings.seed, step: fused.step });
+    match network.layers[fused.layer].operation {
+        Operation::Relu | Operation::Relu6 | Operation::Add | Operation::Input => None,
+        _ => Some(Single { network, index: fused.layer, batch: *batch_size, parameters, masks }),
     }
 }
 
-fn forward(workload: &Workload, fused: Fused) -> Computed<Expected> {
-    let Fused { layer, input, parameters, bias, summand, rectifier, step } = fused;
-    let natural_norm = match workload.network.layers[layer].operation {
+fn slices<'a>(parameters: &'a [(&'static str, Numbers)]) -> Vec<&'a [f32]> {
+    parameters.iter().map(|(_, numbers)| &*numbers.values).collect()
+}
+
+fn forward(workload: &Workload, fused: Fused) -> Result<Expected> {
+    let parameters = slices(&fused.parameters);
+    let mut y = match single(workload, &fused, &parameters) {
+        Some(single) => single.forward(&[&fused.input.values])?.values,
+        None => fused.input.values.clone(),
+    };
+    let Fused { layer, input, bias, summand, rectifier, .. } = &fused;
+    let natural_norm = match workload.network.layers[*layer].operation {
         // The mean over a plane.
         Operation::GlobalAveragePool => norm(&input.values) / input.dims[2..].iter().product::<usize>() as f64,
         _ => 0.0,
     };
-    let mut y = Held::new(input, parameters, &[])?.operation(workload, layer, step)?;
-    if let Some(bias) = bias {
-        let mut dims = vec![1; y.rank()];
-        dims[1] = bias.values.len();
-        y = y.broadcast_add(&tensor(Numbers { dims, ..bias }, false)?)?;
+    if let Some(Numbers { values: bias, .. }) = bias {
+        let plane = y.len() / (workload.batch_size * bias.len()).max(1);
+        let planes = y.chunks_exact_mut(plane.max(1)).zip(bias.iter().cycle());
+        planes.for_each(|(plane, bias)| plane.iter_mut().for_each(|y| *y += bias));
     }
     if let Some(summand) = summand {
-        y = (y + tensor(summand, false)?)?;
+        y.iter_mut().zip(&summand.values).for_each(|(y, summand)| *y += summand);
     }
-    y = match rectifier {
-        Some(Operation::Relu) => op::relu(&y)?,
-        Some(Operation::Relu6) => op::relu6(&y)?,
-        _ => y,
+    let rectifier = match rectifier {
+        Some(Operation::Relu) => Rectifier::Relu,
+        Some(Operation::Relu6) => Rectifier::Relu6,
+        _ => Rectifier::Identity,
     };
-    Ok(Expected { values: numbers(&y)?, natural_norm })
+    y.iter_mut().for_each(|y| *y = rectifier.range().clamp(*y));
+    Ok(Expected { values: y, natural_norm })
 }
 
 /// The gradient in front of a rectifier.
@@ -118,41 +91,39 @@ fn unrectified(rectifier: Option<Operation>, output: &[f32], mut gradient: Numbe
     gradient
 }
 
-fn backward(workload: &Workload, fused: Fused, slope: Numbers, wanted: &[Quantity]) -> Computed<Vec<Expected>> {
-    let Fused { layer, input, parameters, step, .. } = fused;
-    let of_input = match workload.network.layers[layer].operation {
-        Operation::BatchNorm(batch_norm) => normalised_norm(&input, &slope, &parameters, batch_norm),
+fn backward(workload: &Workload, fused: &Fused, slope: Numbers, wanted: &[Quantity]) -> Result<Vec<Expected>> {
+    let Fused { layer, input, parameters, .. } = fused;
+    let of_input = match workload.network.layers[*layer].operation {
+        Operation::BatchNorm(batch_norm) => normalised_norm(input, &slope, parameters, batch_norm),
         _ => 0.0,
     };
     let of_slope = norm(&slope.values);
-    let held = Held::new(input, parameters, wanted)?;
     let is_followed = |quantity: &Quantity| match quantity {
         Quantity::InputGradient => true,
         Quantity::ParameterGradient(name) => *name != "bias",
         _ => false,
     };
-    let followed = match wanted.iter().any(is_followed) {
-        true => {
-            let y = held.operation(workload, layer, step)?;
-            Some((&y * tensor(slope.clone(), false)?)?.sum_all()?.backward()?)
+    let held = slices(parameters);
+    let single = single(workload, fused, &held).filter(|_| wanted.iter().any(is_followed));
+    let mut slopes = match single {
+        Some(single) => {
+            let sources: &[&[f32]] = &[&input.values];
+            let output = single.forward(sources)?;
+            single.backward(sources, &output, &slope.values, wanted.contains(&Quantity::InputGradient))?
         }
-        false => None,
-    };
-    let gradient = |of: &Tensor| match followed.as_ref().and_then(|gradients| gradients.get(of)) {
-        Some(gradient) => numbers(gradient),
-        None => bail!("the operation passes no gradient"),
+        None => Slopes { sources: vec![slope.values.clone()], parameters: Vec::new() },
     };
     let expected = |quantity: &Quantity| {
         Ok(match quantity {
-            Quantity::InputGradient => Expected { values: gradient(&held.x)?, natural_norm: of_input },
+            Quantity::InputGradient => Expected { values: slopes.sources.remove(0), natural_norm: of_input },
             Quantity::ParameterGradient("bias") => {
                 Expected { values: sums_of_channels(&slope), natural_norm: of_slope }
             }
-            Quantity::ParameterGradient("weight") => {
-                Expected { values: gradient(held.get("weight")?)?, natural_norm: 0.0 }
-            }
             Quantity::ParameterGradient(name) => {
-                Expected { values: gradient(held.get(name)?)?, natural_norm: of_slope }
+                let place = parameters.iter().position(|(own, _)| own == name);
+                let gradient = place.and_then(|place| slopes.parameters.get_mut(place)).map(std::mem::take);
+                let values = gradient.ok_or_else(|| Error::engine(format!("no parameter {name}")))?;
+                Expected { values, natural_norm: if *name == "weight" { 0.0 } else { of_slope } }
             }
             _ => Expected { values: slope.values.clone(), natural_norm: 0.0 },
         })
@@ -160,28 +131,15 @@ fn backward(workload: &Workload, fused: Fused, slope: Numbers, wanted: &[Quantit
     wanted.iter().map(expected).collect()
 }
 
-fn loss_gradient(loss: Loss, output: Numbers, targets: Numbers, scale: f32) -> Computed<Expected> {
-    let (output, targets) = (tensor(output, true)?, tensor(targets, false)?);
-    let loss = match loss {
-        Loss::CategoricalCrossEntropy => op::softmax_cross_entropy(&output, &targets)?,
-        Loss::MeanSquaredError => op::mean_squared_error(&output, &targets)?,
-        Loss::BinaryCrossEntropy => op::binary_cross_entropy(&output, &targets)?,
-    };
-    match loss.backward()?.get(&output) {
-        Some(gradient) => Ok(Expected { values: numbers(&(gradient * f64::from(scale))?)?, natural_norm: 0.0 }),
-        None => bail!("the loss passes no gradient"),
+fn loss_part(workload: &Workload, output: &Numbers, targets: &Numbers, scale: f32) -> Result<Expected> {
+    let Workload { batch_size, settings, .. } = workload;
+    if output.values.len() != targets.values.len() || output.values.is_empty() {
+        return Err(Error::engine("output and targets of different sizes"));
     }
-}
-
-fn tensor(Numbers { dims, values }: Numbers, is_followed: bool) -> Computed<Tensor> {
-    match is_followed {
-        true => Ok(Var::from_vec(values, dims, &Device::Cpu)?.into_inner()),
-        false => Tensor::from_vec(values, dims, &Device::Cpu),
-    }
-}
-
-fn numbers(tensor: &Tensor) -> Computed<Vec<f32>> {
-    tensor.flatten_all()?.to_vec1()
+    let mut values = vec![0.0; output.values.len()];
+    loss_gradient(settings.loss, &output.values, &targets.values, *batch_size, &mut values);
+    values.iter_mut().for_each(|value| *value *= scale);
+    Ok(Expected { values, natural_norm: 0.0 })
 }
 
 fn norm(values: &[f32]) -> f64 {

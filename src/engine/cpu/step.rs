@@ -19,8 +19,8 @@ const WATCHED_STEPS: usize = 3;
 #[derive(Debug)]
 pub struct CpuStep {
     pub(super) workload: Workload,
-    pub(super) training: Rc<RefCell<Training>>,
-    pub(super) batch: Batch,
+    pub(super) training: Rc<RefCell<Training<f32>>>,
+    pub(super) batch: Batch<f32>,
     pub(super) team: Rc<Team>,
     pub(super) layers: Vec<LayerExecution>,
 }
@@ -32,11 +32,11 @@ impl Step for CpuStep {
 
     fn run(&mut self) -> Result<StepTimes> {
         let training = &mut *self.training.borrow_mut();
-        let batch = &self.batch;
+        let batch = &mut self.batch;
         let start = Instant::now();
         let (h2d_s, phases) = self.team.install(|| {
-            let h2d_s = batch.upload()?.then(|| start.elapsed().as_secs_f64());
-            training.step(batch.inputs(), batch.targets()).map(|phases| (h2d_s, phases))
+            let h2d_s = batch.upload().then(|| start.elapsed().as_secs_f64());
+            training.step(&batch.inputs, &batch.targets).map(|phases| (h2d_s, phases))
         })?;
         let step_s = start.elapsed().as_secs_f64();
 
@@ -67,15 +67,14 @@ impl Step for CpuStep {
             let layers = self.workload.network.layers.len();
             watches.push(self.team.install(|| {
                 let watch = Watch::new(layers);
-                training.watched_step(self.batch.inputs(), self.batch.targets(), Some(&watch)).map(|_| watch)
+                training.watched_step(&self.batch.inputs, &self.batch.targets, Some(&watch)).map(|_| watch)
             })?);
         }
-        self.layers =
-            execution::layers(&self.workload, training, self.batch.inputs().dtype().size_in_bytes(), &watches);
+        self.layers = execution::layers(&self.workload, training, &watches);
         Ok(())
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        self.training.borrow().computed().map(Some)
+        Ok(Some(self.training.borrow().computed()))
     }
 }

@@ -4,14 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Tensor, bail};
-
 use super::thread_team::Team;
 use super::training::Training;
-use crate::engine::data::batch_dims;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
+use crate::network::Shape;
 
 /// The number of batch sizes whose memory is kept: the full batch, the last batch of an epoch, and the batch of the
 /// evaluation.
@@ -21,7 +19,7 @@ const KEPT: usize = 3;
 #[derive(Debug)]
 pub struct CpuTrainer {
     workload: Workload,
-    training: Rc<RefCell<Training>>,
+    training: Rc<RefCell<Training<f32>>>,
     team: Rc<Team>,
     /// Ordered by last use; the most recent is last.
     memory: Vec<Held>,
@@ -31,31 +29,24 @@ pub struct CpuTrainer {
 #[derive(Debug)]
 struct Held {
     examples: usize,
-    inputs: Tensor,
+    inputs: Vec<f32>,
     /// The targets, one-hot.
-    targets: Tensor,
+    targets: Vec<f32>,
 }
 
 impl CpuTrainer {
     /// A trainer for batches of up to the workload's batch size; the memory for that size is allocated here.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where memory cannot be had.
-    pub fn new(workload: Workload, training: Rc<RefCell<Training>>, team: Rc<Team>) -> Result<Self> {
+    pub fn new(workload: Workload, training: Rc<RefCell<Training<f32>>>, team: Rc<Team>) -> Self {
         let mut trainer = Self { workload, training, team, memory: Vec::new() };
-        trainer.memory.push(trainer.allocate(trainer.workload.batch_size)?);
-        Ok(trainer)
+        trainer.memory.push(trainer.allocate(trainer.workload.batch_size));
+        trainer
     }
 
-    fn allocate(&self, examples: usize) -> Result<Held> {
+    fn allocate(&self, examples: usize) -> Held {
         let network = &self.workload.network;
-        let tensor = |shape| -> candle_core::Result<Tensor> {
-            let dims = batch_dims(examples, shape);
-            // Written here, so that the pages exist before the first step.
-            let values: Vec<f32> = std::iter::repeat_n(0.0, dims.iter().product()).collect();
-            Tensor::from_vec(values, dims.as_slice(), &Device::Cpu)
-        };
-        Ok(Held { examples, inputs: tensor(network.input())?, targets: tensor(network.output())? })
+        // Written here, so that the pages exist before the first step.
+        let zeros = |shape: Shape| std::iter::repeat_n(0.0, examples * shape.count()).collect();
+        Held { examples, inputs: zeros(network.input()), targets: zeros(network.output()) }
     }
 
     /// Copies a batch into memory of its size.
@@ -71,14 +62,14 @@ impl CpuTrainer {
                 if self.memory.len() == KEPT {
                     self.memory.remove(0);
                 }
-                let held = self.allocate(examples)?;
+                let held = self.allocate(examples);
                 self.memory.push(held);
                 self.memory.len() - 1
             }
         };
-        let held = self.memory.remove(place);
-        held.inputs.inplace_op1(&Overwrite(batch.inputs))?;
-        held.targets.inplace_op1(&OneHot(batch.labels))?;
+        let mut held = self.memory.remove(place);
+        held.inputs.copy_from_slice(batch.inputs);
+        write_one_hot(&mut held.targets, batch.labels)?;
         self.memory.push(held);
         Ok(())
     }
@@ -126,49 +117,20 @@ impl Trainer for CpuTrainer {
 
     fn reset(&mut self) -> Result<()> {
         let training = &mut *self.training.borrow_mut();
-        self.team.install(|| training.reset(&self.workload.settings))
-    }
-}
-
-/// Overwrites a tensor with numbers: one copy in one thread.
-struct Overwrite<'a>(&'a [f32]);
-
-impl InplaceOp1 for Overwrite<'_> {
-    fn name(&self) -> &'static str {
-        "copy"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
-        match (storage, layout.contiguous_offsets()) {
-            (CpuStorage::F32(to), Some((start, end))) if end - start == self.0.len() => {
-                to[start..end].copy_from_slice(self.0);
-                Ok(())
-            }
-            _ => bail!("copy: the tensor is not {} contiguous numbers of f32", self.0.len()),
-        }
-    }
-}
-
-/// Overwrites a tensor of N x classes with ones at the labels and zeros elsewhere.
-struct OneHot<'a>(&'a [u32]);
-
-impl InplaceOp1 for OneHot<'_> {
-    fn name(&self) -> &'static str {
-        "one_hot"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
-        let (CpuStorage::F32(to), Some((start, end))) = (storage, layout.contiguous_offsets()) else {
-            bail!("one_hot: the tensor is not of contiguous f32")
-        };
-        let classes = (end - start) / self.0.len().max(1);
-        for (row, &label) in to[start..end].chunks_exact_mut(classes.max(1)).zip(self.0) {
-            row.fill(0.0);
-            match row.get_mut(label as usize) {
-                Some(one) => *one = 1.0,
-                None => bail!("one_hot: the label {label}, where there are {classes} classes"),
-            }
-        }
+        self.team.install(|| training.reset(&self.workload.settings));
         Ok(())
     }
+}
+
+/// Writes N x classes: ones at the labels, zeros elsewhere.
+fn write_one_hot(to: &mut [f32], labels: &[u32]) -> Result<()> {
+    let classes = to.len() / labels.len().max(1);
+    for (row, &label) in to.chunks_exact_mut(classes.max(1)).zip(labels) {
+        row.fill(0.0);
+        match row.get_mut(label as usize) {
+            Some(one) => *one = 1.0,
+            None => return Err(Error::engine(format!("the label {label}, where there are {classes} classes"))),
+        }
+    }
+    Ok(())
 }

@@ -1,42 +1,45 @@
 //! The two number types of the operators.
 
+use std::fmt::{Debug, Display};
 use std::ops::Neg;
 
-use candle_core::{CpuStorage, Result, WithDType, bail};
+use num_traits::NumAssign;
 
 use super::exponential;
 use super::vector::Lanes;
 
 /// float32, or float64 as a reference for it.
-pub trait Scalar: WithDType + Lanes + Neg<Output = Self> + Default {
+pub trait Scalar:
+    Lanes + NumAssign + Neg<Output = Self> + PartialOrd + Default + Debug + Display + From<f32> + Send + Sync + 'static
+{
     const ZERO: Self;
     const ONE: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;
 
-    /// The elements of a storage, for writing.
-    ///
-    /// # Errors
-    /// Where it holds another type.
-    fn elements_mut(storage: &mut CpuStorage) -> Result<&mut [Self]>;
-
+    /// Rounded.
+    fn from_f64(value: f64) -> Self;
+    fn to_f64(self) -> f64;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
 }
 
 macro_rules! scalar {
-    ($($float:ident in $variant:ident with $exp:path),+) => {$(
+    ($($float:ident with $exp:path),+) => {$(
         impl Scalar for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const INFINITY: Self = $float::INFINITY;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
 
-            fn elements_mut(storage: &mut CpuStorage) -> Result<&mut [Self]> {
-                match storage {
-                    CpuStorage::$variant(elements) => Ok(elements),
-                    _ => bail!("expected elements of {:?}", Self::DTYPE),
-                }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $float
+            }
+
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
             }
 
             #[inline(always)]
@@ -51,7 +54,7 @@ macro_rules! scalar {
         }
     )+};
 }
-scalar!(f32 in F32 with exponential::exp, f64 in F64 with f64::exp);
+scalar!(f32 with exponential::exp, f64 with f64::exp);
 
 /// Runs `work` compiled for the widest vectors of this processor. Plain loops inside it are vectorised by the compiler,
 /// provided that every function on the way to them is inlined.

@@ -3,8 +3,6 @@
 
 use std::mem::take;
 
-use candle_core::Result;
-
 use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::Route;
@@ -12,10 +10,10 @@ use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::batch_norm::cpu::Norm;
 use crate::engine::cpu::op::conv2d::Gradients;
 use crate::engine::cpu::op::dropout;
-use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
 use crate::engine::dropout::Mask;
+use crate::error::{Error, Result};
 use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
@@ -29,7 +27,7 @@ struct Slopes<'a, T> {
 }
 
 impl<T: Scalar> Pass<T> {
-    pub(super) fn layer_backward(&mut self, task: Task<'_>, inputs: &[T], index: usize, route: &Route) -> Result<()> {
+    pub(super) fn layer_backward(&mut self, task: Task<'_, T>, index: usize, route: &Route) -> Result<()> {
         let len = |index: usize| self.batch * task.network.layers[index].output.count();
         let (dy_len, dx_len) = (len(index), len(task.network.layers[index].sources[0]));
         let mut dy = take(&mut self.buffers.slots[route.own]);
@@ -37,7 +35,7 @@ impl<T: Scalar> Pass<T> {
         let mut parameters = take(&mut self.buffers.parameters[index]);
         let slopes =
             Slopes { dy: &mut dy[..dy_len], dx: dx.as_mut().map(|dx| &mut dx[..dx_len]), parameters: &mut parameters };
-        let done = self.differentiate(task, inputs, index, slopes);
+        let done = self.differentiate(task, index, slopes);
         self.buffers.parameters[index] = parameters;
         self.buffers.slots[route.own] = dy;
         if let (Some(slot), Some(dx)) = (route.fresh, dx) {
@@ -46,9 +44,9 @@ impl<T: Scalar> Pass<T> {
         done
     }
 
-    fn differentiate(&self, task: Task<'_>, inputs: &[T], index: usize, slopes: Slopes<'_, T>) -> Result<()> {
+    fn differentiate(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) -> Result<()> {
         let Slopes { dy, dx, parameters } = slopes;
-        let x = self.output(inputs, task.network.layers[index].sources[0]);
+        let x = self.output(task.inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
             (Kernel::Convolution(convolution), dx) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
@@ -57,11 +55,9 @@ impl<T: Scalar> Pass<T> {
                     }
                 });
                 let dw = parameters.first_mut().map(|dw| &mut **dw);
-                with_elements(task.parameters.tensor(index, "weight")?, |weight| {
-                    let into = Gradients { x: dx, weight: dw };
-                    convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));
-                    Ok(())
-                })?;
+                let weight = task.parameters.required(index, "weight")?;
+                let into = Gradients { x: dx, weight: dw };
+                convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));
             }
             (Kernel::Dense(sizes), dx) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
@@ -71,17 +67,14 @@ impl<T: Scalar> Pass<T> {
                     dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
                 });
                 if let Some(dx) = dx {
-                    let weight = task.parameters.tensor(index, "weight")?;
-                    with_elements(weight, |weight| {
-                        let work = || dense::cpu::input_gradient(sizes, weight, dy, dx);
-                        Watch::time(task.watch, index, Direction::BackwardData, work);
-                        Ok(())
-                    })?;
+                    let weight = task.parameters.required(index, "weight")?;
+                    let work = || dense::cpu::input_gradient(sizes, weight, dy, dx);
+                    Watch::time(task.watch, index, Direction::BackwardData, work);
                 }
             }
             (_, dx) => {
                 return Watch::time(task.watch, index, Direction::BackwardData, || {
-                    self.differentiate_the_rest(task, inputs, index, Slopes { dy, dx, parameters })
+                    self.differentiate_the_rest(task, index, Slopes { dy, dx, parameters })
                 });
             }
         }
@@ -89,26 +82,23 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// Differentiates layers without weights, and batch norm, which computes all its gradients at once.
-    fn differentiate_the_rest(&self, task: Task<'_>, inputs: &[T], index: usize, slopes: Slopes<'_, T>) -> Result<()> {
+    fn differentiate_the_rest(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) -> Result<()> {
         let Slopes { dy, dx, parameters } = slopes;
-        let x = self.output(inputs, task.network.layers[index].sources[0]);
+        let x = self.output(task.inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
             (Kernel::Normalisation(planes, norm), _) => {
                 let moments = &self.buffers.moments[index];
                 let rectifier = self.plan.layers[index].output.rectifier;
                 let [dgamma, dbeta] = parameters else { return Ok(()) };
-                with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
-                    with_elements(task.parameters.tensor(index, "beta")?, |beta| {
-                        let norm = Norm { gamma, beta, epsilon: norm.epsilon, rectifier };
-                        batch_norm::cpu::backward(planes, x, norm, moments, dy, [dgamma, dbeta]);
-                        Ok(())
-                    })
-                })?;
+                let (gamma, beta) =
+                    (task.parameters.required(index, "gamma")?, task.parameters.required(index, "beta")?);
+                let norm = Norm { gamma, beta, epsilon: norm.epsilon, rectifier };
+                batch_norm::cpu::backward(planes, x, norm, moments, dy, [dgamma, dbeta]);
             }
             (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
             (Kernel::Rectifier, _) => {
                 let rectifier = self.plan.layers[index].output.rectifier;
-                activation::cpu::backward(rectifier, self.output(inputs, index), dy);
+                activation::cpu::backward(rectifier, self.output(task.inputs, index), dy);
             }
             (Kernel::MaxPool(windows), Some(dx)) => {
                 max_pool2d::cpu::backward(&windows, dy, &self.buffers.winners[index], dx);
@@ -116,7 +106,7 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
             (Kernel::Dropout(rate), _) => match task.masks {
                 Some(masks) => dropout::cpu::apply(Mask::new(rate, masks.key(index)), dy),
-                None => candle_core::bail!("a backward pass without training"),
+                None => return Err(Error::engine("a backward pass without training")),
             },
             _ => {}
         }
@@ -133,7 +123,12 @@ impl<T> Pass<T> {
 }
 
 /// Computes both gradients of a convolution at once, so that kernels can share work, or one by one where each is timed.
-fn convolve_back<T>(task: Task<'_>, index: usize, into: Gradients<'_, T>, mut backward: impl FnMut(Gradients<'_, T>)) {
+fn convolve_back<T>(
+    task: Task<'_, T>,
+    index: usize,
+    into: Gradients<'_, T>,
+    mut backward: impl FnMut(Gradients<'_, T>),
+) {
     if task.watch.is_none() {
         return backward(into);
     }

@@ -3,9 +3,7 @@
 //! second-level cache instead of from memory, and the threads synchronise once per chain.
 
 use std::mem::take;
-use std::ops::{Deref, Range, RangeInclusive};
-
-use candle_core::{Layout, Result, Storage};
+use std::ops::{Range, RangeInclusive};
 
 use super::arena::Piece;
 use super::kernel::Kernel;
@@ -15,11 +13,11 @@ use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};
 use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::operand::tensor_elements;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
+use crate::error::Result;
 use crate::network::{Network, Operation};
 
 /// Such layers, where no other layer reads what they pass on.
@@ -88,11 +86,6 @@ fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
         (Kernel::Convolution(convolution), Operation::Conv2d(conv)) => convolution.is_by_channels() && !conv.bias,
         _ => false,
     }
-}
-
-/// The elements of tensors whose storage is open.
-fn slices<'a, T: Scalar>(opened: &'a [(impl Deref<Target = Storage>, &Layout)]) -> Result<List<&'a [T]>> {
-    opened.iter().map(|(storage, layout)| tensor_elements(storage, layout)).collect()
 }
 
 /// A layer of a chain with its parameters.
@@ -186,9 +179,9 @@ struct Differentials<'a, T> {
 
 impl<T: Scalar> Pass<T> {
     /// The forward pass of a training step through a chain.
-    pub(super) fn chain_forward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
+    pub(super) fn chain_forward(&mut self, task: Task<'_, T>, chain: &Chain) -> Result<()> {
         let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
-        let done = self.write_chain(task, inputs, chain, (&mut outputs, &mut moments));
+        let done = self.write_chain(task, chain, (&mut outputs, &mut moments));
         (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
         done?;
         for &index in &chain.members {
@@ -202,16 +195,14 @@ impl<T: Scalar> Pass<T> {
 
     fn write_chain(
         &self,
-        task: Task<'_>,
-        inputs: &[T],
+        task: Task<'_, T>,
         chain: &Chain,
         (outputs, moments): (&mut [Piece<T>], &mut [Piece<Moments>]),
     ) -> Result<()> {
-        let opened = self.open(task, chain)?;
-        let members = self.members(chain, &slices(&opened)?);
+        let members = self.members(task, chain)?;
         let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
         let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
-        let inputs = Shared::reading(inputs);
+        let inputs = Shared::reading(task.inputs);
         let room = room(&members, chain);
         let source = match self.plan.layers[task.network.layers[*chain.layers.start()].sources[0]].output.holder {
             0 => &inputs,
@@ -234,28 +225,26 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// The backward pass through a chain.
-    pub(super) fn chain_backward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
+    pub(super) fn chain_backward(&mut self, task: Task<'_, T>, chain: &Chain) -> Result<()> {
         let (mut slots, mut parameters) = (take(&mut self.buffers.slots), take(&mut self.buffers.parameters));
-        let done = self.differentiate_chain(task, inputs, chain, (&mut slots, &mut parameters));
+        let done = self.differentiate_chain(task, chain, (&mut slots, &mut parameters));
         (self.buffers.slots, self.buffers.parameters) = (slots, parameters);
         done
     }
 
     fn differentiate_chain(
         &self,
-        task: Task<'_>,
-        inputs: &[T],
+        task: Task<'_, T>,
         chain: &Chain,
         (slots, parameters): (&mut [Piece<T>], &mut [Vec<Piece<T>>]),
     ) -> Result<()> {
-        let opened = self.open(task, chain)?;
-        let members = self.members(chain, &slices(&opened)?);
+        let members = self.members(task, chain)?;
         // Other gradients may lie in the memory that is read here.
         let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
         let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
         let slots = slots.iter_mut().enumerate();
         let slots: List<_> = slots.map(|(at, slot)| Shared::new(if used(at) { slot } else { &mut [] })).collect();
-        let source = |index: usize| Shared::reading(self.output(inputs, task.network.layers[index].sources[0]));
+        let source = |index: usize| Shared::reading(self.output(task.inputs, task.network.layers[index].sources[0]));
         let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
         let room = room(&members, chain);
         let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));
@@ -288,40 +277,25 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    /// The parameters of the members, in their order.
-    fn open<'a>(
-        &self,
-        task: Task<'a>,
-        chain: &Chain,
-    ) -> Result<List<(impl Deref<Target = Storage> + use<'a, T>, &'a Layout)>> {
-        let names = |index: usize| match self.kernels[index] {
-            Kernel::Normalisation(..) => &["gamma", "beta"][..],
-            _ => &["weight"],
-        };
-        let named = chain.members.iter().flat_map(|&index| names(index).iter().map(move |name| (index, name)));
-        named.map(|(index, name)| Ok(task.parameters.tensor(index, name)?.storage_and_layout())).collect()
-    }
-
-    /// The layers with their parameters, which [`Pass::open`] gives in the same order.
-    fn members<'a>(&self, chain: &Chain, parameters: &[&'a [T]]) -> List<Member<'a, T>> {
-        let mut parameters = parameters.iter().copied();
-        let mut next = || parameters.next().unwrap_or_default();
+    /// The layers with their parameters.
+    fn members<'a>(&self, task: Task<'a, T>, chain: &Chain) -> Result<List<Member<'a, T>>> {
         let mut members = List::with_capacity(chain.members.len());
         for &index in &chain.members {
+            let parameter = |name| task.parameters.required(index, name);
             match self.kernels[index] {
                 Kernel::Normalisation(planes, p) => {
                     let rectifier = self.plan.layers[index].output.rectifier;
-                    let norm = Norm { gamma: next(), beta: next(), epsilon: p.epsilon, rectifier };
-                    members.push(Member::Norm(planes, norm));
+                    let (gamma, beta) = (parameter("gamma")?, parameter("beta")?);
+                    members.push(Member::Norm(planes, Norm { gamma, beta, epsilon: p.epsilon, rectifier }));
                 }
                 Kernel::Convolution(convolution) => {
-                    let filters = Filters { weight: next(), bias: None, rectifier: Rectifier::Identity };
+                    let filters = Filters { weight: parameter("weight")?, bias: None, rectifier: Rectifier::Identity };
                     members.push(Member::Depthwise(convolution, filters));
                 }
                 _ => {}
             }
         }
-        members
+        Ok(members)
     }
 
     fn channels(&self, chain: &Chain) -> usize {
@@ -334,7 +308,7 @@ impl<T: Scalar> Pass<T> {
 
     /// Scalars per channel that should stay in the cache: twice those of the largest output, once for what is read and
     /// once for what is written.
-    fn values(&self, task: Task<'_>, chain: &Chain) -> usize {
+    fn values(&self, task: Task<'_, T>, chain: &Chain) -> usize {
         let counts = chain.members.iter().map(|&index| task.network.layers[index].output.count());
         2 * self.batch * counts.max().unwrap_or(0) / self.channels(chain).max(1)
     }

@@ -1,53 +1,47 @@
 //! The forward pass, layer by layer.
 
-use candle_core::Result;
-
 use super::kernel::Kernel;
 use super::{Pass, Task};
+use crate::engine::cpu::loss::{loss, loss_gradient};
 use crate::engine::cpu::op::batch_norm::RunningStats;
 use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm};
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::{
-    activation, batch_norm, binary_cross_entropy, dense, global_average_pool, max_pool2d, mean_squared_error,
-    softmax_cross_entropy,
-};
+use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
 use crate::engine::dropout::Mask;
-use crate::settings::Loss;
+use crate::error::{Error, Result};
 
 impl<T: Scalar> Pass<T> {
     /// Writes the output of a layer.
-    pub(super) fn layer_forward(&mut self, task: Task<'_>, inputs: &[T], index: usize) -> Result<()> {
+    pub(super) fn layer_forward(&mut self, task: Task<'_, T>, index: usize) -> Result<()> {
         let holder = self.plan.layers[index].output.holder;
         let mut y = std::mem::take(&mut self.buffers.outputs[holder]);
-        let done = self.write(task, inputs, index, &mut y);
+        let done = self.write(task, index, &mut y);
         self.buffers.outputs[holder] = y;
         done
     }
 
-    fn write(&mut self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<()> {
+    fn write(&mut self, task: Task<'_, T>, index: usize, y: &mut [T]) -> Result<()> {
         let layer = &task.network.layers[index];
-        let (rectifier, bias) = (self.plan.layers[index].output.rectifier, !self.idle_biases[index]);
+        let rectifier = self.plan.layers[index].output.rectifier;
         if matches!(self.kernels[index], Kernel::Normalisation(..)) {
             let mut moments = std::mem::take(&mut self.buffers.moments[index]);
-            let done = self.normalise(task, inputs, index, y, &mut moments);
+            let done = self.normalise(task, index, y, &mut moments);
             self.buffers.moments[index] = moments;
             return done;
         }
         let mut winners = std::mem::take(&mut self.buffers.winners[index]);
-        let source = |at: usize| self.output(inputs, layer.sources[at]);
+        let filters = || {
+            let weight = task.parameters.required(index, "weight")?;
+            let bias = task.parameters.get(index, "bias").filter(|_| !self.idle_biases[index]);
+            Ok::<_, Error>(Filters { weight, bias, rectifier })
+        };
+        let source = |at: usize| self.output(task.inputs, layer.sources[at]);
         match self.kernels[index] {
             Kernel::Input | Kernel::View | Kernel::Normalisation(..) => {}
-            Kernel::Convolution(convolution) => with_filters(task, index, bias, |weight, bias| {
-                let filters = Filters { weight, bias, rectifier };
-                convolution.forward(source(0), filters, y);
-            })?,
-            Kernel::Dense(sizes) => with_filters(task, index, bias, |weight, bias| {
-                let filters = Filters { weight, bias, rectifier };
-                dense::cpu::forward(sizes, source(0), filters, y);
-            })?,
+            Kernel::Convolution(convolution) => convolution.forward(source(0), filters()?, y),
+            Kernel::Dense(sizes) => dense::cpu::forward(sizes, source(0), filters()?, y),
             Kernel::Rectifier => activation::cpu::forward(rectifier, source(0), y),
             Kernel::MaxPool(windows) => max_pool2d::cpu::forward(&windows, source(0), y, &mut winners),
             Kernel::Average(pixels) => global_average_pool::cpu::forward(source(0), pixels, y),
@@ -69,81 +63,38 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// A batch norm; its moments are written to `moments`.
-    fn normalise(
-        &self,
-        task: Task<'_>,
-        inputs: &[T],
-        index: usize,
-        y: &mut [T],
-        moments: &mut [Moments],
-    ) -> Result<()> {
+    fn normalise(&self, task: Task<'_, T>, index: usize, y: &mut [T], moments: &mut [Moments]) -> Result<()> {
         let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(()) };
-        let x = self.output(inputs, task.network.layers[index].sources[0]);
+        let x = self.output(task.inputs, task.network.layers[index].sources[0]);
         let rectifier = self.plan.layers[index].output.rectifier;
         let stats = task.parameters.stats(index);
         let known = stats.filter(|_| task.masks.is_none()).map(RunningStats::moments);
-        with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
-            with_elements(task.parameters.tensor(index, "beta")?, |beta| {
-                let norm = Norm { gamma, beta, epsilon: p.epsilon, rectifier };
-                match known {
-                    Some(known) => {
-                        moments.copy_from_slice(&known);
-                        batch_norm::cpu::normalise(planes, x, norm, moments, y);
-                    }
-                    None => batch_norm::cpu::forward(planes, x, norm, y, moments),
-                }
-                Ok(())
-            })
-        })?;
+        let (gamma, beta) = (task.parameters.required(index, "gamma")?, task.parameters.required(index, "beta")?);
+        let norm = Norm { gamma, beta, epsilon: p.epsilon, rectifier };
+        match known {
+            Some(known) => {
+                moments.copy_from_slice(&known);
+                batch_norm::cpu::normalise(planes, x, norm, moments, y);
+            }
+            None => batch_norm::cpu::forward(planes, x, norm, y, moments),
+        }
         if let (Some(stats), Some(_)) = (stats, task.masks) {
             stats.update(moments, planes.values(), p.momentum);
         }
         Ok(())
     }
 
-    pub(super) fn loss(&self, task: Task<'_>, inputs: &[T], targets: &[T]) -> T {
-        let output = self.output(inputs, task.network.layers.len() - 1);
-        match task.loss {
-            Loss::CategoricalCrossEntropy => {
-                softmax_cross_entropy::cpu::forward(output, targets, output.len() / self.batch)
-            }
-            Loss::MeanSquaredError => mean_squared_error::cpu::forward(output, targets),
-            Loss::BinaryCrossEntropy => binary_cross_entropy::cpu::forward(output, targets),
-        }
+    pub(super) fn loss(&self, task: Task<'_, T>) -> T {
+        let output = self.output(task.inputs, task.network.layers.len() - 1);
+        loss(task.loss, output, task.targets, self.batch)
     }
 
-    pub(super) fn loss_gradient(&mut self, task: Task<'_>, inputs: &[T], targets: &[T]) {
+    pub(super) fn loss_gradient(&mut self, task: Task<'_, T>) {
         let last = task.network.layers.len() - 1;
         let Some(own) = self.plan.layers[last].route.as_ref().map(|route| route.own) else { return };
         let mut slot = std::mem::take(&mut self.buffers.slots[own]);
-        let output = self.output(inputs, last);
-        let dx = &mut slot[..output.len()];
-        match task.loss {
-            Loss::CategoricalCrossEntropy => {
-                softmax_cross_entropy::cpu::backward(output, targets, output.len() / self.batch, T::ONE, dx);
-            }
-            Loss::MeanSquaredError => mean_squared_error::cpu::backward(output, targets, T::ONE, dx),
-            Loss::BinaryCrossEntropy => binary_cross_entropy::cpu::backward(output, targets, T::ONE, dx),
-        }
+        let output = self.output(task.inputs, last);
+        loss_gradient(task.loss, output, task.targets, self.batch, &mut slot[..output.len()]);
         self.buffers.slots[own] = slot;
     }
-}
-
-/// Runs `work` on a layer's weights and, where it is wanted, its bias.
-fn with_filters<T: Scalar>(
-    task: Task<'_>,
-    index: usize,
-    bias: bool,
-    work: impl FnOnce(&[T], Option<&[T]>),
-) -> Result<()> {
-    with_elements(task.parameters.tensor(index, "weight")?, |weight| {
-        match task.parameters.get(index, "bias").filter(|_| bias) {
-            None => work(weight, None),
-            Some(bias) => with_elements(bias, |bias| {
-                work(weight, Some(bias));
-                Ok(())
-            })?,
-        }
-        Ok(())
-    })
 }

@@ -1,12 +1,11 @@
-//! The pass against candle's autograd over the same operators.
+//! The pass against a plain autograd over the same operators.
 
 use std::sync::Arc;
-
-use candle_core::{DType, Tensor};
 
 use super::*;
 use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
+use crate::engine::cpu::loss::{loss, loss_gradient};
 use crate::engine::cpu::thread_team::by_three;
 use crate::engine::{Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
@@ -24,10 +23,6 @@ fn workload(network: Network, batch_size: usize) -> Workload {
     Workload { network: Arc::new(network), batch_size, settings }
 }
 
-fn values(tensor: &Tensor) -> Vec<f64> {
-    tensor.flatten_all().unwrap().to_vec1().unwrap()
-}
-
 /// Compares loss and gradients of the pass and of autograd, for several batch sizes one after the other in the same
 /// memory.
 fn agrees_with_autograd(network: Network, batches: &[usize]) {
@@ -38,33 +33,27 @@ fn compare(network: Network, batches: &[usize]) {
     let mut pass = Pass::<f64>::new(&network);
     for &batch in batches {
         let workload = workload(network.clone(), batch);
-        let data = Batch::new(&workload, DType::F64).unwrap();
-        let parameters = Parameters::new(&network, 5, DType::F64).unwrap();
-        let masks = Masks { seed: 5, step: 3 };
-        let output = autograd::forward(&network, &parameters, data.inputs(), Some(masks)).unwrap();
-        let expected = autograd::loss(Loss::MeanSquaredError, &output, data.targets()).unwrap();
-        let gradients = expected.backward().unwrap();
+        let Batch { inputs, targets, .. } = &Batch::new(&workload);
+        let parameters = Parameters::new(&network, 5);
+        let masks = Some(Masks { seed: 5, step: 3 });
+        let outputs = autograd::forward(&network, &parameters, inputs, masks).unwrap();
+        let output = &outputs[outputs.len() - 1].values;
+        let expected = loss(Loss::MeanSquaredError, output, targets, batch);
+        let mut slope = vec![0.0; output.len()];
+        loss_gradient(Loss::MeanSquaredError, output, targets, batch, &mut slope);
+        let gradients = autograd::backward(&network, &parameters, inputs, masks, (&outputs, slope)).unwrap();
 
-        let task = Task {
-            network: &network,
-            parameters: &parameters,
-            inputs: data.inputs(),
-            targets: data.targets(),
-            masks: Some(masks),
-            loss: Loss::MeanSquaredError,
-            watch: None,
-        };
+        let loss = Loss::MeanSquaredError;
+        let task = Task { network: &network, parameters: &parameters, inputs, targets, masks, loss, watch: None };
         let loss = pass.forward(task).unwrap();
         pass.backward(task).unwrap();
-        let expected: f64 = expected.to_scalar().unwrap();
         assert!((loss - expected).abs() <= 1e-12 * expected.abs(), "{}: {loss} {expected}", network.name);
-        let vars = parameters.vars();
-        assert_eq!(vars.len(), pass.gradients().count());
+        assert_eq!(gradients.len(), pass.gradients().count());
         let trained = network.parameters().filter(|(_, parameter)| parameter.trainable);
         let names: Vec<(usize, &str)> = trained.map(|(index, parameter)| (index, parameter.name)).collect();
-        for (number, (var, got)) in vars.iter().zip(pass.gradients()).enumerate() {
+        for (number, (expected, got)) in gradients.iter().zip(pass.gradients()).enumerate() {
             let idle = names[number].1 == "bias" && network.has_idle_bias(names[number].0);
-            let expected = if idle { vec![0.0; got.len()] } else { values(gradients.get(var).unwrap()) };
+            let expected = if idle { vec![0.0; got.len()] } else { expected.clone() };
             let scale = expected.iter().fold(1e-9f64, |scale, value| scale.max(value.abs()));
             assert_eq!(expected.len(), got.len());
             for (got, expected) in got.iter().zip(&expected) {
@@ -202,24 +191,14 @@ fn the_next_step_allocates_nothing() {
 #[test]
 fn a_batch_that_is_not_of_this_network_is_refused() {
     let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
-    let parameters = Parameters::new(&network, 1, DType::F32).unwrap();
-    let tensor = |dims: &[usize]| Tensor::zeros(dims, DType::F32, &candle_core::Device::Cpu).unwrap();
-    let refused = |inputs: &[usize], targets: &[usize]| {
-        let (inputs, targets) = (tensor(inputs), tensor(targets));
-        let masks = Masks { seed: 1, step: 0 };
-        let loss = Loss::MeanSquaredError;
-        let task = Task {
-            network: &network,
-            parameters: &parameters,
-            inputs: &inputs,
-            targets: &targets,
-            masks: Some(masks),
-            loss,
-            watch: None,
-        };
+    let parameters = Parameters::<f32>::new(&network, 1);
+    let refused = |inputs: usize, targets: usize| {
+        let (inputs, targets) = (&vec![0.0; inputs][..], &vec![0.0; targets][..]);
+        let (masks, loss) = (Some(Masks { seed: 1, step: 0 }), Loss::MeanSquaredError);
+        let task = Task { network: &network, parameters: &parameters, inputs, targets, masks, loss, watch: None };
         Pass::<f32>::new(&network).forward(task).unwrap_err().to_string()
     };
-    assert!(refused(&[4, 3], &[4, 1]).contains("inputs of [4, 3], where [4, 2] is expected"));
-    assert!(refused(&[4, 2], &[3, 1]).contains("targets of [3, 1]"));
-    assert!(refused(&[0, 2], &[0, 1]).starts_with("mlp: "));
+    assert!(refused(9, 4).contains("9 inputs and 4 targets are no batch: an example has 2 and 1"));
+    assert!(refused(8, 3).contains("8 inputs and 3 targets"));
+    assert!(refused(0, 0).starts_with("mlp: "));
 }

@@ -1,7 +1,5 @@
 //! The engine learns: digits from images, and a surface from points.
 
-use candle_core::{D, DType, Device, Tensor};
-
 use super::super::training::Training;
 use super::*;
 use crate::engine::data::{self, PeaksPoint};
@@ -42,27 +40,26 @@ fn digit(number: u64) -> Vec<f32> {
 }
 
 /// Digits `first..first + count`, and their labels one-hot.
-fn digits(first: u64, count: usize) -> (Tensor, Tensor) {
+fn digits(first: u64, count: usize) -> (Vec<f32>, Vec<f32>) {
     let numbers = first..first + count as u64;
-    let images: Vec<f32> = numbers.clone().flat_map(digit).collect();
-    let labels: Vec<f32> =
-        numbers.flat_map(|number| (0..10).map(move |k| f32::from(u8::from(k == number % 10)))).collect();
-    let images = Tensor::from_vec(images, (count, 1, 28, 28), &Device::Cpu).unwrap();
-    (images, Tensor::from_vec(labels, (count, 10), &Device::Cpu).unwrap())
+    let images = numbers.clone().flat_map(digit).collect();
+    (images, numbers.flat_map(|number| (0..10).map(move |k| f32::from(u8::from(k == number % 10)))).collect())
 }
 
 /// The share of 500 unseen digits that are classified correctly after 80 steps of 32.
 fn digits_read(seed: u64) -> f64 {
     let Workload { network, settings, .. } = workload(1);
     let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 2e-3, seed, ..settings };
-    let mut training = Training::new(network, &settings, DType::F32).unwrap();
+    let mut training = Training::<f32>::new(network, &settings);
     for step in 0..80 {
         let (images, labels) = digits(step * 32, 32);
         training.step(&images, &labels).unwrap();
     }
     let (images, labels) = digits(1_000_000, 500);
-    let read = |scores: &Tensor| scores.argmax(D::Minus1).unwrap().to_vec1::<u32>().unwrap();
-    let (read, labels) = (read(&training.predict(&images).unwrap()), read(&labels));
+    let read = |scores: &[f32]| -> Vec<Option<usize>> {
+        scores.chunks(10).map(|row| (0..10).max_by(|a, b| row[*a].total_cmp(&row[*b]))).collect()
+    };
+    let (read, labels) = (read(&training.predict(&images)), read(&labels));
     read.iter().zip(&labels).filter(|(a, b)| a == b).count() as f64 / 500.0
 }
 
@@ -74,28 +71,27 @@ fn mnist_cnn_learns_to_read_digits_from_every_seed() {
 }
 
 /// Random points of the square on which `peaks` is drawn, and its heights there.
-fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
+fn surface(seed: u64, count: usize) -> (Vec<f32>, Vec<f32>) {
     let random = Stream::new(seed, Purpose::Inputs, [0, 0]);
     let points: Vec<f32> = (0..2 * count as u64).map(|index| 6.0 * random.uniform(index) - 3.0).collect();
-    let heights: Vec<f32> = points.chunks(2).map(|point| PeaksPoint { x: point[0], y: point[1] }.height()).collect();
-    let points = Tensor::from_vec(points, (count, 2), &Device::Cpu).unwrap();
-    (points, Tensor::from_vec(heights, (count, 1), &Device::Cpu).unwrap())
+    let heights = points.chunks(2).map(|point| PeaksPoint { x: point[0], y: point[1] }.height()).collect();
+    (points, heights)
 }
 
 /// The mean squared error at 4000 unseen points after training from a seed, divided by the surface's variance.
 fn surface_error(seed: u64) -> f32 {
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
     let settings = Settings { optimizer: Optimizer::Adam, loss: Loss::MeanSquaredError, seed, ..settings() };
-    let mut training = Training::new(network, &settings, DType::F32).unwrap();
+    let mut training = Training::<f32>::new(network, &settings);
     for step in 0..6000 {
         training.set_learning_rate(if step < 4000 { 0.02 } else { 0.002 });
         let (points, heights) = surface(step, 256);
         training.step(&points, &heights).unwrap();
     }
     let (points, heights) = surface(1 << 40, 4000);
-    let mean_square = |errors: Tensor| errors.sqr().unwrap().mean_all().unwrap().to_scalar::<f32>().unwrap();
-    let error = mean_square((training.predict(&points).unwrap() - &heights).unwrap());
-    error / mean_square(heights.broadcast_sub(&heights.mean_all().unwrap()).unwrap())
+    let mean = heights.iter().sum::<f32>() / heights.len() as f32;
+    let errors: f32 = training.predict(&points).iter().zip(&heights).map(|(own, height)| (own - height).powi(2)).sum();
+    errors / heights.iter().map(|height| (height - mean).powi(2)).sum::<f32>()
 }
 
 /// With a seed that loses many of the 25 ReLUs for good, the surface stays coarse: half of the seeds end below a
@@ -133,12 +129,9 @@ fn in_double_precision_a_fit_follows_pytorch_for_150_updates() {
         let (optimizer, loss, examples) = (Optimizer::Adam, Loss::MeanSquaredError, Examples::Peaks);
         let settings = Settings { optimizer, loss, examples, learning_rate, seed, ..settings() };
         let workload = Workload { network: network.clone(), batch_size: points, settings: settings.clone() };
-        let mut training = Training::new(network, &settings, DType::F64).unwrap();
-        let tensor = |values: Vec<f32>, width: usize| {
-            let tensor = Tensor::from_vec(values, (points, width), &Device::Cpu).unwrap();
-            tensor.to_dtype(DType::F64).unwrap()
-        };
-        let (places, heights) = (tensor(data::inputs(&workload), 2), tensor(data::targets(&workload), 1));
+        let mut training = Training::<f64>::new(network, &settings);
+        let [places, heights] = [data::inputs(&workload), data::targets(&workload)]
+            .map(|values| values.into_iter().map(f64::from).collect::<Vec<f64>>());
         for updates in 0..=150 {
             let phases = training.step(&places, &heights).unwrap();
             let Some(expected) = losses.iter().find(|loss| loss.updates == updates) else { continue };

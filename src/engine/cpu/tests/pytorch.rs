@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use candle_core::{DType, Tensor};
 use serde::Deserialize;
 
 use super::super::autograd;
 use super::super::data::Batch;
+use super::super::loss::loss_gradient;
 use super::super::masks::Masks;
 use super::super::parameters::Parameters;
 use super::super::thread_team::by_three;
@@ -122,16 +122,15 @@ fn check(network: &str) {
 fn check_step(network: &str) {
     let case = PytorchCase::read(network);
     let workload = case.workload();
-    let batch = Batch::new(&workload, DType::F64).unwrap();
+    let batch = Batch::new(&workload);
     case.check_gradients(&gradients(&workload, &batch));
 
-    let mut training = Training::new(workload.network.clone(), &workload.settings, DType::F64).unwrap();
+    let mut training = Training::<f64>::new(workload.network.clone(), &workload.settings);
     for step in 0..case.losses.len() {
         if step == 2 {
-            let vars = training.parameters().vars();
-            case.check_updates(&vars.iter().map(|var| values(var)).collect::<Vec<_>>());
+            case.check_updates(&training.parameters().iter().map(<[f64]>::to_vec).collect::<Vec<_>>());
         }
-        let loss = training.step(batch.inputs(), batch.targets()).unwrap().loss;
+        let loss = training.step(&batch.inputs, &batch.targets).unwrap().loss;
         case.check_loss(step, loss);
     }
     for (index, layer) in workload.network.layers.iter().enumerate() {
@@ -142,18 +141,16 @@ fn check_step(network: &str) {
     }
 }
 
-/// By candle's autograd, through the operators' own backward passes.
-fn gradients(workload: &Workload, batch: &Batch) -> Vec<Vec<f64>> {
-    let Workload { network, settings, .. } = workload;
-    let parameters = Parameters::new(network, settings.seed, DType::F64).unwrap();
-    let masks = Masks { seed: settings.seed, step: 0 };
-    let output = autograd::forward(network, &parameters, batch.inputs(), Some(masks)).unwrap();
-    let gradients = autograd::loss(settings.loss, &output, batch.targets()).unwrap().backward().unwrap();
-    parameters.vars().iter().map(|var| values(gradients.get(var).unwrap())).collect()
-}
-
-fn values(tensor: &Tensor) -> Vec<f64> {
-    tensor.flatten_all().unwrap().to_vec1().unwrap()
+/// By a plain autograd, through the operators' own backward passes.
+fn gradients(workload: &Workload, batch: &Batch<f64>) -> Vec<Vec<f64>> {
+    let Workload { network, settings, batch_size } = workload;
+    let parameters = Parameters::new(network, settings.seed);
+    let masks = Some(Masks { seed: settings.seed, step: 0 });
+    let outputs = autograd::forward(network, &parameters, &batch.inputs, masks).unwrap();
+    let output = &outputs[outputs.len() - 1].values;
+    let mut slope = vec![0.0; output.len()];
+    loss_gradient(settings.loss, output, &batch.targets, *batch_size, &mut slope);
+    autograd::backward(network, &parameters, &batch.inputs, masks, (&outputs, slope)).unwrap()
 }
 
 fn norm(values: &[f64]) -> f64 {

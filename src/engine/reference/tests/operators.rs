@@ -1,6 +1,6 @@
 //! Compares each operator with PyTorch (`tests/fixtures/operators.safetensors`), and three updates of each optimizer.
 
-use crate::engine::cpu::op::reference::{assert_values_close, expected, values};
+use crate::engine::cpu::op::reference::{Fixture, assert_values_close, expected, found};
 use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
 use crate::engine::reference::array::Array;
 use crate::engine::reference::optimizer::{OptimizerState, updated};
@@ -10,18 +10,18 @@ use crate::settings::{Loss, Settings};
 
 /// A tensor of a case; a vector is one example.
 fn array(case: &str, tensor: &str) -> Array {
-    let tensor = expected(case, tensor).unwrap();
-    let (batch, channels, height, width) = match *tensor.dims() {
+    let Fixture { dims, values } = expected(case, tensor);
+    let (batch, channels, height, width) = match dims[..] {
         [batch, channels, height, width] => (batch, channels, height, width),
         [batch, features] => (batch, features, 1, 1),
         [features] => (1, features, 1, 1),
-        ref dims => panic!("{dims:?}"),
+        _ => panic!("{dims:?}"),
     };
-    Array { batch, channels, height, width, values: values(&tensor) }
+    Array { batch, channels, height, width, values }
 }
 
 fn numbers(case: &str, tensor: &str) -> Vec<f64> {
-    values(&expected(case, tensor).unwrap())
+    expected(case, tensor).values
 }
 
 /// Compares with the tensors of that name.
@@ -41,7 +41,7 @@ fn shape(array: &Array) -> Shape {
 /// Output channels and kernel come from the weights.
 fn convolution_agrees(case: &str, stride: [usize; 2], [top, bottom, left, right]: [usize; 4], groups: usize) {
     let (x, weight, dy) = (array(case, "x"), array(case, "weight"), array(case, "dy"));
-    let bias = expected(case, "bias").ok().map(|bias| values(&bias));
+    let bias = found(case, "bias").map(|bias| bias.values);
     let padding = Padding { top, bottom, left, right };
     let (kernel, stride) = (Extent::new(weight.height, weight.width), stride.into());
     let conv = Conv2d { out_channels: weight.batch, kernel, stride, padding, groups, bias: bias.is_some() };
@@ -107,7 +107,7 @@ fn batch_norm_agrees_with_pytorch() {
 fn dense_layers_agree_with_pytorch() {
     for case in ["dense", "dense_no_bias"] {
         let (x, dy, weight) = (array(case, "x"), array(case, "dy"), numbers(case, "weight"));
-        let bias = expected(case, "bias").ok().map(|bias| values(&bias));
+        let bias = found(case, "bias").map(|bias| bias.values);
         let y = dense::forward(&x, &weight, bias.as_deref(), shape(&dy));
         let (dx, dw) = (dense::input_gradient(&x, &weight, &dy), dense::weight_gradient(&x, &dy));
         agree(case, &[("y", &y.values), ("dx", &dx.values), ("dweight", &dw)]);

@@ -23,10 +23,10 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
     T::from_f64(pieces.iter().sum::<f64>() / x.len() as f64)
 }
 
-/// `dx = (s(x) - t) / n * dy`.
-pub fn backward<T: Scalar>(x: &[T], t: &[T], dy: T, dx: &mut [T]) {
+/// `dx = (s(x) - t) / n`.
+pub fn backward<T: Scalar>(x: &[T], t: &[T], dx: &mut [T]) {
     let step = piece(x.len(), 16);
-    let scale = T::from_f64(dy.to_f64() / x.len() as f64);
+    let scale = T::from_f64(1.0 / x.len() as f64);
     for_each_piece(dx, step, |number, dx| {
         let (x, t) = (part(x, number, step), part(t, number, step));
         for (dx, (x, t)) in dx.iter_mut().zip(x.iter().zip(t)) {

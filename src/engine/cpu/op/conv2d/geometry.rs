@@ -1,8 +1,7 @@
 //! The sizes of one convolution, and of the matrix product that computes it.
 
-use candle_core::{Result, bail};
-
 use crate::engine::cpu::blocking::{Blocking, Factors};
+use crate::error::{Error, Result};
 use crate::network::{Conv2d, Extent, Padding};
 
 /// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
@@ -30,28 +29,36 @@ impl Geometry {
     /// Says which two numbers do not fit.
     pub fn new(x: &[usize], weight: &[usize], p: &Conv2d) -> Result<Self> {
         let &[batch, in_channels, height, width] = x else {
-            bail!("conv2d: the input needs 4 axes (batch, channels, height, width), got {x:?}");
+            return Err(Error::engine(format!(
+                "conv2d: the input needs 4 axes (batch, channels, height, width), got {x:?}"
+            )));
         };
         if batch == 0 || in_channels == 0 {
-            bail!("conv2d: the batch is empty (shape {x:?})");
+            return Err(Error::engine(format!("conv2d: the batch is empty (shape {x:?})")));
         }
         if p.groups == 0
             || !in_channels.is_multiple_of(p.groups)
             || !p.out_channels.is_multiple_of(p.groups)
             || p.out_channels == 0
         {
-            bail!("conv2d: {in_channels} and {} channels do not split into {} groups", p.out_channels, p.groups);
+            return Err(Error::engine(format!(
+                "conv2d: {in_channels} and {} channels do not split into {} groups",
+                p.out_channels, p.groups
+            )));
         }
         let expected = [p.out_channels, in_channels / p.groups, p.kernel.height, p.kernel.width];
         if weight != expected {
-            bail!("conv2d: the weights must be {expected:?}, got {weight:?}");
+            return Err(Error::engine(format!("conv2d: the weights must be {expected:?}, got {weight:?}")));
         }
         let pad = p.padding;
         let (Some(out_height), Some(out_width)) = (
             output_size(height + pad.top + pad.bottom, p.kernel.height, p.stride.height),
             output_size(width + pad.left + pad.right, p.kernel.width, p.stride.width),
         ) else {
-            bail!("conv2d: a {} kernel with stride {} does not fit on the padded {x:?}", p.kernel, p.stride);
+            return Err(Error::engine(format!(
+                "conv2d: a {} kernel with stride {} does not fit on the padded {x:?}",
+                p.kernel, p.stride
+            )));
         };
         Ok(Self {
             batch,

@@ -1,4 +1,5 @@
-//! Two-dimensional convolution (cross-correlation), NCHW.
+//! Two-dimensional convolution (cross-correlation): N x C x H x W and weights O x (C / groups) x kernel give N x O x H' x W'
+//! with `H' = (H + top + bottom - kernel) / stride + 1`, rounded down, as `torch.nn.functional.conv2d` does.
 
 mod cpu;
 mod cpu_backward;
@@ -15,46 +16,18 @@ mod winograd;
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
-
-use super::activation::Rectifier;
 use super::filters::Filters;
-use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::parallel::Shared;
 use super::place::ChannelPlanes;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
+use crate::error::Result;
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
 pub use depthwise::Slopes;
 use geometry::Geometry;
 pub use winograd::switch::Switch;
-
-/// Convolves a batch of images: `x` N x C x H x W, `weight` O x (C / groups) x kernel, `bias` O; gives N x O x H' x W'
-/// with `H' = (H + top + bottom - kernel) / stride + 1`, rounded down, as `torch.nn.functional.conv2d` does.
-///
-/// Dense and grouped convolutions are unfolded by tiles and multiplied; depthwise ones have a direct kernel.
-///
-/// # Errors
-/// Where shapes, types or parameters do not fit together, or the batch is empty.
-pub fn conv2d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, p: &network::Conv2d) -> Result<Tensor> {
-    refuse_empty(x, "conv2d")?;
-    if p.bias != bias.is_some() {
-        bail!("conv2d: the layer {} a bias, but it was given {}", has(p.bias), has(bias.is_some()));
-    }
-    let operation = Convolution::new(x.dims(), weight.dims(), p, Winograd::Any, Switch::default())?;
-    let (x, weight) = (x.contiguous()?, weight.contiguous()?);
-    match bias {
-        None => x.apply_op2(&weight, operation),
-        Some(bias) if bias.dims() == [p.out_channels] => x.apply_op3(&weight, &bias.contiguous()?, operation),
-        Some(bias) => bail!("conv2d: the bias must be [{}], got {:?}", p.out_channels, bias.dims()),
-    }
-}
-
-fn has(present: bool) -> &'static str {
-    if present { "has" } else { "has no" }
-}
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,84 +201,5 @@ impl Convolution {
     /// The gradient of the bias.
     pub fn bias_gradient<T: Scalar>(&self, dy: &[T], db: &mut [T]) {
         cpu_backward::bias_gradient(&self.geometry, dy, db);
-    }
-
-    fn output<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
-        let g = &self.geometry;
-        let mut y = vec![T::ZERO; g.output_len()];
-        self.forward(x, Filters { weight, bias, rectifier: Rectifier::Identity }, &mut y);
-        (T::to_cpu_storage_owned(y), Shape::from((g.batch, g.out_channels, g.out_height, g.out_width)))
-    }
-
-    fn gradients<T: Scalar>(&self, x: &Tensor, weight: &Tensor, dy: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let room = |of: &Tensor| of.track_op().then(|| vec![T::ZERO; of.elem_count()]);
-        let (mut dx, mut dw) = (room(x), room(weight));
-        let into = Gradients { x: dx.as_deref_mut(), weight: dw.as_deref_mut() };
-        with_elements(x, |xs| {
-            with_elements(weight, |ws| {
-                with_elements(dy, |dys| {
-                    self.backward(xs, ws, dys, into);
-                    Ok(())
-                })
-            })
-        })?;
-        let tensor = |values: Option<Vec<T>>, like| values.map(|values| tensor_like(values, like)).transpose();
-        Ok([tensor(dx, x)?, tensor(dw, weight)?])
-    }
-}
-
-impl CustomOp2 for Convolution {
-    fn name(&self) -> &'static str {
-        "conv2d"
-    }
-
-    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
-        by_dtype!(candle_core::backend::BackendStorage::dtype(x), "conv2d", T => {
-            Ok(self.output::<T>(elements(x, lx)?, elements(w, lw)?, None))
-        })
-    }
-
-    fn bwd(&self, x: &Tensor, w: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        by_dtype!(x.dtype(), "conv2d", T => {
-            let [dx, dw] = self.gradients::<T>(x, w, &dy.contiguous()?)?;
-            Ok((dx, dw))
-        })
-    }
-}
-
-impl CustomOp3 for Convolution {
-    fn name(&self) -> &'static str {
-        "conv2d"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        lx: &Layout,
-        w: &CpuStorage,
-        lw: &Layout,
-        b: &CpuStorage,
-        lb: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        by_dtype!(candle_core::backend::BackendStorage::dtype(x), "conv2d", T => {
-            Ok(self.output::<T>(elements(x, lx)?, elements(w, lw)?, Some(elements(b, lb)?)))
-        })
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        w: &Tensor,
-        b: &Tensor,
-        _: &Tensor,
-        dy: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        by_dtype!(x.dtype(), "conv2d", T => {
-            let dy = dy.contiguous()?;
-            let [dx, dw] = self.gradients::<T>(x, w, &dy)?;
-            let mut db = vec![T::ZERO; b.elem_count()];
-            with_elements(&dy, |dy| { self.bias_gradient(dy, &mut db); Ok(()) })?;
-            Ok((dx, dw, if b.track_op() { Some(tensor_like(db, b)?) } else { None }))
-        })
     }
 }

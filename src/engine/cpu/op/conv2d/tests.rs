@@ -1,13 +1,14 @@
-use candle_core::{DType, Device, Result, Tensor, Var};
-
 use super::geometry::Geometry;
-use super::{Algorithm, Convolution, Rectifier, conv2d};
+use super::{Algorithm, Convolution};
 use crate::engine::cpu::algorithm_choice::Switch;
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
+use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch, assert_values_close};
+use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::thread_team::by_three;
-use crate::network::{Conv2d, Extent, Padding};
+use crate::error::Result;
+use crate::network::{Conv2d, Extent, Padding, Shape};
 use crate::settings::Winograd;
 
 fn layer(out_channels: usize, kernel: Extent) -> Conv2d {
@@ -20,7 +21,7 @@ fn padding(top: usize, bottom: usize, left: usize, right: usize) -> Padding {
 
 fn compare(case: &str, p: Conv2d) {
     let inputs: &[&str] = if p.bias { &["x", "weight", "bias"] } else { &["x", "weight"] };
-    agrees_with_pytorch(case, inputs, |t| conv2d(&t[0], &t[1], t.get(2), &p));
+    agrees_with_pytorch(case, inputs, p);
 }
 
 #[test]
@@ -80,8 +81,8 @@ fn gradients_match_finite_differences() -> Result<()> {
             bias: true,
             ..layer(4, Extent::new(3, 2))
         };
-        let inputs = [random.tensor(&[2, 4, 5, 4])?, random.tensor(&[4, 4 / groups, 3, 2])?, random.tensor(&[4])?];
-        gradients_match_differences(&inputs, |t| conv2d(&t[0], &t[1], Some(&t[2]), &p))?;
+        let input = Shape::Maps { channels: 4, height: 5, width: 4 };
+        gradients_match_differences(&Case::random(p, input, 2, &mut random)?)?;
     }
     Ok(())
 }
@@ -120,17 +121,23 @@ fn compare_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -
     let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
     let dys = random.reals(g.output_len());
     let expected = oracle(&g, &xs, &ws, &dys);
-    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
-        let tensor = |values: &[f64], shape: &[usize]| Tensor::from_slice(values, shape, &Device::Cpu)?.to_dtype(dtype);
-        let (x, w) = (Var::from_tensor(&tensor(&xs, &x)?)?, Var::from_tensor(&tensor(&ws, &w)?)?);
-        let y = conv2d(&x, &w, None, p)?;
-        let gradients = y.mul(&tensor(&dys, y.dims())?)?.sum_all()?.backward()?;
-        let gradient = |leaf: &Var| gradients.get(leaf).map(values).unwrap_or_default();
-        let got = [values(&y), gradient(&x), gradient(&w)];
-        for ((got, expected), what) in got.iter().zip(&expected).zip(["y", "dx", "dw"]) {
-            // Rounding grows with the number of terms of a sum.
-            assert_values_close(got, expected, tolerance, &format!("{what} of {g:?} in {dtype:?}"));
-        }
+    let [batch, channels, height, width] = x;
+    let case = Case::new(*p, Shape::Maps { channels, height, width }, batch, vec![xs, ws])?;
+    // Rounding grows with the number of terms of a sum.
+    compare_in::<f64>(&case, &dys, &expected, (1e-12, &format!("{g:?} in float64")))?;
+    compare_in::<f32>(&case, &dys, &expected, (2e-5, &format!("{g:?} in float32")))
+}
+
+fn compare_in<T: Scalar>(
+    case: &Case,
+    dys: &[f64],
+    expected: &[Vec<f64>; 3],
+    (tolerance, what): (f64, &str),
+) -> Result<()> {
+    let found = case.run::<T>(dys)?;
+    let found = [&found.y].into_iter().chain(&found.gradients);
+    for ((found, expected), name) in found.zip(expected).zip(["y", "dx", "dw"]) {
+        assert_values_close(found, expected, tolerance, &format!("{name} of {what}"));
     }
     Ok(())
 }
@@ -291,43 +298,15 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
 }
 
 #[test]
-fn strided_inputs_are_made_contiguous() -> Result<()> {
-    let mut random = Random::new(4);
-    let p = layer(3, Extent::square(2));
-    let (x, w) = (random.tensor(&[4, 5, 2, 3])?, random.tensor(&[2, 3, 2, 2])?.transpose(0, 1)?);
-    let x = x.permute((3, 2, 1, 0))?;
-    let y = conv2d(&x, &w, None, &p)?;
-    let copied = conv2d(&x.force_contiguous()?, &w.force_contiguous()?, None, &p)?;
-    assert_eq!(values(&y), values(&copied));
-    Ok(())
-}
-
-#[test]
-fn a_gradient_that_is_not_requested_is_not_computed() -> Result<()> {
-    let mut random = Random::new(5);
-    let (x, w) = (random.tensor(&[2, 3, 4, 4])?, Var::from_tensor(&random.tensor(&[2, 3, 3, 3])?)?);
-    let gradients = conv2d(&x, &w, None, &layer(2, Extent::square(3)))?.sum_all()?.backward()?;
-    assert!(gradients.get(&x).is_none());
-    assert!(gradients.get(&w).is_some());
-    Ok(())
-}
-
-#[test]
-fn wrong_shapes_are_refused_with_the_reason() -> Result<()> {
-    let (cpu, p) = (Device::Cpu, layer(2, Extent::square(3)));
-    let weight = Tensor::zeros((2, 3, 3, 3), DType::F32, &cpu)?;
-    let refused = |x: &[usize], p: &Conv2d| match conv2d(&Tensor::zeros(x, DType::F32, &cpu)?, &weight, None, p) {
-        Ok(_) => Ok(String::new()),
-        Err(error) => Ok::<_, candle_core::Error>(error.to_string()),
+fn wrong_shapes_are_refused_with_the_reason() {
+    let p = layer(2, Extent::square(3));
+    let refused = |x: &[usize], p: &Conv2d| match Geometry::new(x, &[2, 3, 3, 3], p) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
     };
-    assert!(refused(&[0, 3, 8, 8], &p)?.contains("the batch is empty"));
-    assert!(refused(&[1, 4, 8, 8], &p)?.contains("the weights must be [2, 4, 3, 3]"));
-    assert!(refused(&[1, 3, 2, 8], &p)?.contains("does not fit"));
-    assert!(refused(&[1, 3, 8, 8], &Conv2d { groups: 2, ..p })?.contains("do not split into 2 groups"));
-    assert!(refused(&[1, 3, 8, 8], &Conv2d { stride: Extent::new(0, 1), ..p })?.contains("does not fit"));
-    assert!(refused(&[1, 3, 8, 8], &Conv2d { bias: true, ..p })?.contains("has a bias, but it was given has no"));
-    let half = Tensor::zeros((1, 3, 8, 8), DType::F16, &cpu)?;
-    let error = conv2d(&half, &weight.to_dtype(DType::F16)?, None, &p).map(|_| ()).map_err(|error| error.to_string());
-    assert!(error.is_err_and(|error| error.contains("not on F16")));
-    Ok(())
+    assert!(refused(&[0, 3, 8, 8], &p).contains("the batch is empty"));
+    assert!(refused(&[1, 4, 8, 8], &p).contains("the weights must be [2, 4, 3, 3]"));
+    assert!(refused(&[1, 3, 2, 8], &p).contains("does not fit"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { groups: 2, ..p }).contains("do not split into 2 groups"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { stride: Extent::new(0, 1), ..p }).contains("does not fit"));
 }

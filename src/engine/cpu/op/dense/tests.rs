@@ -1,52 +1,55 @@
-use candle_core::{DType, Device, Result, Tensor, Var};
-
-use super::dense;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_close};
+use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch, assert_values_close};
+use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::thread_team::by_three;
+use crate::error::Result;
+use crate::network::{Dense, Shape};
 
 #[test]
 fn dense_layers_agree_with_pytorch() {
-    agrees_with_pytorch("dense", &["x", "weight", "bias"], |t| dense(&t[0], &t[1], Some(&t[2])));
-    agrees_with_pytorch("dense_no_bias", &["x", "weight"], |t| dense(&t[0], &t[1], None));
+    let dense = |case, bias| {
+        let out_features = super::super::reference::expected(case, "weight").dims[0];
+        Dense { out_features, bias }
+    };
+    agrees_with_pytorch("dense", &["x", "weight", "bias"], dense("dense", true));
+    agrees_with_pytorch("dense_no_bias", &["x", "weight"], dense("dense_no_bias", false));
 }
 
 #[test]
 fn gradients_match_finite_differences() -> Result<()> {
-    let mut random = Random::new(1);
-    let inputs = [random.tensor(&[5, 7])?, random.tensor(&[3, 7])?, random.tensor(&[3])?];
-    gradients_match_differences(&inputs, |t| dense(&t[0], &t[1], Some(&t[2])))
+    let dense = Dense { out_features: 3, bias: true };
+    gradients_match_differences(&Case::random(dense, Shape::Flat(7), 5, &mut Random::new(1))?)
 }
 
-/// Large enough for several tasks; candle's own products are the oracle.
+/// Large enough for several tasks; the oracle is the definition.
 #[test]
 fn many_sizes_agree_with_plain_products() -> Result<()> {
     let mut random = Random::new(2);
     for (batch, features, outputs) in
         [(1, 600, 300), (33, 257, 130), (70, 100, 10), (2, 3, 513), (1300, 20, 5), (600, 1, 64)]
     {
-        let (x, w) = (random.tensor(&[batch, features])?, random.tensor(&[outputs, features])?);
-        let dy = random.tensor(&[batch, outputs])?;
-        let expected = [x.matmul(&w.t()?)?, dy.matmul(&w)?, dy.t()?.matmul(&x)?];
-        for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
-            let (x, w) = (Var::from_tensor(&x.to_dtype(dtype)?)?, Var::from_tensor(&w.to_dtype(dtype)?)?);
-            let y = by_three(|| dense(&x, &w, None))?;
-            let gradients = by_three(|| y.mul(&dy.to_dtype(dtype)?)?.sum_all()?.backward())?;
-            assert_close(&y, &expected[0], tolerance, "y");
-            for (leaf, expected) in [&x, &w].into_iter().zip(&expected[1..]) {
-                let Some(gradient) = gradients.get(leaf) else { panic!("a gradient is missing") };
-                assert_close(gradient, expected, tolerance, "gradient");
+        let dense = Dense { out_features: outputs, bias: false };
+        let case = Case::random(dense, Shape::Flat(features), batch, &mut random)?;
+        let dy = random.reals(batch * outputs);
+        let (x, w) = (&case.operands[0], &case.operands[1]);
+        let (mut y, mut dx, mut dw) = (vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; w.len()]);
+        for (n, o) in (0..batch).flat_map(|n| (0..outputs).map(move |o| (n, o))) {
+            for i in 0..features {
+                y[n * outputs + o] += x[n * features + i] * w[o * features + i];
+                dx[n * features + i] += dy[n * outputs + o] * w[o * features + i];
+                dw[o * features + i] += dy[n * outputs + o] * x[n * features + i];
             }
         }
+        compare::<f64>(&case, &dy, [&y, &dx, &dw], 1e-12)?;
+        compare::<f32>(&case, &dy, [&y, &dx, &dw], 2e-5)?;
     }
     Ok(())
 }
 
-#[test]
-fn wrong_shapes_are_refused() -> Result<()> {
-    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &Device::Cpu);
-    assert!(dense(&zeros(&[2, 3])?, &zeros(&[4, 5])?, None).is_err());
-    assert!(dense(&zeros(&[2, 3])?, &zeros(&[4, 3])?, Some(&zeros(&[3])?)).is_err());
-    assert!(dense(&zeros(&[0, 3])?, &zeros(&[4, 3])?, None).is_err());
+fn compare<T: Scalar>(case: &Case, dy: &[f64], expected: [&[f64]; 3], tolerance: f64) -> Result<()> {
+    let found = by_three(|| case.run::<T>(dy))?;
+    for (found, expected) in [&found.y].into_iter().chain(&found.gradients).zip(expected) {
+        assert_values_close(found, expected, tolerance, "y, dx or dw");
+    }
     Ok(())
 }

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use candle_core::{Result, bail};
-
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::error::{Error, Result};
 use crate::network::{Extent, MaxPool2d, Padding};
 
 /// Output rows shorter than this do not fill a vector.
@@ -25,19 +24,21 @@ impl Windows {
     pub fn new(input: Extent, p: &MaxPool2d) -> Result<Self> {
         let MaxPool2d { kernel, stride, padding: pad } = *p;
         if stride.height == 0 || stride.width == 0 {
-            bail!("max_pool2d: the stride must not be 0");
+            return Err(Error::engine("max_pool2d: the stride must not be 0"));
         }
         if pad.top.max(pad.bottom) >= kernel.height || pad.left.max(pad.right) >= kernel.width {
-            bail!("max_pool2d: padding {pad:?} must be smaller than the kernel {kernel}");
+            return Err(Error::engine(format!("max_pool2d: padding {pad:?} must be smaller than the kernel {kernel}")));
         }
         let size = |len: usize, kernel: usize, stride: usize| len.checked_sub(kernel).map(|rest| rest / stride + 1);
         let height = size(input.height + pad.top + pad.bottom, kernel.height, stride.height);
         let width = size(input.width + pad.left + pad.right, kernel.width, stride.width);
         let (Some(height), Some(width)) = (height, width) else {
-            bail!("max_pool2d: a {kernel} kernel does not fit on a padded plane of {input}");
+            return Err(Error::engine(format!(
+                "max_pool2d: a {kernel} kernel does not fit on a padded plane of {input}"
+            )));
         };
         if u32::try_from(input.area()).is_err() {
-            bail!("max_pool2d: a plane of {input} is too large");
+            return Err(Error::engine(format!("max_pool2d: a plane of {input} is too large")));
         }
         Ok(Self { input, output: Extent { height, width }, p: *p })
     }

@@ -1,9 +1,8 @@
-use candle_core::{Device, Result, Tensor, Var};
-
-use super::max_pool2d;
+use super::cpu::Windows;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, values};
-use crate::network::{MaxPool2d, Padding};
+use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch};
+use crate::error::Result;
+use crate::network::{Extent, MaxPool2d, Padding, Shape};
 
 const AROUND: Padding = Padding { top: 1, bottom: 1, left: 1, right: 1 };
 
@@ -11,9 +10,13 @@ fn pool(kernel: [usize; 2], stride: [usize; 2], padding: Padding) -> MaxPool2d {
     MaxPool2d { kernel: kernel.into(), stride: stride.into(), padding }
 }
 
+fn plane(height: usize, width: usize) -> Shape {
+    Shape::Maps { channels: 1, height, width }
+}
+
 #[test]
 fn pooling_agrees_with_pytorch() {
-    let compare = |case: &str, p: MaxPool2d| agrees_with_pytorch(case, &["x"], |t| max_pool2d(&t[0], &p));
+    let compare = |case: &str, p: MaxPool2d| agrees_with_pytorch(case, &["x"], p);
     compare("pool_2x2", pool([2, 2], [2, 2], Padding::default()));
     compare("pool_3x3_stride_2", pool([3, 3], [2, 2], AROUND));
     compare("pool_ties", pool([3, 3], [2, 2], AROUND));
@@ -23,35 +26,35 @@ fn pooling_agrees_with_pytorch() {
 #[test]
 fn gradients_match_finite_differences() -> Result<()> {
     let mut random = Random::new(1);
+    let input = Shape::Maps { channels: 3, height: 6, width: 5 };
     for p in [pool([2, 2], [2, 2], Padding::default()), pool([3, 3], [2, 2], AROUND), pool([2, 3], [1, 2], AROUND)] {
-        gradients_match_differences(&[random.tensor(&[2, 3, 6, 5])?], |t| max_pool2d(&t[0], &p))?;
+        gradients_match_differences(&Case::random(p, input, 2, &mut random)?)?;
     }
     Ok(())
 }
 
 #[test]
 fn the_first_of_equal_maxima_takes_the_gradient() -> Result<()> {
-    let x = Var::from_tensor(&Tensor::ones((1, 1, 4, 4), candle_core::DType::F32, &Device::Cpu)?)?;
-    let gradients = max_pool2d(&x, &pool([2, 2], [2, 2], Padding::default()))?.sum_all()?.backward()?;
+    let case = Case::new(pool([2, 2], [2, 2], Padding::default()), plane(4, 4), 1, vec![vec![1.0; 16]])?;
     let first_of_each = [1., 0., 1., 0., 0., 0., 0., 0., 1., 0., 1., 0., 0., 0., 0., 0.];
-    assert_eq!(gradients.get(&x).map(values), Some(first_of_each.to_vec()));
+    assert_eq!(case.run::<f32>(&[1.0; 4])?.gradients[0], first_of_each);
     Ok(())
 }
 
 #[test]
 fn a_nan_wins_and_padding_never_does() -> Result<()> {
-    let x = Tensor::new(&[[[[f32::NAN, 1.0], [-3.0, -4.0]]]], &Device::Cpu)?;
-    let y = values(&max_pool2d(&x, &pool([1, 2], [1, 2], Padding { right: 1, ..Padding::default() }))?);
+    let p = pool([1, 2], [1, 2], Padding { right: 1, ..Padding::default() });
+    let case = Case::new(p, plane(2, 2), 1, vec![vec![f64::NAN, 1.0, -3.0, -4.0]])?;
+    let y = case.run::<f32>(&vec![0.0; case.outputs()])?.y;
     assert!(y[0].is_nan());
     assert_eq!(y[1], -3.0);
     Ok(())
 }
 
 #[test]
-fn windows_that_cover_only_padding_are_refused() -> Result<()> {
-    let x = Tensor::ones((1, 1, 4, 4), candle_core::DType::F32, &Device::Cpu)?;
-    assert!(max_pool2d(&x, &pool([1, 2], [1, 1], AROUND)).is_err());
-    assert!(max_pool2d(&x, &pool([5, 5], [1, 1], Padding::default())).is_err());
-    assert!(max_pool2d(&x, &pool([2, 2], [1, 0], Padding::default())).is_err());
-    Ok(())
+fn windows_that_cover_only_padding_are_refused() {
+    let four = Extent::square(4);
+    assert!(Windows::new(four, &pool([1, 2], [1, 1], AROUND)).is_err());
+    assert!(Windows::new(four, &pool([5, 5], [1, 1], Padding::default())).is_err());
+    assert!(Windows::new(four, &pool([2, 2], [1, 0], Padding::default())).is_err());
 }

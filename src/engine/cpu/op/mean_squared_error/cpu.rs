@@ -17,10 +17,10 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
     T::from_f64(pieces.iter().sum::<f64>() / x.len() as f64)
 }
 
-/// `dx = 2 (x - t) / n * dy`.
-pub fn backward<T: Scalar>(x: &[T], t: &[T], dy: T, dx: &mut [T]) {
+/// `dx = 2 (x - t) / n`.
+pub fn backward<T: Scalar>(x: &[T], t: &[T], dx: &mut [T]) {
     let step = piece(x.len(), 1);
-    let scale = T::from_f64(2.0 * dy.to_f64() / x.len() as f64);
+    let scale = T::from_f64(2.0 / x.len() as f64);
     for_each_piece(dx, step, |number, dx| {
         let (x, t) = (part(x, number, step), part(t, number, step));
         dx.iter_mut().zip(x.iter().zip(t)).for_each(|(dx, (x, t))| *dx = scale * (*x - *t));

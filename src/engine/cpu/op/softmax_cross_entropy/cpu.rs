@@ -27,12 +27,6 @@ fn gradient<T: Scalar>(dx: &mut [T], logits: &[T], targets: &[T], scale: T) {
     dx.iter_mut().zip(targets).for_each(|(dx, t)| *dx = (*dx * share - *t) * scale);
 }
 
-#[inline(always)]
-fn gradient_of_targets<T: Scalar>(dt: &mut [T], logits: &[T], _: &[T], scale: T) {
-    let (largest, log_sum) = log_sum_exp(logits);
-    dt.iter_mut().zip(logits).for_each(|(dt, x)| *dt = (log_sum - (*x - largest)) * scale);
-}
-
 /// Rows for one task: an exponential costs about as much as moving four scalars.
 fn rows_per_task(elements: usize, classes: usize) -> usize {
     piece(elements / classes, 4 * classes)
@@ -54,14 +48,9 @@ pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
     T::from_f64(losses.iter().sum::<f64>() / losses.len() as f64)
 }
 
-/// `dx = (softmax(logits) * sum(targets) - targets) / rows * dy`.
-pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dy: T, dx: &mut [T]) {
-    each_row(Rows { a: logits, b: targets }, classes, dy, dx, gradient);
-}
-
-/// `dt = -log_softmax(logits) / rows * dy`.
-pub fn target_gradient<T: Scalar>(logits: &[T], classes: usize, dy: T, dt: &mut [T]) {
-    each_row(Rows { a: logits, b: logits }, classes, dy, dt, gradient_of_targets);
+/// `dx = (softmax(logits) * sum(targets) - targets) / rows`.
+pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dx: &mut [T]) {
+    each_row(Rows { a: logits, b: targets }, classes, dx, gradient);
 }
 
 /// Two batches of rows.
@@ -70,16 +59,15 @@ struct Rows<'a, T> {
     b: &'a [T],
 }
 
-/// Computes one batch from two, row by row; `work` also gets `dy / rows`.
+/// Computes one batch from two, row by row; `work` also gets `1 / rows`.
 fn each_row<T: Scalar>(
     rows: Rows<'_, T>,
     classes: usize,
-    dy: T,
     result: &mut [T],
     work: impl Fn(&mut [T], &[T], &[T], T) + Sync,
 ) {
     let Rows { a, b } = rows;
-    let scale = dy / T::from_f64((a.len() / classes) as f64);
+    let scale = T::ONE / T::from_f64((a.len() / classes) as f64);
     let len = rows_per_task(a.len(), classes) * classes;
     for_each_piece(result, len, |number, rows| {
         let pairs = part(a, number, len).chunks(classes).zip(part(b, number, len).chunks(classes));

@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use candle_core::DType;
-
 use super::*;
-use crate::engine::cpu::data::Batch;
 use crate::engine::cpu::parameters::Parameters;
 use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded, to_nchw, transposed};
 use crate::engine::{Workload, data};
@@ -34,13 +31,12 @@ fn settings(loss: settings::Loss) -> Settings {
 fn weights_match_the_cpu_engine_in_either_order() {
     let Some(emulator) = emulator() else { return };
     let network = network();
-    let parameters = Parameters::new(&network, 9, DType::F32).unwrap();
+    let parameters = Parameters::<f32>::new(&network, 9);
     for name in ["conv1", "conv_pw_1"] {
         let layer = network.layers.iter().position(|layer| layer.name == name).unwrap();
-        let weight = parameters.get(layer, "weight").unwrap();
-        let dims = weight.dims().to_vec();
+        let expected = parameters.get(layer, "weight").unwrap();
+        let dims = network.parameters_of(layer).remove(0).dims;
         let (channels, positions) = (dims[1], dims[2] * dims[3]);
-        let expected = weight.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let limit = (6.0 / (positions * (dims[0] + channels)) as f64).sqrt() as f32;
         let key = Stream::new(9, Purpose::Parameters, [layer as u64, 0]).key();
         for (element, channels_last) in Element::ALL.into_iter().flat_map(|e| [false, true].map(|last| (e, last))) {
@@ -71,8 +67,6 @@ fn a_batch_matches_the_cpu_engine() {
     let (batch, classes) = (5, 7);
     for loss in settings::Loss::ALL {
         let workload = Workload { network: Arc::new(network()), batch_size: batch, settings: settings(*loss) };
-        let drawn = Batch::new(&workload, DType::F32).unwrap();
-        let values = |tensor: &candle_core::Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let key = Stream::new(9, Purpose::Targets, [0, 0]).key();
         let mut memory = EmulatedMemory::new();
         let dst = memory.empty(Element::F32, batch * classes);
@@ -83,14 +77,14 @@ fn a_batch_matches_the_cpu_engine() {
             }
         };
         emulator.check_all(&mut memory, launches);
-        assert_eq!(memory.read(dst, Element::F32), values(drawn.targets()), "{loss}");
+        assert_eq!(memory.read(dst, Element::F32), data::targets(&workload), "{loss}");
 
         let key = Stream::new(9, Purpose::Inputs, [0, 0]).key();
         for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
             let maps = FeatureMaps::new(batch, workload.network.input(), layout);
             let dst = memory.empty(element, maps.count());
             emulator.check_all(&mut memory, Inputs { element, maps, dst, key }.launches());
-            let expected: Vec<f32> = values(drawn.inputs()).iter().map(|x| rounded(element, *x)).collect();
+            let expected: Vec<f32> = data::inputs(&workload).iter().map(|x| rounded(element, *x)).collect();
             assert_eq!(to_nchw(&memory.read(dst, element), maps), expected, "{element:?} {layout}");
         }
     }

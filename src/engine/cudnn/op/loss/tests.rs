@@ -1,7 +1,5 @@
-use candle_core::{DType, Device, Tensor, Var};
-
 use super::*;
-use crate::engine::cpu;
+use crate::engine::cpu::loss::{loss, loss_gradient};
 use crate::engine::cudnn::emulated::{EmulatedMemory, assert_close, emulator, rounded, rounding, sample};
 use crate::settings::Loss;
 
@@ -9,17 +7,10 @@ const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 100
 
 /// The loss and its gradient by the CPU engine in float64.
 fn reference(kind: Loss, logits: &[f32], targets: &[f32], shape: (usize, usize)) -> (f64, Vec<f64>) {
-    let tensor =
-        |values: &[f32]| Tensor::from_vec(values.to_vec(), shape, &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
-    let (x, t) = (Var::from_tensor(&tensor(logits)).unwrap(), tensor(targets));
-    let loss = match kind {
-        Loss::CategoricalCrossEntropy => cpu::op::softmax_cross_entropy(&x, &t),
-        Loss::MeanSquaredError => cpu::op::mean_squared_error(&x, &t),
-        Loss::BinaryCrossEntropy => cpu::op::binary_cross_entropy(&x, &t),
-    };
-    let loss = loss.unwrap();
-    let gradient = loss.backward().unwrap().remove(x.as_tensor()).unwrap();
-    (loss.to_scalar().unwrap(), gradient.flatten_all().unwrap().to_vec1().unwrap())
+    let [x, t] = [logits, targets].map(|values| values.iter().copied().map(f64::from).collect::<Vec<f64>>());
+    let mut gradient = vec![0.0; x.len()];
+    loss_gradient(kind, &x, &t, shape.0, &mut gradient);
+    (loss(kind, &x, &t, shape.0), gradient)
 }
 
 struct Case {

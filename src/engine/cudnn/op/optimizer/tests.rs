@@ -1,6 +1,3 @@
-use candle_core::{Device, Tensor, Var};
-use candle_nn::Optimizer as _;
-
 use super::super::advance::Advance;
 use super::*;
 use crate::engine::cpu::optimizer::{Config, InPlace};
@@ -64,15 +61,14 @@ fn gradients(element: Element, seed: u64, weights: usize, others: usize) -> Vec<
 
 /// The parameters after the same steps of the CPU engine, in float64.
 fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usize) -> Vec<f64> {
-    let double =
-        |values: Vec<f32>| Tensor::new(values, &Device::Cpu).unwrap().to_dtype(candle_core::DType::F64).unwrap();
-    let var = Var::from_tensor(&double(sample(Element::F32, 1, weights + others))).unwrap();
-    let mut in_place = InPlace::new(vec![var.clone()], Config { optimizer, learning_rate: RATE }).unwrap();
+    let double = |values: Vec<f32>| -> Vec<f64> { values.into_iter().map(f64::from).collect() };
+    let mut w = double(sample(Element::F32, 1, weights + others));
+    let mut in_place = InPlace::new([w.len()].into_iter(), Config { optimizer, learning_rate: RATE });
     for step in 0..STEPS {
-        let product = (var.as_tensor() * double(gradients(element, step, weights, others))).unwrap();
-        in_place.step(&product.sum_all().unwrap().backward().unwrap()).unwrap();
+        let gradients = double(gradients(element, step, weights, others));
+        in_place.update([&mut w[..]].into_iter(), [&gradients[..]].into_iter());
     }
-    var.to_vec1().unwrap()
+    w
 }
 
 #[test]
