@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each outside crate, and the only places that may use it.
 const CRATES: &[(&str, &[&str])] = &[
-    ("candle_core", &["engine/cpu/", "engine/candle/"]),
-    ("candle_nn", &["engine/cpu/", "engine/candle/"]),
+    ("candle_core", &["engine/candle/"]),
+    ("candle_nn", &["engine/candle/"]),
     ("gemm", &["engine/cpu/"]),
     ("pulp", &["engine/cpu/"]),
     ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),

@@ -59,22 +59,22 @@ impl<T: Scalar> Single<'_, T> {
         match kernel {
             Kernel::Input | Kernel::View => y.copy_from_slice(x),
             Kernel::Convolution(convolution) => convolution.forward(x, self.filters(bias), &mut y),
-            Kernel::Dense(sizes) => dense::cpu::forward(sizes, x, self.filters(bias), &mut y),
+            Kernel::Dense(sizes) => dense::forward(sizes, x, self.filters(bias), &mut y),
             Kernel::Normalisation(planes, p) => {
                 moments = vec![Moments::default(); planes.channels];
                 batch_norm::cpu::forward(planes, x, self.norm(p), &mut y, &mut moments);
             }
-            Kernel::Rectifier => activation::cpu::forward(self.rectifier(), x, &mut y),
+            Kernel::Rectifier => activation::forward(self.rectifier(), x, &mut y),
             Kernel::MaxPool(windows) => {
                 winners = vec![0; y.len()];
-                max_pool2d::cpu::forward(&windows, x, &mut y, &mut winners);
+                max_pool2d::forward(&windows, x, &mut y, &mut winners);
             }
-            Kernel::Average(pixels) => global_average_pool::cpu::forward(x, pixels, &mut y),
+            Kernel::Average(pixels) => global_average_pool::forward(x, pixels, &mut y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(x);
                 self.drop_out(rate, &mut y);
             }
-            Kernel::Sum => activation::cpu::sum(Rectifier::Identity, x, sources[1], &mut y),
+            Kernel::Sum => activation::sum(Rectifier::Identity, x, sources[1], &mut y),
         }
         Ok(Output { values: y, moments, winners })
     }
@@ -101,18 +101,18 @@ impl<T: Scalar> Single<'_, T> {
             }
             Kernel::Dense(sizes) => {
                 if wanted {
-                    dense::cpu::input_gradient(sizes, self.parameters[0], dy, &mut dx);
+                    dense::input_gradient(sizes, self.parameters[0], dy, &mut dx);
                 }
-                dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
-                parameters.iter_mut().skip(1).for_each(|db| dense::cpu::bias_gradient(sizes, dy, db));
+                dense::weight_gradient(sizes, x, dy, &mut parameters[0]);
+                parameters.iter_mut().skip(1).for_each(|db| dense::bias_gradient(sizes, dy, db));
                 false
             }
             Kernel::MaxPool(windows) if wanted => {
-                max_pool2d::cpu::backward(&windows, dy, &output.winners, &mut dx);
+                max_pool2d::backward(&windows, dy, &output.winners, &mut dx);
                 false
             }
             Kernel::Average(pixels) if wanted => {
-                global_average_pool::cpu::backward(dy, pixels, &mut dx);
+                global_average_pool::backward(dy, pixels, &mut dx);
                 false
             }
             Kernel::Normalisation(planes, p) => {
@@ -123,7 +123,7 @@ impl<T: Scalar> Single<'_, T> {
                 true
             }
             Kernel::Rectifier => {
-                activation::cpu::backward(self.rectifier(), &output.values, &mut slope);
+                activation::backward(self.rectifier(), &output.values, &mut slope);
                 true
             }
             Kernel::Dropout(rate) => {
@@ -175,7 +175,7 @@ impl<T: Scalar> Single<'_, T> {
 
     fn drop_out(&self, rate: f64, values: &mut [T]) {
         if let Some(masks) = self.masks {
-            dropout::cpu::apply(Mask::new(rate, masks.key(self.index)), values);
+            dropout::apply(Mask::new(rate, masks.key(self.index)), values);
         }
     }
 }

@@ -62,13 +62,13 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Dense(sizes), dx) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
                     if let Some(db) = parameters.get_mut(1).filter(|_| !self.idle_biases[index]) {
-                        dense::cpu::bias_gradient(sizes, dy, db);
+                        dense::bias_gradient(sizes, dy, db);
                     }
-                    dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
+                    dense::weight_gradient(sizes, x, dy, &mut parameters[0]);
                 });
                 if let Some(dx) = dx {
                     let weight = task.parameters.required(index, "weight")?;
-                    let work = || dense::cpu::input_gradient(sizes, weight, dy, dx);
+                    let work = || dense::input_gradient(sizes, weight, dy, dx);
                     Watch::time(task.watch, index, Direction::BackwardData, work);
                 }
             }
@@ -98,14 +98,14 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
             (Kernel::Rectifier, _) => {
                 let rectifier = self.plan.layers[index].output.rectifier;
-                activation::cpu::backward(rectifier, self.output(task.inputs, index), dy);
+                activation::backward(rectifier, self.output(task.inputs, index), dy);
             }
             (Kernel::MaxPool(windows), Some(dx)) => {
-                max_pool2d::cpu::backward(&windows, dy, &self.buffers.winners[index], dx);
+                max_pool2d::backward(&windows, dy, &self.buffers.winners[index], dx);
             }
-            (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
+            (Kernel::Average(pixels), Some(dx)) => global_average_pool::backward(dy, pixels, dx),
             (Kernel::Dropout(rate), _) => match task.masks {
-                Some(masks) => dropout::cpu::apply(Mask::new(rate, masks.key(index)), dy),
+                Some(masks) => dropout::apply(Mask::new(rate, masks.key(index)), dy),
                 None => return Err(Error::engine("a backward pass without training")),
             },
             _ => {}

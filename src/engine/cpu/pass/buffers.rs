@@ -4,7 +4,7 @@ use super::arena::{ALWAYS, Cutter, PassMemory, Piece};
 use super::chain::Chain;
 use super::memory_plan::{MemoryPlan, Move, MoveKind};
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::placement::Span;

@@ -41,20 +41,20 @@ impl<T: Scalar> Pass<T> {
         match self.kernels[index] {
             Kernel::Input | Kernel::View | Kernel::Normalisation(..) => {}
             Kernel::Convolution(convolution) => convolution.forward(source(0), filters()?, y),
-            Kernel::Dense(sizes) => dense::cpu::forward(sizes, source(0), filters()?, y),
-            Kernel::Rectifier => activation::cpu::forward(rectifier, source(0), y),
-            Kernel::MaxPool(windows) => max_pool2d::cpu::forward(&windows, source(0), y, &mut winners),
-            Kernel::Average(pixels) => global_average_pool::cpu::forward(source(0), pixels, y),
+            Kernel::Dense(sizes) => dense::forward(sizes, source(0), filters()?, y),
+            Kernel::Rectifier => activation::forward(rectifier, source(0), y),
+            Kernel::MaxPool(windows) => max_pool2d::forward(&windows, source(0), y, &mut winners),
+            Kernel::Average(pixels) => global_average_pool::forward(source(0), pixels, y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(source(0));
                 if let Some(masks) = task.masks {
-                    dropout::cpu::apply(Mask::new(rate, masks.key(index)), y);
+                    dropout::apply(Mask::new(rate, masks.key(index)), y);
                 }
             }
             Kernel::Sum => {
                 match layer.sources.iter().position(|&source| source == self.plan.layers[index].output.holder) {
-                    Some(at) => activation::cpu::add_to(rectifier, source(1 - at), y),
-                    None => activation::cpu::sum(rectifier, source(0), source(1), y),
+                    Some(at) => activation::add_to(rectifier, source(1 - at), y),
+                    None => activation::sum(rectifier, source(0), source(1), y),
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::{Sizes, is_narrow};
-use crate::engine::cpu::op::max_pool2d::cpu::Windows;
+use crate::engine::cpu::op::max_pool2d::Windows;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};

@@ -10,7 +10,6 @@
 
 mod compiler;
 mod engine;
-mod interpreter;
 mod marshal;
 mod memory;
 mod numbers;
@@ -57,14 +56,6 @@ pub fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
-/// If this variable is `ptx`, launches run on the code that NVRTC makes ([`interpreter`]), each once.
-pub const KERNELS_BY: &str = "BATCHSTEP_TEST_KERNELS";
-
-fn runs_ptx() -> bool {
-    static PTX: OnceLock<bool> = OnceLock::new();
-    *PTX.get_or_init(|| std::env::var_os(KERNELS_BY).is_some_and(|value| value == "ptx"))
-}
-
 /// The bytes that memory to be written is filled with.
 const POISON: [u8; 2] = [0xFF, 0x7F];
 
@@ -88,9 +79,6 @@ impl Emulator {
     /// As [`Emulator::run`], and where the two results differ.
     pub fn check(&self, memory: &mut EmulatedMemory, call: &Call) {
         let Call::Launch(launch) = call else { return self.run(memory, call) };
-        if runs_ptx() {
-            return self.run(memory, call);
-        }
         let mut other = memory.clone();
         self.launch(memory, launch, false, POISON[0]);
         self.launch(&mut other, launch, true, POISON[1]);
@@ -121,11 +109,6 @@ impl Emulator {
 
     fn launch(&self, memory: &mut EmulatedMemory, launch: &Launch, reversed: bool, poison: u8) {
         let Kernel { operator, name, element } = launch.kernel;
-        if runs_ptx() && Operator::by_name(operator).is_some() {
-            let ran = interpreter::launch(memory, launch, poison);
-            return ran
-                .unwrap_or_else(|why| panic!("{operator}/{name} for {}, as NVRTC compiles it: {why}", element.name()));
-        }
         let module = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
             modules.entry((operator, element)).or_default().clone()

@@ -1,7 +1,126 @@
 //! Rectified linear units. The gradient at an end of the range, at 0 and at 6, is 0, as in PyTorch.
+//!
+//! Rectifiers, element by element; NaN passes through, as in PyTorch.
 
-pub mod cpu;
 #[cfg(test)]
 mod tests;
 
-pub use cpu::{Range, Rectifier};
+use pulp::Simd;
+
+use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
+use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+
+/// What an operator does to its output as it writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rectifier {
+    Identity,
+    /// `max(x, 0)`.
+    Relu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+}
+
+impl Rectifier {
+    /// The same as a range.
+    pub fn range<T: Scalar>(self) -> Range<T> {
+        match self {
+            Self::Identity => Range { low: T::NEG_INFINITY, high: T::INFINITY },
+            Self::Relu => Range { low: T::ZERO, high: T::INFINITY },
+            Self::Relu6 => Range { low: T::ZERO, high: T::from_f64(6.0) },
+        }
+    }
+}
+
+/// The values that a rectifier lets through.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<T> {
+    low: T,
+    high: T,
+}
+
+impl<T: Scalar> Range<T> {
+    /// The value of the range that is nearest to `x`.
+    #[inline(always)]
+    pub fn clamp(self, x: T) -> T {
+        let x = if x <= self.low { self.low } else { x };
+        if x >= self.high { self.high } else { x }
+    }
+
+    /// The same, lane by lane.
+    #[inline(always)]
+    pub fn clamp_lanes<S: Simd>(self, simd: S, x: T::Vector<S>) -> T::Vector<S> {
+        T::clamp(simd, x, self.low, self.high)
+    }
+
+    /// The gradient `dy`, or zero where the value `x` is at an end of the range or beyond it.
+    #[inline(always)]
+    pub fn stop_lanes<S: Simd>(self, simd: S, x: T::Vector<S>, dy: T::Vector<S>) -> T::Vector<S> {
+        T::stop(simd, x, self.low, self.high, dy)
+    }
+
+    /// The same for one value.
+    #[inline(always)]
+    pub fn stopped(self, x: T, dy: T) -> T {
+        if (x <= self.low) | (x >= self.high) { T::ZERO } else { dy }
+    }
+
+    /// Zeroes the gradient `dy` where the output `y` is at an end of the range; to be called inside [`vectorised`].
+    #[inline(always)]
+    pub fn stop(self, y: &[T], dy: &mut [T]) {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = self.stopped(*y, *dy);
+        }
+    }
+}
+
+/// `y = rectifier(x)`.
+pub fn forward<T: Scalar>(rectifier: Rectifier, x: &[T], y: &mut [T]) {
+    let step = piece(x.len(), 1);
+    let range = rectifier.range();
+    for_each_piece(y, step, |number, y| {
+        let x = part(x, number, step);
+        vectorised(
+            #[inline(always)]
+            || y.iter_mut().zip(x).for_each(|(y, x)| *y = range.clamp(*x)),
+        );
+    });
+}
+
+/// `y = rectifier(a + b)`.
+pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
+    let step = piece(y.len(), 1);
+    let range = rectifier.range();
+    for_each_piece(y, step, |number, y| {
+        let (a, b) = (part(a, number, step), part(b, number, step));
+        vectorised(
+            #[inline(always)]
+            || y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = range.clamp(*a + *b)),
+        );
+    });
+}
+
+/// `total = rectifier(total + x)`.
+pub fn add_to<T: Scalar>(rectifier: Rectifier, x: &[T], total: &mut [T]) {
+    let step = piece(x.len(), 1);
+    let range = rectifier.range();
+    for_each_piece(total, step, |number, total| {
+        let x = part(x, number, step);
+        vectorised(
+            #[inline(always)]
+            || total.iter_mut().zip(x).for_each(|(total, x)| *total = range.clamp(*total + *x)),
+        );
+    });
+}
+
+/// Zeroes the gradient `dy` where the output `y` is at an end of the range.
+pub fn backward<T: Scalar>(rectifier: Rectifier, y: &[T], dy: &mut [T]) {
+    let step = piece(y.len(), 1);
+    let range = rectifier.range();
+    for_each_piece(dy, step, |number, dy| {
+        let y = part(y, number, step);
+        vectorised(
+            #[inline(always)]
+            || range.stop(y, dy),
+        );
+    });
+}

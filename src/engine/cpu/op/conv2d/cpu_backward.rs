@@ -8,7 +8,7 @@ use super::pointwise;
 use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::sizes::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, part, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};

@@ -1,4 +1,4 @@
-use super::cpu::Windows;
+use super::Windows;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch};
 use crate::error::Result;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::cpu::op::dropout::cpu::apply;
+use crate::engine::cpu::op::dropout::apply;
 use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, from_nchw, rounded, sample, to_nchw};
 use crate::engine::dropout::Mask;
 use crate::random::{Purpose, Stream};

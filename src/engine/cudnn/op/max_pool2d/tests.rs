@@ -1,7 +1,7 @@
 //! The kernels on the CPU against plain loops, and against the CPU engine's operator.
 
 use super::*;
-use crate::engine::cpu::op::max_pool2d::cpu;
+use crate::engine::cpu::op::max_pool2d;
 use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
 
 /// Few different values, so that windows have ties.
@@ -272,11 +272,12 @@ fn the_cpu_engine_says_the_same() {
         let mut memory = EmulatedMemory::new();
         let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
         let windows =
-            cpu::Windows::new(Extent { height: case.input.height, width: case.input.width }, &case.pool).unwrap();
+            max_pool2d::Windows::new(Extent { height: case.input.height, width: case.input.width }, &case.pool)
+                .unwrap();
         let (mut y, mut winners) = (vec![0.0; dy.len()], vec![0; dy.len()]);
-        cpu::forward(&windows, &x, &mut y, &mut winners);
+        max_pool2d::forward(&windows, &x, &mut y, &mut winners);
         let mut dx = vec![0.0; x.len()];
-        cpu::backward(&windows, &dy, &winners, &mut dx);
+        max_pool2d::backward(&windows, &dy, &winners, &mut dx);
 
         let forward = case.forward(&mut memory, &x, None);
         emulator.check_all(&mut memory, forward.launches());
