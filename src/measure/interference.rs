@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::warmup::{self, EXTRA_STEPS, LIMIT_FACTOR, Next};
 
-/// The share of a step's time that its longest interruption may take. In `examples/interference_share.rs`, beside a program that takes the
+/// The share of a step's time that its longest interruption may take. In `examples/tables/interference_share.rs`, beside a program that takes the
 /// processor for a millisecond every 20 ms, steps of 30 ms are 0.4 % too long with it and 1.2 % with 5 %; with 1 % a visit takes a fifth more
 /// steps. Shorter steps are interrupted for more than half of their time or not at all, and any share finds that.
 pub const SHARE: f64 = 0.02;

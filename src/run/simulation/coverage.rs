@@ -150,7 +150,7 @@ mod tests {
 
     /// The four cells of a run share the drift and the states of the device, so 100 runs count as 100 and not as 400: three
     /// standard errors below the stated 95 % are 88.5 %. The full study, of 1,000 runs each, is
-    /// `examples/trust_simulation.rs`; its table is in docs/method.md.
+    /// `examples/tables/trust_simulation.rs`; its table is in docs/method.md.
     #[test]
     fn the_intervals_cover_the_truth_under_every_noise_model() {
         for noise in NoiseModel::ALL {

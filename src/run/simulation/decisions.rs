@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::stats::quantile::median;
 
-    /// One run by each rule; the study of many is `examples/steps_to_decide.rs`.
+    /// One run by each rule; the study of many is `examples/tables/steps_to_decide.rs`.
     #[test]
     fn a_jump_is_found_with_a_fraction_of_the_steps_that_known_cells_take() {
         let by = |rule| decisions(MachineNoise::Normal, PlantedCurve::OneJump, rule, 5, 3..4).expect("runs");

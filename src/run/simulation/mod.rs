@@ -8,7 +8,7 @@
 //! Series with exact truth, which test only the detector: [`batchstep_detect::shapes`].
 //!
 //! The first three execute ordinary specs of the synthetic engine in the same loop as every other run
-//! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` and `examples/steps_to_decide.rs` print them.
+//! ([`simulate`]), with seeds 0, 1, 2, ... `examples/tables/trust_simulation.rs` and `examples/tables/steps_to_decide.rs` print them.
 
 pub mod alarms;
 pub mod coverage;

@@ -56,7 +56,7 @@ mod tests {
         Fleet { machines: 2, blocks: 4, visits: VisitPattern::Equal, relative_sd: 0.1, cell_sd: 0.02, jump: 0.0 };
 
     /// Counts 800 intervals of 95 % for each fleet. All 800 share the fleet's estimate of how much its machines differ, so the share of one experiment
-    /// varies by 4 % and the mean of twenty by 1 %. The full study, of 100 experiments each, is `examples/trust_simulation.rs`.
+    /// varies by 4 % and the mean of twenty by 1 %. The full study, of 100 experiments each, is `examples/tables/trust_simulation.rs`.
     #[test]
     fn intervals_of_levels_count_machines_where_machines_differ_at_single_batch_sizes() {
         for (machines, blocks, visits) in

@@ -1,20 +1,21 @@
 //! Writes the drawn digits as a folder of PNG images, `train/<class>/<number>.png` and `test/...`, to train from files.
 //!
 //! ```text
-//! cargo run --release --example digit_folder -- data/digits                 # 60,000 + 10,000 images, for mnist_folder.toml
-//! cargo run --release --example digit_folder -- data/digits 1000 200 7      # 1000 + 200 images, seed 7
+//! cargo run --release --example tables -- digit_folder data/digits                 # 60,000 + 10,000 images, for mnist_folder.toml
+//! cargo run --release --example tables -- digit_folder data/digits 1000 200 7      # 1000 + 200 images, seed 7
 //! ```
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use crate::arguments;
 use batchstep::data::digits::{CLASSES, TrainOrTest, draw};
 use batchstep::network::Shape;
 use rayon::prelude::*;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = arguments().collect();
     let folder = arguments.first().ok_or("name the folder")?;
     if Path::new(folder).exists() {
         return Err(format!("{folder} is there already: remove it, or name another folder").into());

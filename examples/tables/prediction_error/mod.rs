@@ -5,7 +5,7 @@
 //! batchstep run experiments/predict/generated_cpu.toml
 //! batchstep run experiments/predict/generated_dense_cpu.toml
 //! batchstep run experiments/predict/generated_dense_cpu.toml --out results/generated_dense_cpu_again
-//! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
+//! cargo run --release --example tables -- prediction_error results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
 //! For two runs of every batch size, only the tables with batch sizes left out are printed. `--beyond RUN...` prints only how far off predictions beyond the measured sizes are, on any runs.
@@ -24,14 +24,15 @@ use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
 use batchstep::predict::database::{self, Database};
 use batchstep::predict::model::Estimate;
 
+use crate::arguments;
 use batch_sizes::{after_jumps, batch_sizes, beyond};
 use networks::{named_networks, other_networks, table_of, threads};
 use table::Case;
 
 type Failure = Box<dyn Error>;
 
-fn main() -> Result<(), Failure> {
-    let mut arguments = std::env::args().skip(1);
+pub fn run() -> Result<(), Failure> {
+    let mut arguments = arguments();
     let (mut runs, mut features, mut chart, mut four, mut jumps) = (Vec::new(), None, None, None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -96,7 +97,7 @@ fn draw(against: Vec<Case>, path: &Path) -> Result<(), Failure> {
         title: "Networks that were left out".to_owned(),
         summary: format!("{held} of {} measured step times lie in the interval of 90 %.", against.len()),
         against: against.into_iter().map(point).collect(),
-        caption: vec!["cargo run --release --example prediction_error -- RUN RUN RUN --chart FILE".to_owned()],
+        caption: vec!["cargo run --release --example tables -- prediction_error RUN RUN RUN --chart FILE".to_owned()],
         ..Prediction::default()
     };
     Ok(chart::write(&Chart::Prediction(chart), path)?)

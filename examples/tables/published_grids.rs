@@ -3,16 +3,17 @@
 //!
 //! ```text
 //! scripts/fetch-published
-//! cargo run --release --example published_grids -- [results/published/kernels.parquet]
+//! cargo run --release --example tables -- published_grids [results/published/kernels.parquet]
 //! ```
 
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::argument;
 use batchstep::predict::published_kernels::{PATH, Published, check};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let path = argument(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
     let published = Published::read(&path).map_err(|error| error.to_string())?;
     println!("| kernel family | GPU | launches | exact | padded to 8 | not padded |\n|---|---|---|---|---|---|");
     let shares = check::shares(&published);

@@ -1,9 +1,10 @@
 //! Prints how many steps it takes to decide on jumps, against the rule that waits until every cell is known:
-//! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVES [complete]]]]]`, CURVES such as "line,bends".
+//! `cargo run --release --example tables steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVES [complete]]]]]`, CURVES such as "line,bends".
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
 //! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off, "ruled out" the planted jumps of which these tests say that they are not there. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
+use crate::argument;
 use batchstep::error::Result;
 use batchstep::run::simulation::decisions::{Decisions, MachineNoise, PlantedCurve, Rule, decisions};
 
@@ -14,8 +15,8 @@ struct Compared {
     cells: Decisions,
 }
 
-fn main() -> Result<()> {
-    let text = |n: usize| std::env::args().nth(n);
+pub fn run() -> Result<()> {
+    let text = |n: usize| argument(n);
     let number = |n: usize, default: u64| text(n).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (runs, steps, by_cells) = (number(1, 100), number(2, 5) as usize, number(3, 3));
     let wanted = text(4).unwrap_or_default();

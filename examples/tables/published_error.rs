@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! scripts/fetch-published
-//! cargo run --release --example published_error -- results/published/kernels.parquet experiments/predict/published_steps.csv
+//! cargo run --release --example tables -- published_error results/published/kernels.parquet experiments/predict/published_steps.csv
 //! ```
 
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::arguments;
 use batchstep::predict::database::{self, Database, Outcome};
 use batchstep::predict::model::Estimate;
 use batchstep::predict::model::rates::left_out;
@@ -17,8 +18,8 @@ use batchstep::spec::Experiment;
 
 type Failure = Box<dyn Error>;
 
-fn main() -> Result<(), Failure> {
-    let tables: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
+pub fn run() -> Result<(), Failure> {
+    let tables: Vec<PathBuf> = arguments().map(PathBuf::from).collect();
     let folder = std::env::temp_dir().join(format!("published-error-{}", std::process::id()));
     let mut refused = Vec::new();
     database::collect(&tables, &folder, &mut |taken| {

@@ -3,19 +3,20 @@
 //!
 //! ```text
 //! scripts/fetch-published
-//! cargo run --release --example forecast_error -- [results/published/kernels.parquet]
+//! cargo run --release --example tables -- forecast_error [results/published/kernels.parquet]
 //! ```
 
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::argument;
 use batchstep::analysis::mechanisms::formulas::Family;
 use batchstep::predict::published_kernels::model::Assumptions;
 use batchstep::predict::published_kernels::validation::{Errors, LeftOut, Prediction, predictions};
 use batchstep::predict::published_kernels::{PATH, Published};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let path = argument(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
     let published = Published::read(&path).map_err(|error| error.to_string())?;
     for (left_out, title) in [(LeftOut::Layers, "Layers left out"), (LeftOut::Gpu, "GPUs left out")] {
         let all = Assumptions::ALL.map(|assumed| predictions(&published, left_out, assumed));

@@ -1,8 +1,8 @@
 //! What many shards cost: the folders of a large experiment, made by the synthetic engine, and the time and memory of merging them.
 //!
 //! ```text
-//! cargo run --release --example many_shards -- /tmp/shards 1000 blocks    # 1,000 machines, each with one block of 70 batch sizes
-//! cargo run --release --example many_shards -- /tmp/shards 1000 cells     # 10,000 cells, ten on each of 1,000 machines, 30 blocks
+//! cargo run --release --example tables -- many_shards /tmp/shards 1000 blocks    # 1,000 machines, each with one block of 70 batch sizes
+//! cargo run --release --example tables -- many_shards /tmp/shards 1000 cells     # 10,000 cells, ten on each of 1,000 machines, 30 blocks
 //! ```
 //!
 //! Nothing sleeps: a shard is measured in the time that its files take.
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use crate::arguments;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
@@ -32,8 +33,8 @@ impl Observer for Silent {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = arguments().collect();
     let [folder, count, by] = &arguments[..] else {
         return Err("give a folder, a number of shards, and blocks or cells".into());
     };

@@ -1,7 +1,7 @@
 //! Which share of a step's time another program may take before the step stops counting: what each share leaves of the noise, and of the steps.
 //!
 //! ```text
-//! cargo run --release --example interference_share
+//! cargo run --release --example tables interference_share
 //! ```
 //!
 //! Steps with normal noise of 1 % run beside programs that take the processor now and then: each step is interrupted with a probability that grows
@@ -33,7 +33,7 @@ const LOADS: [Load; 4] = [
     Load { name: "eight spinners on two processors", every_s: 3e-3, lasts_s: 12e-3 },
 ];
 
-fn main() {
+pub fn run() {
     println!("batchstep uses {:.0} %", 100.0 * interference::SHARE);
     for step_s in [0.3e-3, 3e-3, 30e-3] {
         for load in &LOADS {

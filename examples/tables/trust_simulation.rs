@@ -1,15 +1,16 @@
-//! Prints the tables of docs/method.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS]
+//! Prints the tables of docs/method.md on coverage, cost and false jumps: `cargo run --release --example tables trust_simulation [RUNS]
 //! [coverage|alarms [EVENT]|machines [alarms|levels|power]]`.
 
+use crate::argument;
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::run::simulation::alarms::{Event, Procedure, alarms};
 use batchstep::run::simulation::coverage::{NoiseModel, Stop, coverage};
 use batchstep::run::simulation::machines::{self, Fleet, VisitPattern};
 
-fn main() -> Result<()> {
-    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
-    match std::env::args().nth(2).as_deref() {
+pub fn run() -> Result<()> {
+    let runs = argument(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
+    match argument(2).as_deref() {
         Some("coverage") => print_coverage(runs),
         Some("alarms") => print_alarms(runs),
         Some("machines") => print_machines(runs),
@@ -41,7 +42,7 @@ fn print_alarms(runs: u64) -> Result<()> {
         ("E-divisive", Procedure::AscendingBy(Baseline::EDivisive)),
     ];
     println!("{:<30}{}", "event", procedures.map(|(name, _)| format!("{name:>13}")).concat());
-    let asked = std::env::args().nth(3).unwrap_or_default();
+    let asked = argument(3).unwrap_or_default();
     for event in Event::ALL.into_iter().filter(|event| event.name().contains(&asked)) {
         let mut line = format!("{:<30}", event.name());
         for (_, procedure) in procedures {
@@ -54,7 +55,7 @@ fn print_alarms(runs: u64) -> Result<()> {
 }
 
 fn print_machines(runs: u64) -> Result<()> {
-    match std::env::args().nth(3).as_deref() {
+    match argument(3).as_deref() {
         Some("alarms") => print_machine_alarms(runs),
         Some("levels") => print_machine_levels(runs),
         Some("power") => print_machine_power(runs),

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! batchstep run experiments/method/synthetic.toml
-//! cargo run --release --example database_cost -- results/synthetic 10000
-//! cargo run --release --example database_cost -- experiments/runs/2026-11-23-epyc-2-cores-quickstart 1000
+//! cargo run --release --example tables -- database_cost results/synthetic 10000
+//! cargo run --release --example tables -- database_cost experiments/runs/2026-11-23-epyc-2-cores-quickstart 1000
 //! ```
 //!
 //! The runs are copies of one run, each with a number of its own and on one of ten devices.
@@ -12,12 +12,13 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::arguments;
 use batchstep::predict::database::{self, Database};
 use batchstep::predict::{Devices, answer};
 use batchstep::spec::Experiment;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let mut arguments = arguments();
     let (Some(template), Some(count)) = (arguments.next().map(PathBuf::from), arguments.next()) else {
         return Err("give a run directory, and how many runs to make of it".into());
     };

@@ -1,0 +1,44 @@
+//! Makes the tables of the docs, and what they need: `cargo run --release --example tables -- NAME [ARGUMENT...]`. Each name is a file beside this
+//! one, which says its arguments.
+
+mod database_cost;
+mod digit_folder;
+mod forecast_error;
+mod interference_share;
+mod many_shards;
+mod prediction_error;
+mod published_error;
+mod published_grids;
+mod steps_to_decide;
+mod trust_simulation;
+
+use std::error::Error;
+
+/// The arguments after the name.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args().skip(2)
+}
+
+/// One of them, counted from 1.
+fn argument(number: usize) -> Option<String> {
+    arguments().nth(number - 1)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    match std::env::args().nth(1).unwrap_or_default().as_str() {
+        "database_cost" => database_cost::run(),
+        "digit_folder" => digit_folder::run(),
+        "forecast_error" => forecast_error::run(),
+        "interference_share" => {
+            interference_share::run();
+            Ok(())
+        }
+        "many_shards" => many_shards::run(),
+        "prediction_error" => prediction_error::run(),
+        "published_error" => published_error::run(),
+        "published_grids" => published_grids::run(),
+        "steps_to_decide" => Ok(steps_to_decide::run()?),
+        "trust_simulation" => Ok(trust_simulation::run()?),
+        other => Err(format!("no table is called `{other}`: they are the files of examples/tables").into()),
+    }
+}
