@@ -1,5 +1,5 @@
-//! One layer's operation by itself: what the parts of another engine's step are compared with, and, in the tests, what a
-//! whole step is.
+//! One layer's operation by itself. Parts of another engine's step are compared with it; in the tests, a whole step is
+//! compared with one layer after the other.
 
 use super::masks::Masks;
 use super::op::activation::Rectifier;
@@ -30,7 +30,7 @@ pub struct Single<'a, T> {
 #[derive(Clone, Debug)]
 pub struct Output<T> {
     pub values: Vec<T>,
-    /// Those of the batch, of a batch norm.
+    /// A batch norm's: the mean and variance of each channel in the batch.
     pub moments: Vec<Moments>,
     /// The place of each maximum of a max-pooling.
     pub winners: Vec<u32>,
@@ -39,14 +39,14 @@ pub struct Output<T> {
 /// The gradients of a layer.
 #[derive(Clone, Debug)]
 pub struct Slopes<T> {
-    /// Of each source.
+    /// The gradient of each source; empty where they were not wanted.
     pub sources: Vec<Vec<T>>,
-    /// Of each parameter.
+    /// The gradient of each parameter.
     pub parameters: Vec<Vec<T>>,
 }
 
 impl<T: Scalar> Single<'_, T> {
-    /// The output for the outputs of its sources. Batch norm uses the statistics of the batch, as in training.
+    /// The output, from the outputs of its sources. Batch norm uses the statistics of the batch, as in training.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the operands do not fit the layer.
@@ -79,8 +79,7 @@ impl<T: Scalar> Single<'_, T> {
         Ok(Output { values: y, moments, winners })
     }
 
-    /// The gradients, from the gradient `dy` of what [`Single::forward`] gave; those of the sources only where they are
-    /// `wanted`.
+    /// The gradients, from `dy`, the gradient of `output`; those of the sources only where they are `wanted`.
     ///
     /// # Errors
     /// As [`Single::forward`].
@@ -107,12 +106,16 @@ impl<T: Scalar> Single<'_, T> {
                 parameters.iter_mut().skip(1).for_each(|db| dense::bias_gradient(sizes, dy, db));
                 false
             }
-            Kernel::MaxPool(windows) if wanted => {
-                max_pool2d::backward(&windows, dy, &output.winners, &mut dx);
+            Kernel::MaxPool(windows) => {
+                if wanted {
+                    max_pool2d::backward(&windows, dy, &output.winners, &mut dx);
+                }
                 false
             }
-            Kernel::Average(pixels) if wanted => {
-                global_average_pool::backward(dy, pixels, &mut dx);
+            Kernel::Average(pixels) => {
+                if wanted {
+                    global_average_pool::backward(dy, pixels, &mut dx);
+                }
                 false
             }
             Kernel::Normalisation(planes, p) => {
@@ -130,9 +133,9 @@ impl<T: Scalar> Single<'_, T> {
                 self.drop_out(rate, &mut slope);
                 true
             }
-            _ => true,
+            Kernel::Input | Kernel::View | Kernel::Sum => true,
         };
-        let dx = if in_place { slope } else { dx };
+        let dx = if in_place && wanted { slope } else { dx };
         Ok(Slopes { sources: vec![dx; sources.len()], parameters })
     }
 

@@ -28,7 +28,7 @@ pub(super) mod softmax_cross_entropy;
 mod vector;
 
 #[cfg(test)]
-mod gradcheck;
+pub(super) mod gradcheck;
 #[cfg(test)]
 pub(in crate::engine) mod reference;
 
