@@ -6,6 +6,8 @@
 //! Cost: proportional to the number of windows.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
 
 use super::explain;
 use super::findings::{Findings, Multiples, Note};
@@ -62,15 +64,28 @@ impl Source<'_> {
         let count = last.div_ceil(STRIDE) + 1;
         let own =
             Settings { false_positive_rate: self.settings.false_positive_rate / count as f64, ..self.settings.clone() };
-        let starts = (0..count).map(|i| i * last / (count - 1));
-        let window = |start: usize| {
+        let window = |i: usize| {
+            let start = i * last / (count - 1);
             let range = start..start + WINDOW;
             Window { findings: self.explained(range.clone(), &own), range }
         };
-        let mut findings = joined(&self.series.x, starts.map(window).collect());
+        let mut findings = joined(&self.series.x, in_threads(count, &window));
         findings.period = period::of_jumps(&self.series.x, &findings.jumps, self.settings);
         findings
     }
+}
+
+/// What `of` gives for 0 to `count`, computed by as many threads as there are processors.
+fn in_threads<T: Send>(count: usize, of: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(count));
+    let every = |first: usize| move || (first..count).step_by(threads).map(of).collect::<Vec<T>>();
+    let mut shares: Vec<std::vec::IntoIter<T>> = thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|first| scope.spawn(every(first))).collect();
+        let finished =
+            |own: ScopedJoinHandle<'_, Vec<T>>| own.join().unwrap_or_else(|panic| resume_unwind(panic)).into_iter();
+        started.into_iter().map(finished).collect()
+    });
+    (0..count).filter_map(|i| shares[i % threads].next()).collect()
 }
 
 /// The findings of each window among those of `x` for which it is responsible.
