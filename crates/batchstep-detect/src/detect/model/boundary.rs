@@ -1,6 +1,6 @@
 //! One place where the model steps: its height and standard error.
 
-use super::candidates::{CandidateTerms, EDGE, Term};
+use super::candidates::{CandidateTerms, Term};
 use super::fit::Model;
 
 /// A boundary at which the model steps, after position `k`.
@@ -62,12 +62,11 @@ pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) 
     (stepped || in_staircase, in_staircase, weights)
 }
 
-/// Whether the model has no step or change of slope so close to the boundary after `k` that the two could not be
-/// distinguished.
-pub(crate) fn is_free(model: &Model, k: usize) -> bool {
+/// Whether the model has no step and no change of slope within fewer than `least` points of the boundary after `k`.
+pub(crate) fn is_free(model: &Model, k: usize, least: usize) -> bool {
     model.terms.iter().all(|&j| match model.problem.candidates.term(j) {
-        Term::Step(at) => at.abs_diff(k) >= EDGE,
-        Term::Hinge(at) => at.abs_diff(k + 1) >= EDGE,
+        Term::Step(at) => at.abs_diff(k) >= least,
+        Term::Hinge(at) => at.abs_diff(k + 1) >= least,
         _ => true,
     })
 }

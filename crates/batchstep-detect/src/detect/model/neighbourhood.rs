@@ -61,7 +61,7 @@ pub(crate) fn bend(model: &Model, y: &[f64], k: usize, doubt: f64) -> Option<Ben
 }
 
 /// The fewest points of a side for its line to have its own slope.
-const OWN_SLOPE: usize = 6;
+pub(crate) const OWN_SLOPE: usize = 6;
 /// The weight of the whole series' dispersion, in degrees of freedom, compared with that of the neighbours.
 const PRIOR: f64 = 6.0;
 /// At most one in this many neighbours may be off for the others to count as a curve; with more, the curve is rough

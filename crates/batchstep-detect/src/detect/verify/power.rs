@@ -4,7 +4,7 @@ use super::autoregressive;
 use super::examination::{Examination, LEAST_UNITS};
 use crate::detect::findings::LOCAL_Z;
 use crate::detect::model::boundary;
-use crate::detect::model::candidates::Term;
+use crate::detect::model::candidates::{EDGE, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood;
 use crate::stats::distribution;
@@ -26,16 +26,16 @@ const PLACES: usize = 5;
 /// autoregressive alternative requires; B means that it stays below 3.5 b in its neighbourhood. x is the size at which
 /// the sum is 0.02; the largest over five places is taken.
 ///
-/// Places next to a step or a change of slope do not count. `None` if a step is collinear with the terms of the model
-/// at all places.
+/// Places near a step or a change of slope do not count, where there are others: no two lines have room there. `None` if a step is collinear with
+/// the terms of the model at all places.
 pub(crate) fn detectable(model: &Model, curve: &[f64], conditions: &Examination, limit: f64) -> Option<f64> {
     let n = curve.len();
     let reach = n / 3;
     let (first, last) = (reach - 1, n - reach - 1);
-    let at = |i: usize| first + (last - first) * i / (PLACES - 1);
-    let sizes = (0..PLACES)
-        .filter(|&i| boundary::is_free(model, at(i)))
-        .filter_map(|i| smallest_at(model, curve, conditions, limit, at(i)));
+    let apart = |least: usize| (first..=last).filter(|&k| boundary::is_free(model, k, least)).collect::<Vec<_>>();
+    let free = Some(apart(neighbourhood::OWN_SLOPE)).filter(|free| !free.is_empty()).unwrap_or_else(|| apart(EDGE));
+    let at = |i: usize| free.get(free.len().saturating_sub(1) * i / (PLACES - 1));
+    let sizes = (0..PLACES).filter_map(at).filter_map(|&k| smallest_at(model, curve, conditions, limit, k));
     sizes.reduce(f64::max)
 }
 
