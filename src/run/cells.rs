@@ -6,7 +6,7 @@ use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
-use crate::stats::quantile::median;
+use crate::stats::quantile::{median, middle_half};
 use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 
 /// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
@@ -38,7 +38,8 @@ struct Visited {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisitSummary {
     pub disturbed: bool,
-    pub median_s: f64,
+    /// The mean of the middle half.
+    pub middle_s: f64,
     pub fastest_s: f64,
     pub sum_s: f64,
     pub steps: usize,
@@ -64,7 +65,7 @@ impl CellState {
         let times = &steps.times;
         let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
             disturbed: steps.disturbed,
-            median_s: median(&mut times.clone()),
+            middle_s: middle_half(&mut times.clone()),
             fastest_s,
             sum_s: times.iter().sum(),
             steps: times.len(),

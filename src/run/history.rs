@@ -108,7 +108,7 @@ impl History {
         let Some(state) = self.cells.get_mut(cell) else { return };
         if let Some(summary) = state.record(visit) {
             self.tally.disturbed_visits += usize::from(summary.disturbed);
-            let times = VisitTimes { cell, median: summary.median_s.ln(), fastest: summary.fastest_s.ln() };
+            let times = VisitTimes { cell, middle: summary.middle_s.ln(), fastest: summary.fastest_s.ln() };
             let (started_s, counted_s) = (visit[0].started_s, summary.sum_s);
             let (block, disturbed) = (visit[0].block, summary.disturbed);
             let sought = visit.iter().any(|row| row.disturbed == Some(true));
@@ -173,9 +173,9 @@ impl History {
             let took_s = next.zip(visit.started_s).map(|(next, own)| next - own);
             let (overhead_s, step_s) = match (visit.sought, took_s) {
                 (Some((prepare_s, steps)), Some(took_s)) => (Some(prepare_s), (took_s - prepare_s) / steps as f64),
-                _ => (took_s.map(|took_s| took_s - visit.counted_s), visit.times.median.exp()),
+                _ => (took_s.map(|took_s| took_s - visit.counted_s), visit.times.middle.exp()),
             };
-            Some(FirstVisit { level: visit.times.median, scatter: self.cells[cell].scatter(0)?, overhead_s, step_s })
+            Some(FirstVisit { level: visit.times.middle, scatter: self.cells[cell].scatter(0)?, overhead_s, step_s })
         };
         cells.filter_map(|cell| Some((cell, first(cell)?))).filter_map(summary).collect()
     }

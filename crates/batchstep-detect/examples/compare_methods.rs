@@ -176,7 +176,7 @@ fn findings(method: Method, observations: &[Observation]) -> Findings {
 fn print(method: &str, families: &[(String, Tally)]) {
     println!("\n{method}");
     println!(
-        "{:<24}{:>7}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>9}{:>9}",
+        "{:<24}{:>7}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}",
         "family",
         "series",
         "jumps",
@@ -187,6 +187,7 @@ fn print(method: &str, families: &[(String, Tally)]) {
         "clean",
         "signs",
         "size",
+        "covers",
         "ms mean",
         "ms most"
     );
@@ -223,6 +224,7 @@ fn row(family: &str, tally: &Tally) -> String {
     let _ = write!(line, "{:>7}{:>7}", or_dash(found(exact.f1()), 3), or_dash(found(tally.near.f1()), 3));
     let _ = write!(line, "{:>8}{:>8}", or_dash(tally.clean_share(), 3), tally.wrong_signs);
     let _ = write!(line, "{:>8}", or_dash(tally.size_error().map(|error| 100.0 * error), 1));
+    let _ = write!(line, "{:>8}", or_dash(found(tally.coverage()), 3));
     let _ = write!(line, "{:>9.1}{:>9.1}", 1e3 * tally.seconds / tally.series as f64, 1e3 * tally.slowest);
     line
 }

@@ -244,7 +244,14 @@ impl Report<'_, '_, '_> {
             Some(Kink { at: from + bend.share * (to - from), slope_before, slope_after, p_value })
         });
         let bends = bends.collect();
-        let sizes = sizes::sizes(self.model, &accepted);
+        let mut sizes = sizes::sizes(self.model, &accepted);
+        for (found, size) in accepted.iter().zip(&mut sizes) {
+            let local = neighbourhood::local_size(self.model, &examination.straightened, found.k);
+            if let Some(local) = local.filter(|_| !found.in_staircase) {
+                size.doubt(local);
+            }
+            size.rounded(examination.tick[found.k]);
+        }
         let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
         findings.jumps = accepted
@@ -271,7 +278,7 @@ impl Report<'_, '_, '_> {
 
     /// The largest change, as a share of the level, that delays of steps may have made.
     fn delays(&self) -> f64 {
-        self.series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_medians)
+        self.series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_middles)
     }
 
     /// The data by which every boundary is examined; `fit` is the curve.

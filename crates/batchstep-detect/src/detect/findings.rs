@@ -5,7 +5,7 @@ use std::fmt;
 use super::input::FEWEST_POINTS;
 use super::machines::{Difference, NodeEffect};
 use super::rates::AlarmRate;
-use crate::stats::disturbance::Scatter;
+use crate::stats::disturbance::Fastest;
 use crate::stats::slow_times::SlowTimes;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood. By chance this happens about once in two
@@ -322,8 +322,8 @@ pub enum Note {
     Interrupted { share: f64, sizes: usize, programs: Vec<(String, usize)> },
     /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
-    /// Steps are disturbed upward, so the fastest step represents a visit.
-    ByFastest(Scatter),
+    /// Steps are disturbed upward, so the fastest step represents a visit, and perhaps the fastest visits a batch size.
+    ByFastest(Fastest),
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run. A
     /// step of a fixed reference with each visit would be worthwhile if it cost less than the share `reference` of a
     /// visit.
@@ -391,12 +391,17 @@ impl fmt::Display for Note {
                 "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
                  not count, since that does not slow all batch sizes alike"
             ),
-            Self::ByFastest(Scatter { of_fastest, of_medians }) => write!(
-                f,
-                "some steps of a visit take longer than others, so its fastest counts: these scatter by {:.1} %, the medians by {:.1} %",
-                100.0 * of_fastest,
-                100.0 * of_medians
-            ),
+            Self::ByFastest(Fastest { share, scatter, of_middles }) => {
+                match share {
+                    None => f.write_str("some steps of a visit take longer than others, so its fastest counts")?,
+                    Some(share) => write!(
+                        f,
+                        "the machine was slower at many visits than at others, so the level of each batch size is that of the fastest {:.0} % of its visits",
+                        100.0 * share
+                    )?,
+                }
+                write!(f, ": these scatter by {:.1} %, the middles of the visits by {:.1} %", 100.0 * scatter, 100.0 * of_middles)
+            }
             Self::CommonFactor { low, high, reference } => write!(
                 f,
                 "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted; a fixed reference step beside each visit would know \

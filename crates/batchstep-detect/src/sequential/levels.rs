@@ -2,6 +2,7 @@
 
 use crate::stats::common_factor::{self, Visit};
 use crate::stats::disturbance::{Counting, counted};
+use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::quantile::median;
 use crate::stats::slow_times::VisitTimes;
 
@@ -51,12 +52,16 @@ struct Difference {
 /// `mean(w psi^2) / mean(psi')^2 / sum(1 / var)` (Huber 1981, 6.6), pooled over neighbouring cells, with the degrees of freedom that the
 /// levels take up.
 pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
-    let Counting { visits: counted, lacking, .. } = counted(visits, cells, true);
+    let Counting { visits: counted, fastest, lacking, .. } = counted(visits, cells, true);
     let visit = |value: f64, place: usize| Visit { cell: visits[place].cell, value, together: false, anew: false };
     let differences = differences(counted.iter().map(|one| visit(one.value, one.place)).collect(), cells);
     let factor = differences.iter().any(|difference| difference.added > 0.0);
     let mut own: Vec<Vec<&Difference>> = vec![Vec::new(); cells];
     differences.iter().for_each(|difference| own[difference.cell].push(difference));
+    let rough_again = bends_again(&own);
+    if let Some(share) = fastest.and_then(|fastest| fastest.share) {
+        return Levels { known: with_roughness(low(&own, share)), factor, lacking, rough_again };
+    }
     let centers: Vec<f64> = own
         .iter()
         .map(|own| if own.is_empty() { f64::NAN } else { median(&mut own.iter().map(|d| d.value).collect::<Vec<_>>()) })
@@ -70,9 +75,24 @@ pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
             level.variance = (level.variance * stretch).max(LEAST * LEAST);
         }
     }
-    let roughness = roughness(&found.iter().flatten().copied().collect::<Vec<_>>());
-    found.iter_mut().flatten().for_each(|level| level.roughness = roughness);
-    Levels { known: found, factor, lacking, rough_again: bends_again(&own) }
+    Levels { known: with_roughness(found), factor, lacking, rough_again }
+}
+
+/// The quantile `share` of the visits to each cell.
+fn low(own: &[Vec<&Difference>], share: f64) -> Vec<Option<Level>> {
+    let values: Vec<Vec<f64>> = own.iter().map(|own| own.iter().map(|d| d.value).collect()).collect();
+    let cells: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
+    let level = |(low, own): (Option<LowLevel>, &&[f64])| {
+        let variance = |low: &LowLevel| (low.scale.powi(2) / own.len() as f64).max(LEAST * LEAST);
+        low.map(|low| Level { log: low.value, variance: variance(&low), roughness: 0.0 })
+    };
+    low_levels(&cells, share).into_iter().zip(&cells).map(level).collect()
+}
+
+fn with_roughness(mut levels: Vec<Option<Level>>) -> Vec<Option<Level>> {
+    let roughness = roughness(&levels.iter().flatten().copied().collect::<Vec<_>>());
+    levels.iter_mut().flatten().for_each(|level| level.roughness = roughness);
+    levels
 }
 
 fn differences(visits: Vec<Visit>, cells: usize) -> Vec<Difference> {

@@ -27,7 +27,7 @@ fn run_with(
         random.shuffle(&mut chosen);
         for &cell in &chosen {
             let log = level((cell + 1) as f64).ln() + noise(&mut random);
-            readings.push(VisitTimes { cell, median: log, fastest: log });
+            readings.push(VisitTimes { cell, middle: log, fastest: log });
         }
         if block >= 4 && readings.len() >= looked_at + 35 {
             looked_at = readings.len();
@@ -125,7 +125,7 @@ fn a_sequence_that_is_opened_again_decides_from_all_visits() {
     let mut random = Rng::new(2);
     readings.extend((0..400).map(|visit| {
         let log = level((visit % 40 + 1) as f64).ln() + 0.005 * random.normal();
-        VisitTimes { cell: visit % 40, median: log, fastest: log }
+        VisitTimes { cell: visit % 40, middle: log, fastest: log }
     }));
     sequence.look(&readings);
     assert_eq!((jumps(&sequence), sequence.count(Decision::Open)), (vec![20], 0));
@@ -141,7 +141,7 @@ fn cells_seen_only_in_slow_times_are_visited_again() {
     let mut visit = |cells: &mut dyn Iterator<Item = usize>, slow: f64, readings: &mut Vec<VisitTimes>| {
         for cell in cells {
             let log = (level(cell) + slow).ln() + 0.003 * random.normal();
-            readings.push(VisitTimes { cell, median: log, fastest: log });
+            readings.push(VisitTimes { cell, middle: log, fastest: log });
         }
     };
     (0..4).for_each(|_| visit(&mut (0..70), 0.060, &mut readings));
@@ -177,7 +177,7 @@ fn the_forecast_of_visits_is_right_within_a_third() {
         let noisy = |cell: usize, random: &mut Rng| line((cell + 1) as f64).ln() + 0.01 * random.normal();
         let readings: Vec<VisitTimes> = (0..280)
             .map(|i| (i % 70, noisy(i % 70, &mut random)))
-            .map(|(cell, log)| VisitTimes { cell, median: log, fastest: log })
+            .map(|(cell, log)| VisitTimes { cell, middle: log, fastest: log })
             .collect();
         sequence.look(&readings);
         forecast += 280.0 + sequence.needed_visits(&|_| 4) as f64;

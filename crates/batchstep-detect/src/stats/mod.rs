@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod common_factor;
 pub mod distribution;
 pub mod disturbance;
+pub mod halves;
 pub mod nonnegative;
 pub mod order;
 pub mod permutation;

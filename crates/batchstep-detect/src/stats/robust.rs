@@ -66,6 +66,11 @@ pub fn biweight_psi(z: f64) -> (f64, f64) {
     if u < 1.0 { (z * (1.0 - u).powi(2), (1.0 - u) * (1.0 - 5.0 * u)) } else { (0.0, 0.0) }
 }
 
+/// psi of a quantile, for a value at the distance `away` from it, in the unit that makes its mean square one: what lies above moves the quantile up.
+pub fn quantile_psi(away: f64, share: f64) -> f64 {
+    (share - f64::from(away < 0.0)) / (share * (1.0 - share)).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +83,14 @@ mod tests {
         assert_eq!(biweight_psi(-5.0), (0.0, 0.0));
         let h = 1e-6;
         assert!(((biweight_psi(1.3 + h).0 - biweight_psi(1.3 - h).0) / (2.0 * h) - biweight_psi(1.3).1).abs() < 1e-8);
+    }
+
+    /// A quarter below: 0.25 * (-0.75)^2 + 0.75 * 0.25^2 = 0.1875, the product of both shares.
+    #[test]
+    fn psi_of_a_quantile_has_mean_zero_and_mean_square_one() {
+        let all = [-1.0, 0.5, 1.0, 2.0].map(|away| quantile_psi(away, 0.25));
+        assert!(all.iter().sum::<f64>().abs() < 1e-12);
+        assert!((all.iter().map(|psi| psi * psi).sum::<f64>() / 4.0 - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -27,8 +27,8 @@ const KEPT: usize = 2;
 pub struct VisitTimes {
     /// The index of its cell.
     pub cell: usize,
-    /// ln of the median step time, and of the shortest.
-    pub median: f64,
+    /// ln of the mean of the middle half of the step times, and of the shortest.
+    pub middle: f64,
     pub fastest: f64,
 }
 
@@ -98,7 +98,7 @@ mod tests {
         let mut rng = Rng::new(3);
         let mut visit = |place: usize| {
             let time = slower(place).ln() + 0.02 * rng.normal() + (place % 20) as f64;
-            VisitTimes { cell: place % 20, median: time + 0.01, fastest: time }
+            VisitTimes { cell: place % 20, middle: time + 0.01, fastest: time }
         };
         (0..20 * blocks).map(&mut visit).collect()
     }

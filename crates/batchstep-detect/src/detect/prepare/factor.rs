@@ -47,7 +47,7 @@ impl Undisturbed {
 
 /// `series` without the common factor, as far as it can be separated from the curve.
 pub(crate) fn without(series: &Prepared) -> Undisturbed {
-    let reduced = reduce::reduce(&series.groups, &series.log);
+    let reduced = reduce::reduce(&series.groups, &series.log, series.share());
     let as_it_is = |note, reduced| Undisturbed { log: series.log.clone(), reduced, note, factor: Vec::new() };
     let Some(order) = &series.order else { return as_it_is(Some(Note::OrderUnknown), reduced) };
     if follows_x(series, order) {
@@ -156,6 +156,11 @@ impl Run {
         let points: Vec<FactorPoint> = self.places.iter().zip(&factor.smoothed).map(point).collect();
         let (low, high) = points.iter().fold((f64::MAX, f64::MIN), |(a, b), p| (a.min(p.relative), b.max(p.relative)));
         let note = Note::CommonFactor { low, high, reference: factor.reference_limit() };
-        Undisturbed { reduced: reduce::reduce(&series.groups, &log), log, note: Some(note), factor: points }
+        Undisturbed {
+            reduced: reduce::reduce(&series.groups, &log, series.share()),
+            log,
+            note: Some(note),
+            factor: points,
+        }
     }
 }

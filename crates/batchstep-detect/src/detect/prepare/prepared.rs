@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::first;
 use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
-use crate::stats::disturbance::Scatter;
+use crate::stats::disturbance::Fastest;
 use crate::stats::slow_times::SlowTimes;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
@@ -26,8 +26,8 @@ pub(crate) struct Prepared {
     pub node: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
-    /// If the fastest steps represent the visits: how much visits scatter.
-    pub by_fastest: Option<Scatter>,
+    /// If the fastest steps represent the visits.
+    pub by_fastest: Option<Fastest>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
     /// If one value at each x was left out, since it was apart from the others: its ratio to them.
@@ -78,6 +78,11 @@ impl Prepared {
             }
         }
         prepared
+    }
+
+    /// The quantile of its visits that is the level of an x; `None`: their middle.
+    pub fn share(&self) -> Option<f64> {
+        self.by_fastest.and_then(|fastest| fastest.share)
     }
 
     /// The observations of some of the distinct x.

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::{quantile::median, robust};
 
 /// Neighbours on each side that share their scale.
@@ -29,6 +30,8 @@ pub(crate) struct Reduced {
     pub repeated: bool,
     /// The unit to which times are rounded; 0 if none is detected.
     pub unit: f64,
+    /// The quantile of the repetitions that `center` is; `None`: their biweight.
+    pub share: Option<f64>,
     /// Whether `center` are those of the reciprocals of y.
     pub of_reciprocals: bool,
     /// For each x, the contribution of each of several machines; empty if visits count regardless of the machine.
@@ -52,7 +55,8 @@ impl Reduced {
 
     /// The same of the reciprocals of y.
     pub fn reciprocal(&self) -> Self {
-        let mut turned = Self { of_reciprocals: !self.of_reciprocals, ..self.clone() };
+        let share = self.share.map(|share| 1.0 - share);
+        let mut turned = Self { of_reciprocals: !self.of_reciprocals, share, ..self.clone() };
         turned.center.iter_mut().for_each(|center| *center = -*center);
         turned.shares.iter_mut().flatten().for_each(|share| share.away = -share.away);
         turned
@@ -68,6 +72,7 @@ impl Reduced {
             scale: of(&self.scale),
             repeated: self.repeated,
             unit: self.unit,
+            share: self.share,
             of_reciprocals: self.of_reciprocals,
             shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
         }
@@ -75,7 +80,7 @@ impl Reduced {
 }
 
 /// Standard deviation of the rounding error, as a share of the unit.
-const ROUNDING: f64 = 0.288_675;
+pub(crate) const ROUNDING: f64 = 0.288_675;
 
 /// The unit of which the values in `log` are whole multiples apart, such as the tick of a clock, also where they were rounded once more when printed;
 /// `None` if no unit matters, or if `medians` are mostly on lines whose slope is a multiple of it.
@@ -175,8 +180,9 @@ const FIRST: f64 = 225.0;
 const MULTIPLES: f64 = 0.02;
 /// The distance of the first value from a multiple of an exact unit.
 const WHOLE: f64 = 0.1;
-/// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
-pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
+
+/// Reduces `log`, whose entries `groups[i]` belong to the i-th x, to the quantile `share` of those, or to their biweight.
+pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -> Reduced {
     let mut scratch = Vec::new();
     let mut medians: Vec<f64> = groups
         .iter()
@@ -207,6 +213,26 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             freedom,
             repeated,
             unit,
+            share: None,
+            of_reciprocals: false,
+            shares: Vec::new(),
+        };
+    }
+    let freedom = vec![f64::INFINITY; groups.len()];
+    if let Some(share) = share {
+        let cells: Vec<&[f64]> = groups.iter().map(|g| &log[g.clone()]).collect();
+        let levels: Vec<LowLevel> = low_levels(&cells, share).into_iter().flatten().collect();
+        let error = |(low, own): (&LowLevel, &&[f64])| {
+            (low.scale / (own.len() as f64).sqrt()).hypot(rounded(low.value)).max(FLOOR)
+        };
+        return Reduced {
+            center: levels.iter().map(|low| low.value).collect(),
+            error: levels.iter().zip(&cells).map(error).collect(),
+            scale: levels.iter().map(|low| low.scale.max(FLOOR)).collect(),
+            freedom,
+            repeated,
+            unit,
+            share: Some(share),
             of_reciprocals: false,
             shares: Vec::new(),
         };
@@ -221,8 +247,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         // Repetitions share the same rounding error.
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
-    let freedom = vec![f64::INFINITY; error.len()];
-    Reduced { center, error, freedom, scale, repeated, unit, of_reciprocals: false, shares: Vec::new() }
+    Reduced { center, error, freedom, scale, repeated, unit, share: None, of_reciprocals: false, shares: Vec::new() }
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.
@@ -310,7 +335,7 @@ mod tests {
     fn the_stated_error_is_the_spread_of_the_centers() {
         for reps in [2, 3, 10, 20] {
             let (groups, log) = noisy(2000, reps, 0.01);
-            let reduced = reduce(&groups, &log);
+            let reduced = reduce(&groups, &log, None);
             let spread = (reduced.center.iter().map(|c| c * c).sum::<f64>() / 2000.0).sqrt();
             let stated = reduced.error.iter().sum::<f64>() / 2000.0;
             assert!((stated / spread - 1.0).abs() < 0.12, "{reps} repetitions: stated {stated}, spread {spread}");
@@ -324,7 +349,7 @@ mod tests {
         let log: Vec<f64> = times.iter().map(|t| t.ln()).collect();
         assert!((quantum(&log, &log).expect("a unit") - 0.1).abs() < 1e-4);
         let groups: Vec<Range<usize>> = (0..30).map(|i| i..i + 1).collect();
-        let error = reduce(&groups, &log).error[0];
+        let error = reduce(&groups, &log, None).error[0];
         assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
         let noise = noisy(40, 1, 0.01).1;
         assert_eq!(quantum(&noise, &noise), None);
@@ -360,9 +385,9 @@ mod tests {
         let mut rng = Rng::new(10);
         let log: Vec<f64> = (0..400).map(|i| 0.002 * 8f64.powf(f64::from(i) / 399.0) * rng.normal()).collect();
         let groups: Vec<Range<usize>> = (0..400).map(|i| i..i + 1).collect();
-        let error = reduce(&groups, &log).error;
+        let error = reduce(&groups, &log, None).error;
         assert!((error[0] / 0.002 - 1.0).abs() < 0.3 && (error[399] / 0.016 - 1.0).abs() < 0.3, "{error:?}");
-        let even = reduce(&groups, &noisy(400, 1, 0.01).1).error;
+        let even = reduce(&groups, &noisy(400, 1, 0.01).1, None).error;
         assert_eq!(even[0], even[399]);
     }
 
@@ -372,7 +397,7 @@ mod tests {
         for r in 0..4 {
             log[17 * 20 + r] += 0.5;
         }
-        assert!(reduce(&groups, &log).center[17].abs() < 0.01);
+        assert!(reduce(&groups, &log, None).center[17].abs() < 0.01);
     }
 
     #[test]
@@ -381,7 +406,7 @@ mod tests {
         for (i, v) in log.iter_mut().enumerate() {
             *v += 0.001 * i as f64 + if i > 1000 { 0.4 } else { 0.0 };
         }
-        let reduced = reduce(&groups, &log);
+        let reduced = reduce(&groups, &log, None);
         assert!(!reduced.repeated);
         assert!((reduced.error[0] / 0.02 - 1.0).abs() < 0.06, "{}", reduced.error[0]);
     }

@@ -1,15 +1,16 @@
 //! Reduces steps to visits: consecutive steps at one x share the state of the machine and count as one repetition.
 //!
 //! Errors that treat them as independent are too small: by half if steps scatter by 0.5 %, visits by 1 %, and a visit
-//! has five steps. So the steps of a visit are reduced to their median, or to the fastest where these agree far better
-//! ([`crate::stats::disturbance`]). If most x have only one visit, nothing would be left to compare, and the steps
+//! has five steps. So the steps of a visit are reduced to the mean of their middle half, or to the fastest where these agree far better
+//! ([`crate::stats::disturbance`]). A median would be another artefact: the kernel's clock interrupts some steps and not others, and where that becomes
+//! half of them, at steps of half its period, medians rise by the length of an interrupt. If most x have only one visit, nothing would be left to compare, and the steps
 //! stay unchanged.
 
 use std::cmp::Ordering;
 
 use crate::detect::input::Observation;
-use crate::stats::disturbance::{Counting, Scatter, counted};
-use crate::stats::quantile::median;
+use crate::stats::disturbance::{Counting, Fastest, counted};
+use crate::stats::quantile::{median, middle_half};
 use crate::stats::slow_times::SlowTimes;
 use crate::stats::slow_times::VisitTimes;
 
@@ -18,8 +19,8 @@ use crate::stats::slow_times::VisitTimes;
 pub struct Visits {
     /// One for each counted visit, in the order of the run, or for each step if visits are not known.
     pub observations: Vec<Observation>,
-    /// If the fastest steps represent the visits: how much visits scatter.
-    pub by_fastest: Option<Scatter>,
+    /// If the fastest steps represent the visits.
+    pub by_fastest: Option<Fastest>,
     /// Times of the run that were left out.
     pub slow: Option<SlowTimes>,
 }
@@ -52,12 +53,13 @@ fn reduced(mut observations: Vec<Observation>, without_slow: bool) -> Visits {
     }
     let times = visits.iter().map(|visit| VisitTimes {
         cell: x.partition_point(|x| *x < visit[0].x),
-        median: middle(visit).ln(),
+        middle: middle(visit).ln(),
         fastest: fastest(visit).ln(),
     });
     // Machines differ: a slow time of one is none of another.
     let same_machine = without_slow && visits.iter().all(|visit| visit[0].node == visits[0][0].node);
-    let Counting { visits: counted, by_fastest, slow, .. } = counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
+    let Counting { visits: counted, fastest: by_fastest, slow, .. } =
+        counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
         let visit = visits[place];
         let of = if by_fastest.is_some() { fastest } else { middle };
@@ -68,7 +70,7 @@ fn reduced(mut observations: Vec<Observation>, without_slow: bool) -> Visits {
 }
 
 fn middle(visit: &[Observation]) -> f64 {
-    median(&mut visit.iter().map(|step| step.y).collect::<Vec<_>>())
+    middle_half(&mut visit.iter().map(|step| step.y).collect::<Vec<_>>())
 }
 
 fn fastest(visit: &[Observation]) -> f64 {
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_a_visit_become_their_median() {
+    fn the_steps_of_a_visit_become_their_middle() {
         let steps = vec![
             step(2.0, 5.0, 0.0, 0),
             step(2.0, 7.0, 1.0, 0),

@@ -3,7 +3,7 @@
 //! Repetitions of one visit, or of one pass, share the state of the machine at that time; only the passes are
 //! independent. So whole blocks are drawn with replacement, for all x at once, and the centers follow (Davison &
 //! Hinkley 1997, 8.2.3). The center is a biweight: a resample moves it by the mean of psi over the mean of psi', its
-//! influence function (Huber 1981, 3.2). If several machines measured a series, machines are drawn instead, and a
+//! influence function (Huber 1981, 3.2); where it is a quantile, by the indicator of what is above it. If several machines measured a series, machines are drawn instead, and a
 //! center is the weighted mean of those drawn.
 
 use super::sizes::Size;
@@ -48,7 +48,10 @@ impl Blocks {
             let mut own = vec![(0.0, 0.0); count];
             let mut steep = 0.0;
             for j in group.clone() {
-                let (psi, slope) = robust::biweight_psi((log[j] - center) / scale);
+                let (psi, slope) = match reduced.share {
+                    Some(share) => (robust::quantile_psi(log[j] - center, share), 1.0),
+                    None => robust::biweight_psi((log[j] - center) / scale),
+                };
                 own[place(j)].0 += psi * scale;
                 own[place(j)].1 += 1.0;
                 steep += slope / group.len() as f64;

@@ -26,7 +26,7 @@ const BENDS: [f64; 5] = [0.0, 0.05, 0.15, 0.5, 1.5];
 const STEP_WIDTHS: [f64; 5] = [0.0, 0.03, 0.1, 0.25, 0.6];
 
 /// Widths of the changes of slope at knots along the whole curve, in the same units.
-const CURVES: [f64; 3] = [0.0, 0.05, 0.2];
+const CURVES: [f64; 4] = [0.0, 0.05, 0.2, 0.8];
 /// Knots at which the whole curve may bend slightly.
 const KNOTS: usize = 7;
 

@@ -11,6 +11,7 @@ use super::effects::{Effects, Fit, Offered};
 use crate::detect::model::boundary::{self, Boundary};
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
+use crate::detect::prepare::reduce::ROUNDING;
 
 /// Designs and widths whose description is longer than the shortest by this much are left out (weight e^-5).
 const NEGLIGIBLE: f64 = 10.0;
@@ -23,6 +24,21 @@ pub(crate) struct Size {
     pub error: f64,
     /// What each whitened value contributes to `value`.
     pub influence: Vec<f64>,
+}
+
+impl Size {
+    /// Adds to the error how much more than by chance the neighbours disagree: their size, with its error, does not depend on what the curve does
+    /// elsewhere. By chance the difference has the variance of theirs less that of this size (Hausman 1978).
+    pub fn doubt(&mut self, (value, error): (f64, f64)) {
+        let by_chance = (error.powi(2) - self.error.powi(2)).max(0.0);
+        let beyond = (value - self.value).powi(2) - by_chance;
+        self.error = self.error.hypot(beyond.max(0.0).sqrt());
+    }
+
+    /// Adds the error of both sides where times are multiples of `tick`: it does not become smaller with the number of points.
+    pub fn rounded(&mut self, tick: f64) {
+        self.error = self.error.hypot(std::f64::consts::SQRT_2 * ROUNDING * tick);
+    }
 }
 
 /// A design with its effects at all widths.
