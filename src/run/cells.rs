@@ -38,7 +38,7 @@ struct Visited {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisitSummary {
     pub disturbed: bool,
-    /// The mean of the middle half.
+    /// By `middle_half`.
     pub middle_s: f64,
     pub fastest_s: f64,
     pub sum_s: f64,

@@ -2,19 +2,23 @@
 //!
 //! The fastest step of a visit is the least disturbed (Chen & Revels 2016, "Robust benchmarking in noisy environments"; hyperfine and criterion show
 //! the minimum for the same reason), and the fastest visits are the least disturbed of all. But where noise goes both ways, the middle is the better
-//! estimate: a minimum depends on how much the steps scatter, and on a second in which the processor was faster. So the fastest represent a cell only
-//! if the levels of two halves of its visits then agree clearly better ([`super::halves`]).
+//! estimate: a minimum depends on how much the steps scatter, and on a second in which the processor was faster. So the fastest steps represent visits only
+//! if they scatter clearly less, and the fastest visits a cell only if the levels of two halves of its visits then agree clearly better
+//! ([`super::halves`]).
 
-use super::halves;
+use super::common_factor::scale;
+use super::halves::{self, Variance};
 use super::quantile::{median, median_unbiased};
 use super::slow_times::{SlowTimes, VisitTimes, divide};
 
-/// The fastest count if the error of levels by them is less than this share of that by the middles of visits. If only the steps have noise, and it
+/// The fastest count if they scatter by less than this share of what the middles scatter by. If only the steps have noise, and it
 /// is normal, the ratio is 1.1 for the fastest of three steps and 1.25 for the fastest of five; if visits differ as a whole, it is 1.
 const CLEARLY: f64 = 0.7;
-/// The shares of a cell's visits whose slowest may be its level. In 56 runs of straight lines on a shared machine, quiet and beside four kinds of
-/// load, these and the middle had errors of 0.2 to 1.1 %, where medians of all visits had up to 5.9 %, and the fastest visit up to 6.6 %.
+/// The shares of a cell's visits whose slowest may be its level. In 16 runs of straight lines on a shared machine these
+/// and the middle had errors of 0.2 to 1.1 %, where medians of all visits had 0.3 to 5.9 %.
 const SHARES: [f64; 2] = [0.25, 0.1];
+/// The fewest cells by which these are chosen: the ratio of two errors is known to a sixth by 20.
+const FEWEST: usize = 20;
 
 /// That the fastest steps represent the visits, since disturbances add to the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,37 +59,54 @@ pub fn counted(visits: &[VisitTimes], cells: usize, one_machine: bool) -> Counti
         Some(division) if division.lacking.is_empty() => (division.quiet, Some(division.slow), Vec::new()),
         division => (all(), None, division.map_or_else(Vec::new, |division| division.lacking)),
     };
-    let of = |time: fn(&VisitTimes) -> f64| {
+    let of = |time: fn(&VisitTimes) -> f64| -> Vec<Counted> {
+        places.iter().map(|&place| Counted { place, value: time(&visits[place]) }).collect()
+    };
+    let (middles, of_fastest) = (of(|visit| visit.middle), of(|visit| visit.fastest));
+    let [scatter, of_middles] = [&of_fastest, &middles].map(|counted| scatter(visits, counted, cells));
+    let usual = (scatter < CLEARLY * of_middles).then_some(Fastest { share: None, scatter, of_middles });
+    let values = |counted: &[Counted]| {
         let mut values = vec![Vec::new(); cells];
-        places.iter().for_each(|&place| values[visits[place].cell].push(time(&visits[place])));
+        counted.iter().for_each(|one| values[visits[one.place].cell].push(one.value));
         values
     };
-    let fastest = representation(&of(|visit| visit.middle), &of(|visit| visit.fastest), one_machine);
-    let value = |visit: &VisitTimes| if fastest.is_some() { visit.fastest } else { visit.middle };
-    let visits = places.iter().map(|&place| Counted { place, value: value(&visits[place]) }).collect();
-    Counting { visits, fastest, slow, lacking }
+    let usual_values = values(if usual.is_some() { &of_fastest } else { &middles });
+    let low = if one_machine { low(&usual_values, &values(&of_fastest)) } else { None };
+    let fastest = low.or(usual);
+    Counting { visits: if fastest.is_some() { of_fastest } else { middles }, fastest, slow, lacking }
 }
 
-/// What represents the cells, whose visits have those `middles` and `fastest` steps.
-fn representation(middles: &[Vec<f64>], fastest: &[Vec<f64>], one_machine: bool) -> Option<Fastest> {
-    let middles: Vec<&[f64]> = middles.iter().map(Vec::as_slice).collect();
-    let fastest: Vec<&[f64]> = fastest.iter().map(Vec::as_slice).collect();
-    let of_middles = halves::variance(&middles, 1, &|values| median(values))?;
+/// How much the counted values scatter within cells, from the differences of successive visits to a cell. With few
+/// visits to a cell, deviations from the cell's own centre would say too little; and slow changes over the run do not
+/// affect differences.
+fn scatter(visits: &[VisitTimes], counted: &[Counted], cells: usize) -> f64 {
+    let mut last = vec![None; cells];
+    let mut differences = Vec::with_capacity(counted.len());
+    for one in counted {
+        let before = last[visits[one.place].cell].replace(one.value);
+        differences.extend(before.map(|before: f64| (one.value - before) / std::f64::consts::SQRT_2));
+    }
+    if differences.is_empty() { 0.0 } else { scale(&differences) }
+}
+
+/// A low quantile of the `fastest` steps of visits, if its error is clearly smaller than that of the middle of the `usual` values: at most cells,
+/// and in the mean over all, to which the few count at which a faster second of the processor decides.
+fn low(usual: &[Vec<f64>], fastest: &[Vec<f64>]) -> Option<Fastest> {
+    let slices = |cells| -> Vec<&[f64]> { <[Vec<f64>]>::iter(cells).map(Vec::as_slice).collect() };
+    let (usual, fastest) = (slices(usual), slices(fastest));
     let visits = fastest.iter().map(|own| own.len()).filter(|count| *count > 0).min()?;
-    let low = |share: &f64| {
-        let least = halves::fewest(*share);
-        let level = |values: &mut [f64]| median_unbiased(values, *share);
-        let variance = (visits >= least).then(|| halves::variance(&fastest, least, &level)).flatten();
-        variance.map(|variance| (Some(*share), variance))
+    let middle = halves::variance(&usual, 1, &|values| median(values))?;
+    let is_less = |a: f64, b: f64| a < CLEARLY * CLEARLY * b;
+    let clear =
+        |own: &Variance| own.cells >= FEWEST && is_less(own.mean, middle.mean) && is_less(own.usual, middle.usual);
+    let of = |&share: &f64| {
+        let least = halves::fewest(share);
+        let level = |values: &mut [f64]| median_unbiased(values, share);
+        let own = (visits >= least).then(|| halves::variance(&fastest, least, &level)).flatten();
+        own.filter(clear).map(|own| (share, own.mean))
     };
-    let middle = halves::variance(&fastest, 1, &|values| median(values)).map(|variance| (None, variance));
-    let lows = SHARES.iter().filter(|_| one_machine).filter_map(low);
-    let (share, best) = middle.into_iter().chain(lows).min_by(|a, b| a.1.total_cmp(&b.1))?;
-    (best < CLEARLY * CLEARLY * of_middles).then(|| Fastest {
-        share,
-        scatter: best.sqrt(),
-        of_middles: of_middles.sqrt(),
-    })
+    let (share, mean) = SHARES.iter().filter_map(of).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(Fastest { share: Some(share), scatter: mean.sqrt(), of_middles: middle.mean.sqrt() })
 }
 
 #[cfg(test)]

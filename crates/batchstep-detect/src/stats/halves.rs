@@ -4,26 +4,41 @@
 
 use std::ops::Range;
 
-use super::quantile::median_unbiased;
+use super::quantile::{median, median_unbiased};
 
 /// The two halves.
 fn halves(values: &[f64]) -> [Vec<f64>; 2] {
     [0, 1].map(|from| values.iter().skip(from).step_by(2).copied().collect())
 }
 
-/// The variance V of one value by which a level of n values has the variance V / n: the mean over `cells` with `least` values or more in
-/// each half. `None` if fewer than half of the cells with values have so many.
-pub fn variance(cells: &[&[f64]], least: usize, level: &dyn Fn(&mut [f64]) -> f64) -> Option<f64> {
-    let (mut squares, mut expected, mut count) = (0.0, 0.0, 0);
+/// The variance V of one value by which a level of n values has the variance V / n.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variance {
+    /// By the mean over the cells.
+    pub mean: f64,
+    /// By their median: of most cells, whatever the others do.
+    pub usual: f64,
+    /// The number of cells.
+    pub cells: usize,
+}
+
+/// V of those `cells` that have `least` values or more in each half. `None` if these are fewer than half of the cells with values.
+pub fn variance(cells: &[&[f64]], least: usize, level: &dyn Fn(&mut [f64]) -> f64) -> Option<Variance> {
+    /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
+    const MIDDLE: f64 = 0.454_936;
+    let (mut squares, mut expected, mut ratios) = (0.0, 0.0, Vec::with_capacity(cells.len()));
     for [mut early, mut late] in cells.iter().map(|values| halves(values)) {
         if late.len() >= least.max(1) {
-            expected += 1.0 / early.len() as f64 + 1.0 / late.len() as f64;
-            squares += (level(&mut early) - level(&mut late)).powi(2);
-            count += 1;
+            let of_one = 1.0 / early.len() as f64 + 1.0 / late.len() as f64;
+            let square = (level(&mut early) - level(&mut late)).powi(2);
+            ratios.push(square / of_one);
+            expected += of_one;
+            squares += square;
         }
     }
     let measured = cells.iter().filter(|values| !values.is_empty()).count();
-    (2 * count >= measured && count > 0).then_some(squares / expected)
+    let enough = !ratios.is_empty() && 2 * ratios.len() >= measured;
+    enough.then(|| Variance { mean: squares / expected, cells: ratios.len(), usual: median(&mut ratios) / MIDDLE })
 }
 
 /// The fewest values that have a median-unbiased quantile at `share`, below one half.
@@ -49,7 +64,7 @@ pub fn low_levels(cells: &[&[f64]], share: f64) -> Vec<Option<LowLevel>> {
     let of = |(i, values): (usize, &&[f64])| {
         let least = fewest(share);
         let local = variance(&cells[near(i, REACH)], least, &level).or_else(|| variance(cells, 1, &level));
-        let scale = local.unwrap_or(0.0).sqrt();
+        let scale = local.map_or(0.0, |variance| variance.mean.sqrt());
         (!values.is_empty()).then(|| LowLevel { value: level(&mut values.to_vec()), scale })
     };
     cells.iter().enumerate().map(of).collect()
@@ -59,7 +74,6 @@ pub fn low_levels(cells: &[&[f64]], share: f64) -> Vec<Option<LowLevel>> {
 mod tests {
     use super::*;
     use crate::random::Rng;
-    use crate::stats::quantile::median;
 
     /// Cells of `count` values from `draw`.
     fn cells(count: usize, mut draw: impl FnMut() -> f64) -> Vec<Vec<f64>> {
@@ -76,7 +90,10 @@ mod tests {
         let mut rng = Rng::new(5);
         let cells = cells(42, || 3.0 * rng.normal());
         let variance = variance(&slices(&cells), 1, &|values| median(values)).expect("cells");
-        assert!((variance / 9.0 - 1.51).abs() < 0.15, "{variance}");
+        assert!(
+            (variance.mean / 9.0 - 1.51).abs() < 0.15 && (variance.usual / 9.0 - 1.51).abs() < 0.25,
+            "{variance:?}"
+        );
     }
 
     /// 0 to 1 evenly: the quantile p of n values has the variance p (1 - p) / n, nearly.

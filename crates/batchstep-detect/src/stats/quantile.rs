@@ -41,14 +41,16 @@ pub fn median_unbiased(values: &mut [f64], level: f64) -> f64 {
     below + place.fract() * (above - below)
 }
 
-/// The mean of the middle half, values that lie across a quarter counting in part; sorts `values`. `NaN` where there are none.
+/// The mean of the middle half, values that lie across a quarter counting in part; the median of five values and fewer, whose quarters an outlier
+/// reaches. Sorts `values`; `NaN` where there are none.
 ///
-/// As robust as a quartile, and smoother than the median: if a share of the values is larger by one amount, as steps that an interrupt falls into
-/// are, the median moves by all of it where that share passes one half.
+/// As robust as a quartile, and smoother than the median of many: if a share of the values is larger by one amount, as steps that an interrupt
+/// falls into are, the median moves by all of it where that share passes one half.
 pub fn middle_half(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len() as f64;
-    let (from, to) = (0.25 * n, 0.75 * n);
+    let from = if n < 6.0 { 0.5 * (n - 1.0) } else { 0.25 * n };
+    let to = n - from;
     let weight = |place: usize| ((place as f64 + 1.0).min(to) - (place as f64).max(from)).max(0.0);
     let (sum, total) =
         (0..values.len()).fold((0.0, 0.0), |(sum, total), i| (sum + weight(i) * values[i], total + weight(i)));
@@ -86,10 +88,12 @@ mod tests {
 
     #[test]
     fn the_middle_half_of_hand_worked_lists() {
-        // Of five, three quarters of the second, the third, and three quarters of the fourth.
-        assert!((middle_half(&mut [9.0, 1.0, 2.0, 4.0, 3.0]) - (0.75 * 2.0 + 3.0 + 0.75 * 4.0) / 2.5).abs() < 1e-12);
-        assert_eq!(middle_half(&mut [1.0, 2.0, 4.0, 100.0]), 3.0);
-        assert_eq!(middle_half(&mut [1.0, 3.0]), 2.0);
+        // Of ten, half of the third, the fourth to the seventh, and half of the eighth.
+        let ten = [9.0, 1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 7.0, 8.0, 100.0];
+        assert!((middle_half(&mut ten.clone()) - (0.5 * 3.0 + 4.0 + 5.0 + 6.0 + 7.0 + 0.5 * 8.0) / 5.0).abs() < 1e-12);
+        for n in 1..6 {
+            assert_eq!(middle_half(&mut ten[..n].to_vec()), median(&mut ten[..n].to_vec()), "{n}");
+        }
         assert!(middle_half(&mut []).is_nan());
     }
 

@@ -27,7 +27,7 @@ const KEPT: usize = 2;
 pub struct VisitTimes {
     /// The index of its cell.
     pub cell: usize,
-    /// ln of the mean of the middle half of the step times, and of the shortest.
+    /// ln of the middle of the step times ([`super::quantile::middle_half`]), and of the shortest.
     pub middle: f64,
     pub fastest: f64,
 }

@@ -2,7 +2,7 @@
 //!
 //! Errors that treat them as independent are too small: by half if steps scatter by 0.5 %, visits by 1 %, and a visit
 //! has five steps. So the steps of a visit are reduced to the mean of their middle half, or to the fastest where these agree far better
-//! ([`crate::stats::disturbance`]). A median would be another artefact: the kernel's clock interrupts some steps and not others, and where that becomes
+//! ([`crate::stats::disturbance`]). A median of many would have an artefact: the kernel's clock interrupts some steps and not others, and where that becomes
 //! half of them, at steps of half its period, medians rise by the length of an interrupt. If most x have only one visit, nothing would be left to compare, and the steps
 //! stay unchanged.
 
