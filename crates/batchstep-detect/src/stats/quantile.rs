@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_middle_half_of_hand_worked_lists() {
-        // Of ten, half of the third, the fourth to the seventh, and half of the eighth.
+        // Half of the third of ten values, the fourth to the seventh, and half of the eighth.
         let ten = [9.0, 1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 7.0, 8.0, 100.0];
         assert!((middle_half(&mut ten.clone()) - (0.5 * 3.0 + 4.0 + 5.0 + 6.0 + 7.0 + 0.5 * 8.0) / 5.0).abs() < 1e-12);
         for n in 1..6 {
