@@ -54,7 +54,9 @@ struct Difference {
 pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
     let Counting { visits: counted, fastest, lacking, .. } = counted(visits, cells, true);
     let visit = |value: f64, place: usize| Visit { cell: visits[place].cell, value, together: false, anew: false };
-    let differences = differences(counted.iter().map(|one| visit(one.value, one.place)).collect(), cells);
+    let undisturbed = fastest.is_some_and(|fastest| fastest.is_undisturbed());
+    let visits = counted.iter().map(|one| visit(one.value, one.place)).collect();
+    let differences = differences(visits, cells, undisturbed);
     let factor = differences.iter().any(|difference| difference.added > 0.0);
     let mut own: Vec<Vec<&Difference>> = vec![Vec::new(); cells];
     differences.iter().for_each(|difference| own[difference.cell].push(difference));
@@ -95,13 +97,14 @@ fn with_roughness(mut levels: Vec<Option<Level>>) -> Vec<Option<Level>> {
     levels
 }
 
-fn differences(visits: Vec<Visit>, cells: usize) -> Vec<Difference> {
+/// If the visits are `undisturbed`, less nothing.
+fn differences(visits: Vec<Visit>, cells: usize, undisturbed: bool) -> Vec<Difference> {
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
     let scale = common_factor::scale(&residuals);
     let standard: Vec<f64> = residuals.iter().map(|r| r / scale).collect();
-    let factor =
-        (scale > 0.0 && common_factor::is_there(&standard)).then(|| common_factor::fit(&visits, cells)).flatten();
+    let is_there = !undisturbed && scale > 0.0 && common_factor::is_there(&standard);
+    let factor = is_there.then(|| common_factor::fit(&visits, cells)).flatten();
     let difference = |(v, visit): (usize, &Visit)| {
         let others = factor.as_ref().map(|factor| factor.others[v]).unwrap_or_default();
         Difference { cell: visit.cell, value: visit.value - others.value, added: others.sd * others.sd }

@@ -6,7 +6,7 @@
 //! uncertainty, and all later steps treat the visits as ordinary repetitions. If several machines measured a series,
 //! each has separate levels here: otherwise, what a machine adds to an x that it visited many times in a row would look
 //! like a factor of that time. Nothing is subtracted if the visits' residuals are not correlated with those of their
-//! neighbours in time.
+//! neighbours in time, and if only undisturbed visits count.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub(crate) fn without(series: &Prepared) -> Undisturbed {
     if follows_x(series, order) {
         return as_it_is(Some(Note::OrderConfounded), reduced);
     }
-    if !reduced.repeated {
+    if !reduced.repeated || series.by_fastest.is_some_and(|fastest| fastest.is_undisturbed()) {
         return as_it_is(None, reduced);
     }
     let run = Run::new(series, order);
