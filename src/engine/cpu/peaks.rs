@@ -10,10 +10,12 @@ use super::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::Peaks;
 use crate::random::{Purpose, Stream};
 
-/// Rows and columns of the product: 17 GFLOP on 48 MiB.
-const SIDE: usize = 2048;
+/// Rows and columns of the product for up to [`FEW`] threads, 2 GFLOP on 12 MiB, and for more. On two cores, 512 to 2048 rows reach the same
+/// rate within 2 %.
+const SIDES: [usize; 2] = [1024, 2048];
+const FEW: usize = 8;
 /// Rows of a task, where our own product is used.
-const ROWS: usize = 256;
+const ROWS: usize = 64;
 /// Numbers of each of the triad's three arrays: 64 MiB, more than the caches of most processors hold.
 const LENGTH: usize = 1 << 24;
 /// Numbers of one task of the triad.
@@ -24,46 +26,47 @@ const REPETITIONS: usize = 5;
 /// processes have yielded.
 const TIME: Duration = Duration::from_millis(300);
 
-/// Measures both; takes a second on two cores.
+/// Measures both; takes a second.
 pub fn measure(pool: &ThreadPool, factors: Factors) -> Peaks {
     Peaks { flops_per_s: product(pool, factors), bytes_per_s: triad(pool) }
 }
 
 fn product(pool: &ThreadPool, factors: Factors) -> f64 {
+    let side = SIDES[usize::from(pool.current_num_threads() > FEW)];
     let stream = Stream::new(0, Purpose::Inputs, [0, 0]);
     let matrix = |first: usize| -> Vec<f32> {
-        (first..first + SIDE * SIDE).map(|index| 2.0 * stream.uniform(index as u64) - 1.0).collect()
+        (first..first + side * side).map(|index| 2.0 * stream.uniform(index as u64) - 1.0).collect()
     };
-    let (a, b, mut y) = (matrix(0), matrix(SIDE * SIDE), vec![0f32; SIDE * SIDE]);
+    let (a, b, mut y) = (matrix(0), matrix(side * side), vec![0f32; side * side]);
     let best = fastest(|| {
         pool.install(|| match factors {
-            Factors::Exact => multiply_exactly(pool, &mut y, &a, &b),
+            Factors::Exact => multiply_exactly(pool, side, &mut y, &a, &b),
             Factors::Bf16 => {
-                let b = Matrix::new(&b, SIDE, SIDE, SIDE);
-                y.par_chunks_mut(ROWS * SIDE).zip(a.par_chunks(ROWS * SIDE)).for_each(|(y, a)| {
-                    let (y, a) = (MatrixMut::new(y, ROWS, SIDE, SIDE), Matrix::new(a, ROWS, SIDE, SIDE));
+                let b = Matrix::new(&b, side, side, side);
+                y.par_chunks_mut(ROWS * side).zip(a.par_chunks(ROWS * side)).for_each(|(y, a)| {
+                    let (y, a) = (MatrixMut::new(y, ROWS, side, side), Matrix::new(a, ROWS, side, side));
                     multiply(y, a, b, Write::Overwrite, factors);
                 });
             }
         })
     });
-    2.0 * (SIDE as f64).powi(3) / best
+    2.0 * (side as f64).powi(3) / best
 }
 
 /// `y = a b`, row by row, by a library that is made for large products; ours are for those of a step.
-fn multiply_exactly(pool: &ThreadPool, y: &mut [f32], a: &[f32], b: &[f32]) {
-    let row = SIDE.cast_signed();
+fn multiply_exactly(pool: &ThreadPool, side: usize, y: &mut [f32], a: &[f32], b: &[f32]) {
+    let row = side.cast_signed();
     let threads = match pool.current_num_threads() {
         1 => gemm::Parallelism::None,
         several => gemm::Parallelism::Rayon(several),
     };
-    assert!([y.len(), a.len(), b.len()] == [SIDE * SIDE; 3]);
-    // SAFETY: three matrices of SIDE rows and columns; `y` is not read.
+    assert!([y.len(), a.len(), b.len()] == [side * side; 3]);
+    // SAFETY: three matrices of `side` rows and columns; `y` is not read.
     unsafe {
         gemm::gemm(
-            SIDE,
-            SIDE,
-            SIDE,
+            side,
+            side,
+            side,
             y.as_mut_ptr(),
             1,
             row,
