@@ -40,6 +40,23 @@ impl Array {
         &self.values[(n * self.channels + c) * size..][..size]
     }
 
+    /// Row `y` of that plane.
+    pub fn row(&self, n: usize, c: usize, y: usize) -> &[f64] {
+        &self.values[self.at(n, c, y, 0)..][..self.width]
+    }
+
+    /// C x H x W numbers of example `n`.
+    pub fn example(&self, n: usize) -> &[f64] {
+        let size = self.values.len() / self.batch;
+        &self.values[n * size..][..size]
+    }
+
+    /// Calls `fill(n, example)` for every example, on all threads.
+    pub fn for_each_example(&mut self, fill: impl Fn(usize, &mut [f64]) + Sync) {
+        let size = self.values.len() / self.batch;
+        self.values.par_chunks_mut(size).enumerate().for_each(|(n, example)| fill(n, example));
+    }
+
     /// Calls `fill(n, c, plane)` for every plane, on all threads.
     pub fn for_each_plane(&mut self, fill: impl Fn(usize, usize, &mut [f64]) + Sync) {
         let (channels, size) = (self.channels, self.height * self.width);

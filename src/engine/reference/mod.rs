@@ -5,9 +5,9 @@
 //! transformation, no blocking and no vector code; independent outputs are computed on all threads, which changes no
 //! number. It computes in float64 whatever the settings say, and measures nothing.
 
-mod array;
+pub(super) mod array;
 mod batch_norm;
-mod convolution;
+pub(super) mod convolution;
 mod dense;
 mod initial;
 mod loss;

@@ -1,4 +1,4 @@
-//! Convolutions and matrix products by plain loops: products of the stored values, summed in float64, rounded once at
+//! Convolutions by the reference engine, and matrix products by plain loops: products of the stored values, summed in float64, rounded once at
 //! the end. (What a library does before, such as rounding the factors to tf32, is not reproduced here.)
 
 use super::memory::EmulatedMemory;
@@ -6,41 +6,48 @@ use super::order::{from_nchw, to_nchw, transposed};
 use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::network::Extent;
+use crate::engine::reference::array::Array;
+use crate::engine::reference::convolution::{forward, input_gradient, weight_gradient};
+use crate::network::{Conv2d, Extent, Padding, Shape};
 
 /// Executes a convolution.
 ///
 /// # Panics
 /// Where a slice does not have the size that the convolution says.
 pub fn convolution(memory: &mut EmulatedMemory, convolution: &Convolution, task: &ConvolutionTask) {
-    let Convolution { element, input, output, .. } = *convolution;
+    let Convolution { element, input, output, kernel, stride, padding, groups, .. } = *convolution;
     checked(convolution);
-    let planes = |slice, maps: FeatureMaps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
-    let kernels = |slice| to_nchw(&numbers(memory, slice, element, convolution.weights()), weights(convolution));
-    let zeros = |count| vec![0.0; count];
+    let planes = |slice, maps: FeatureMaps| {
+        let FeatureMaps { batch, channels, height, width, .. } = maps;
+        let values = to_nchw(&numbers(memory, slice, element, maps.count()), maps);
+        Array { batch, channels, height, width, values }
+    };
+    let kernels = |slice| planes(slice, weights(convolution)).values;
+    let Extent { height, width } = padding;
+    let padding = Padding { top: height, bottom: height, left: width, right: width };
+    let conv = Conv2d { out_channels: output.channels, kernel, stride, padding, groups, bias: false };
     match *task {
         ConvolutionTask::Forward { x, w, y } | ConvolutionTask::ForwardBiasRelu { x, w, y, .. } => {
-            let (x, w, mut sums) = (planes(x, input), kernels(w), zeros(output.count()));
-            each_tap(convolution, |tap| tap.outputs(|y, from| sums[y] += x[from] * w[tap.w]));
-            if let ConvolutionTask::ForwardBiasRelu { bias, .. } = *task {
-                let bias = numbers(memory, bias, element, output.channels);
-                let channel = |i: usize| i / output.positions() % output.channels;
-                sums.iter_mut().enumerate().for_each(|(i, y)| *y = relu(*y + bias[channel(i)]));
+            let FeatureMaps { channels, height, width, .. } = output;
+            let rectified = match *task {
+                ConvolutionTask::ForwardBiasRelu { bias, .. } => Some(numbers(memory, bias, element, channels)),
+                _ => None,
+            };
+            let shape = Shape::Maps { channels, height, width };
+            let mut sums = forward(&planes(x, input), &kernels(w), rectified.as_deref(), &conv, shape).values;
+            if rectified.is_some() {
+                sums.iter_mut().for_each(|y| *y = relu(*y));
             }
             memory.write(y, element, &stored(&sums, output));
         }
         ConvolutionTask::BackwardData { dy, w, dx } => {
-            let (dy, w, mut sums) = (planes(dy, output), kernels(w), zeros(input.count()));
-            each_tap(convolution, |tap| tap.outputs(|y, x| sums[x] += dy[y] * w[tap.w]));
+            let FeatureMaps { batch, channels, height, width, .. } = input;
+            let x = Array::zeros(batch, Shape::Maps { channels, height, width });
+            let sums = input_gradient(&x, &kernels(w), &planes(dy, output), &conv).values;
             memory.write(dx, element, &stored(&sums, input));
         }
         ConvolutionTask::BackwardWeights { x, dy, dw } => {
-            let (x, dy, mut sums) = (planes(x, input), planes(dy, output), zeros(convolution.weights()));
-            each_tap(convolution, |tap| {
-                let mut sum = 0.0;
-                tap.outputs(|y, from| sum += dy[y] * x[from]);
-                sums[tap.w] += sum;
-            });
+            let sums = weight_gradient(&planes(x, input), &planes(dy, output), &conv);
             memory.write(dw, element, &stored(&sums, weights(convolution)));
         }
     }
@@ -64,55 +71,6 @@ fn checked(convolution: &Convolution) {
     assert_eq!(output.width, size(input.width, kernel.width, stride.width, padding.width), "{convolution:?}");
     assert_eq!((input.batch, input.layout), (output.batch, output.layout), "{convolution:?}");
     assert!(input.channels % groups == 0 && output.channels % groups == 0, "{convolution:?}");
-}
-
-/// One weight on one row of one output map.
-struct Tap {
-    /// The weight's index, K x C / groups x R x S.
-    w: usize,
-    /// The first output that it touches, and the input that it meets there.
-    y: usize,
-    x: usize,
-    count: usize,
-    /// Inputs between neighbours.
-    stride: usize,
-}
-
-impl Tap {
-    /// Calls `visit` with the indices of each output and its input.
-    fn outputs(&self, mut visit: impl FnMut(usize, usize)) {
-        (0..self.count).for_each(|i| visit(self.y + i, self.x + i * self.stride));
-    }
-}
-
-fn each_tap(convolution: &Convolution, mut visit: impl FnMut(&Tap)) {
-    let Convolution {
-        input, output, kernel: Extent { height: r_count, width: s_count }, stride, padding, groups, ..
-    } = *convolution;
-    let (c_count, k_count) = (input.channels / groups, output.channels / groups);
-    for (n, k) in (0..output.batch).flat_map(|n| (0..output.channels).map(move |k| (n, k))) {
-        for (c, r) in (0..c_count).flat_map(|c| (0..r_count).map(move |r| (c, r))) {
-            let x_plane = n * input.channels + k / k_count * c_count + c;
-            for p in 0..output.height {
-                let Some(h) = (p * stride.height + r).checked_sub(padding.height).filter(|h| *h < input.height) else {
-                    continue;
-                };
-                for s in 0..s_count {
-                    // The outputs q with 0 <= q stride + s - padding < width.
-                    let first = padding.width.saturating_sub(s).div_ceil(stride.width);
-                    let end = (input.width + padding.width).saturating_sub(s).div_ceil(stride.width).min(output.width);
-                    visit(&Tap {
-                        w: ((k * c_count + c) * r_count + r) * s_count + s,
-                        y: ((n * output.channels + k) * output.height + p) * output.width + first,
-                        x: (x_plane * input.height + h) * input.width
-                            + (first * stride.width + s).saturating_sub(padding.width),
-                        count: end.saturating_sub(first),
-                        stride: stride.width,
-                    });
-                }
-            }
-        }
-    }
 }
 
 /// Executes a matrix product.
