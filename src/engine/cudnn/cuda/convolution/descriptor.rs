@@ -132,11 +132,6 @@ impl Descriptor {
         Ok(values)
     }
 
-    /// How many descriptors an attribute has.
-    pub fn count(&self, name: Name) -> Result<usize> {
-        self.get::<sys::cudnnBackendDescriptor_t>(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &mut [])
-    }
-
     /// At most `count` descriptors of an attribute, which cuDNN fills into new ones.
     pub fn descriptors(&self, name: Name, kind: Kind, count: usize) -> Result<Vec<Self>> {
         let mut made: Vec<Self> = (0..count).map(|_| Self::new(kind)).collect::<Result<_>>()?;
@@ -146,16 +141,14 @@ impl Descriptor {
         Ok(made)
     }
 
-    /// Fills `values` and returns how many were written; without room for any, how many there are in all.
+    /// Fills `values` and returns how many were written.
     fn get<T>(&self, name: Name, kind: Type, values: &mut [T]) -> Result<usize> {
         let room = i64::try_from(values.len()).unwrap_or(i64::MAX);
-        let mut count = 0_i64;
-        let pointer = if values.is_empty() { std::ptr::null_mut() } else { values.as_mut_ptr().cast::<c_void>() };
-        // SAFETY: room for `room` elements of the type's size; a null pointer with room for none asks for the count.
+        let (mut count, pointer) = (0_i64, values.as_mut_ptr().cast::<c_void>());
+        // SAFETY: room for `room` elements of the type's size.
         let answer = unsafe { sys::cudnnBackendGetAttribute(self.0, name, kind, room, &raw mut count, pointer) };
         status::cudnn_lazily(|| format!("report {name:?}"), answer)?;
-        let count = usize::try_from(count).unwrap_or(0);
-        Ok(if values.is_empty() { count } else { count.min(values.len()) })
+        Ok(usize::try_from(count).unwrap_or(0).min(values.len()))
     }
 }
 

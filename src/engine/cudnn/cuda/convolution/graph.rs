@@ -94,6 +94,11 @@ pub enum Heuristics {
     Fallback = 2,
 }
 
+/// The proposals that are asked for first. cuDNN makes each that it is asked for, which takes half of a search's time, and one of these is mostly taken.
+const FIRST: usize = 4;
+/// More than heuristics ever propose.
+const MOST: usize = 1024;
+
 impl Operation {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuDNN cannot express such a convolution.
@@ -130,10 +135,15 @@ impl Operation {
         target.set_on(&asked, None, Some(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP))?;
         asked.finalize("the heuristics")?;
         let results = Name::CUDNN_ATTR_ENGINEHEUR_RESULTS;
-        let count = asked.count(results)?;
-        let configs = asked.descriptors(results, Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, count)?;
-        let fused = self.fused;
-        Ok(configs.into_iter().map(move |config| Configuration::read(config, fused)))
+        let best = move |count| asked.descriptors(results, Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, count);
+        let (first, fused) = (best(FIRST)?, self.fused);
+        let more = first.len() == FIRST;
+        let others = std::iter::once_with(move || if more { best(MOST) } else { Ok(Vec::new()) }).flat_map(|all| {
+            let each = |all: Vec<Descriptor>| all.into_iter().skip(FIRST).map(Ok).collect();
+            all.map_or_else(|error| vec![Err(error)], each)
+        });
+        let configs = first.into_iter().map(Ok).chain(others);
+        Ok(configs.map(move |config| Configuration::read(config?, fused)))
     }
 
     /// An engine by its number with its knobs set.
