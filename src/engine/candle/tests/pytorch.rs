@@ -1,4 +1,4 @@
-//! Whole steps of every network against PyTorch, in float64. Only one step, if another network has the same operators.
+//! Whole steps of every network against PyTorch, in float64. Only one step, if another network has the same operators in three.
 
 use super::*;
 use crate::engine::cpu::tests::pytorch::PytorchCase;
@@ -34,7 +34,7 @@ fn steps_of_mobilenet_match_pytorch() {
 
 #[test]
 fn steps_of_resnet50_match_pytorch() {
-    check("resnet50", 3);
+    check("resnet50", 1);
 }
 
 #[test]

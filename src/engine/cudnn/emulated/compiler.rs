@@ -9,13 +9,13 @@ const FIBER: &str = include_str!("fiber.h");
 const CUDA: &str = include_str!("cuda.h");
 const TABLE: &str = include_str!("table.h");
 
-/// Operations that a GPU forbids and a CPU tolerates trap: misaligned accesses, and arithmetic that C++ leaves
+/// Compiling takes longer than running, so little is optimised. Operations that a GPU forbids and a CPU tolerates trap: misaligned accesses, and arithmetic that C++ leaves
 /// undefined. No contraction, since an FMA would make results depend on the machine. No type-based aliasing, since
 /// CUDA's compiler has none, and a `Pack` is read where `T` were written. Hidden visibility, so that no module uses
 /// another's static memory.
 const OPTIONS: &[&str] = &[
     "-std=gnu++17",
-    "-O2",
+    "-O1",
     "-w",
     "-shared",
     "-fPIC",

@@ -16,11 +16,27 @@ pub fn nvrtc() -> bool {
     libraries::is_loaded(Library::Nvrtc)
 }
 
-/// The PTX of a module for `architecture`, such as `compute_75`. NVRTC must be there.
-///
-/// # Errors
-/// NVRTC's log.
-pub fn compile(operator: &Operator, element: Element, architecture: &str) -> Result<String, String> {
+/// The types of a kernel's parameters: `u64` for pointers, `u32`, `f32`.
+type Parameters = Vec<String>;
+/// The parameters of each kernel of a module, by the kernel's name; or NVRTC's log.
+type Compiled = Result<HashMap<String, Parameters>, String>;
+
+/// What the launches' arguments are compared with.
+const OLDEST: &str = "compute_75";
+
+/// A module as NVRTC compiles it for `architecture`, such as `compute_75`; once in a process. NVRTC must be there.
+fn compiled(operator: &'static Operator, element: Element, architecture: &'static str) -> Arc<OnceLock<Compiled>> {
+    type Modules = HashMap<(&'static str, Element, &'static str), Arc<OnceLock<Compiled>>>;
+    static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
+    let module = {
+        let mut modules = MODULES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        modules.entry((operator.name, element, architecture)).or_default().clone()
+    };
+    module.get_or_init(|| compile(operator, element, architecture).map(|ptx| signatures(&ptx)));
+    module
+}
+
+fn compile(operator: &Operator, element: Element, architecture: &str) -> Result<String, String> {
     let options = CompileOptions {
         // Functions of the prelude that a module does not use are no reason for a warning.
         options: [&format!("--gpu-architecture={architecture}"), "--std=c++17", "--diag-suppress=177"]
@@ -36,8 +52,7 @@ pub fn compile(operator: &Operator, element: Element, architecture: &str) -> Res
     }
 }
 
-/// The types of each kernel's parameters, by the kernel's name: `u64` for pointers, `u32`, `f32`.
-pub fn signatures(ptx: &str) -> HashMap<String, Vec<String>> {
+fn signatures(ptx: &str) -> HashMap<String, Parameters> {
     let entry = |text: &str| {
         let (name, rest) = text.split_once('(')?;
         let parameters = rest.split_once(')')?.0;
@@ -55,18 +70,10 @@ pub fn signatures(ptx: &str) -> HashMap<String, Vec<String>> {
 /// # Errors
 /// How they differ.
 pub fn fits(launch: &Launch) -> Result<(), String> {
-    type Modules = HashMap<(&'static str, Element), Arc<OnceLock<HashMap<String, Vec<String>>>>>;
-    static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
     let kernel = launch.kernel;
     let Some(operator) = Operator::by_name(kernel.operator).filter(|_| nvrtc()) else { return Ok(()) };
-    let module = {
-        let mut modules = MODULES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        modules.entry((kernel.operator, kernel.element)).or_default().clone()
-    };
-    let module = module.get_or_init(|| {
-        let ptx = compile(operator, kernel.element, "compute_75");
-        signatures(&ptx.unwrap_or_else(|log| panic!("{}: {log}", operator.name)))
-    });
+    let module = compiled(operator, kernel.element, OLDEST);
+    let module = module.wait().as_ref().unwrap_or_else(|log| panic!("{}: {log}", operator.name));
     let expected: Vec<&str> = launch.args.iter().map(kind).collect();
     match module.get(kernel.name) {
         Some(parameters) if *parameters == expected => Ok(()),
@@ -88,17 +95,24 @@ mod tests {
     use super::*;
     use crate::engine::cudnn::source::OPERATORS;
 
-    /// The T4 of the study, the A100, the H100 and the H200.
+    /// For the T4 of the study; and for later GPUs, if the source has other lines for them. All that it asks is whether the GPU is one of 8.0 or later.
     #[test]
     fn every_module_compiles_for_every_architecture() {
         if !nvrtc() {
             return;
         }
         for (operator, element) in OPERATORS.iter().flat_map(|operator| Element::ALL.map(|e| (operator, e))) {
-            for architecture in ["compute_75", "compute_80", "compute_90"] {
-                let ptx = compile(operator, element, architecture);
-                let ptx = ptx.unwrap_or_else(|log| panic!("{} {architecture} {element:?}: {log}", operator.name));
-                let signatures = signatures(&ptx);
+            let source = operator.source(element);
+            let asked: Vec<&str> = source.split("__CUDA_ARCH__").skip(1).collect();
+            let of_80 = asked.iter().all(|rest| [" >= 800", " < 800", ") && "].iter().any(|end| rest.starts_with(end)));
+            assert!(of_80, "{}: compile it for what it asks, too", operator.name);
+            // The first asks in the prelude, for bfloat16.
+            let later = (element == Element::Bf16 || asked.len() > 1).then_some("compute_80");
+            for architecture in [OLDEST].into_iter().chain(later) {
+                let module = compiled(operator, element, architecture);
+                let signatures = module.wait().as_ref();
+                let signatures =
+                    signatures.unwrap_or_else(|log| panic!("{} {architecture} {element:?}: {log}", operator.name));
                 for kernel in operator.kernels() {
                     assert!(signatures.contains_key(kernel), "{} {element:?}: {kernel}", operator.name);
                 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::gpus::Described;
 use crate::device::cuda::libraries::{self, Library};
 
 /// If this variable is set, the part for the loaded version is written instead of compared.
@@ -35,26 +36,31 @@ impl DocumentPart {
         (text, place)
     }
 
-    /// Writes the part, if the variable asks for it.
-    pub fn write(&self, new: impl FnOnce() -> String) -> bool {
-        if std::env::var_os(WRITE).is_none() {
-            return false;
-        }
-        let (mut text, place) = self.text();
-        match place {
-            Some((start, end)) => text.replace_range(start..end, &new()),
-            None => text = format!("{text}\n{}{}", self.heading, new()),
-        }
-        std::fs::write(&self.path, text).unwrap();
-        true
+    /// Whether the variable asks for the part to be written.
+    pub fn is_asked() -> bool {
+        std::env::var_os(WRITE).is_some()
     }
 
-    pub fn must_have(&self, tables: &str) {
-        let (text, place) = self.text();
+    pub fn write(&self, new: &str) {
+        let (mut text, place) = self.text();
         match place {
-            Some((start, end)) => {
-                let written = text[start..end].contains(tables);
-                assert!(written, "docs/gpu-plans.md has other rows; write it with {WRITE}=1:\n{tables}");
+            Some((start, end)) => text.replace_range(start..end, new),
+            None => text = format!("{text}\n{}{new}", self.heading),
+        }
+        std::fs::write(&self.path, text).unwrap();
+    }
+
+    /// Compares the lines about some GPUs, up to the text `end`.
+    pub fn must_have(&self, tables: &str, gpus: &[&Described], end: &str) {
+        let about = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| gpus.iter().any(|gpu| line.contains(gpu.name)));
+            lines.map(str::to_owned).collect()
+        };
+        let (text, place) = self.text();
+        match place.map(|(start, end)| &text[start..end]) {
+            Some(part) => {
+                let written = about(part.split(end).next().unwrap_or_default());
+                assert_eq!(about(tables), written, "docs/gpu-plans.md has other rows; write it with {WRITE}=1");
             }
             None => {
                 crate::needs::missing(
