@@ -31,8 +31,7 @@ impl Field for AxisValues {
         AXES.iter().map(|axis| ColumnFacts { name: axis.column, unit: axis.unit, meaning: axis.meaning }).collect()
     }
 
-    fn columns(_group: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
-        let rows: Vec<Self> = values.collect();
+    fn columns(_group: &str, rows: Vec<Self>) -> Vec<Column> {
         let column = |(place, axis): (usize, &Axis)| {
             let values = rows.iter().map(|row| row.0[place]);
             match axis.domain {
@@ -46,37 +45,35 @@ impl Field for AxisValues {
         AXES.iter().enumerate().map(column).collect()
     }
 
-    fn fill(frame: &DataFrame, _group: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+    fn values(frame: &DataFrame, _group: &str) -> Result<Vec<Self>> {
         let mut rows = vec![Self::default(); frame.height()];
         for (place, axis) in AXES.iter().enumerate() {
-            match axis.domain {
-                Domain::Names(names) => {
-                    let mut unknown = None;
-                    Option::<String>::fill(frame, axis.column, |row, text| {
-                        let Some(text) = text else { return };
-                        let known = names.iter().find(|name| **name == text);
-                        rows[row].0[place] = known.map(|name| Value::Name(name));
-                        unknown = unknown.take().or(known.is_none().then_some(text));
-                    })?;
-                    if let Some(text) = unknown {
-                        return Err(unknown_name(axis.column, &text, names));
-                    }
-                }
-                Domain::Text => Option::<String>::fill(frame, axis.column, |row, text| {
-                    rows[row].0[place] = text.map(|text| Value::Text(Text::new(&text)));
-                })?,
-                Domain::Count { .. } => {
-                    let value = |number: i64| usize::try_from(number).ok().map(Value::Count);
-                    Option::<i64>::fill(frame, axis.column, |row, number| rows[row].0[place] = number.and_then(value))?;
-                }
-                Domain::Bytes => {
-                    let value = |number: i64| u64::try_from(number).ok().map(Value::Bytes);
-                    Option::<i64>::fill(frame, axis.column, |row, number| rows[row].0[place] = number.and_then(value))?;
-                }
-            }
+            rows.iter_mut().zip(values(frame, axis)?).for_each(|(row, value)| row.0[place] = value);
         }
-        rows.into_iter().enumerate().for_each(|(row, values)| put(row, values));
-        Ok(())
+        Ok(rows)
+    }
+}
+
+fn values(frame: &DataFrame, axis: &Axis) -> Result<Vec<Option<Value>>> {
+    let texts = || Option::<String>::values(frame, axis.column);
+    let integers = || Option::<i64>::values(frame, axis.column);
+    match axis.domain {
+        Domain::Names(names) => {
+            let of = |text: String| {
+                let known = names.iter().find(|name| **name == text).map(|name| Value::Name(name));
+                known.ok_or_else(|| unknown_name(axis.column, &text, names))
+            };
+            texts()?.into_iter().map(|text| text.map(of).transpose()).collect()
+        }
+        Domain::Text => Ok(texts()?.into_iter().map(|text| text.map(|text| Value::Text(Text::new(&text)))).collect()),
+        Domain::Count { .. } => {
+            let of = |number: i64| usize::try_from(number).ok().map(Value::Count);
+            Ok(integers()?.into_iter().map(|number| number.and_then(of)).collect())
+        }
+        Domain::Bytes => {
+            let of = |number: i64| u64::try_from(number).ok().map(Value::Bytes);
+            Ok(integers()?.into_iter().map(|number| number.and_then(of)).collect())
+        }
     }
 }
 

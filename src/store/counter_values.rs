@@ -50,20 +50,19 @@ impl Field for CounterValues {
         COUNTERS.iter().map(|&(name, unit, meaning)| ColumnFacts { name, unit, meaning }).collect()
     }
 
-    fn columns(_group: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
-        let rows: Vec<Self> = values.collect();
+    fn columns(_group: &str, rows: Vec<Self>) -> Vec<Column> {
         let column = |(place, (name, ..)): (usize, &Facts)| {
             Column::new((*name).into(), rows.iter().map(|row| row.0[place]).collect::<Vec<Option<f64>>>())
         };
         COUNTERS.iter().enumerate().map(column).collect()
     }
 
-    fn fill(frame: &DataFrame, _group: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+    fn values(frame: &DataFrame, _group: &str) -> Result<Vec<Self>> {
         let mut rows = vec![Self::default(); frame.height()];
         for (place, (name, ..)) in COUNTERS.iter().enumerate() {
-            Option::<f64>::fill(frame, name, |row, value| rows[row].0[place] = value)?;
+            let values = Option::<f64>::values(frame, name)?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row.0[place] = value);
         }
-        rows.into_iter().enumerate().for_each(|(row, values)| put(row, values));
-        Ok(())
+        Ok(rows)
     }
 }

@@ -38,9 +38,10 @@ pub(super) trait Field: Sized {
         vec![column]
     }
 
-    fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column>;
+    fn columns(name: &str, values: Vec<Self>) -> Vec<Column>;
 
-    fn fill(frame: &DataFrame, name: &str, put: impl FnMut(usize, Self)) -> Result<()>;
+    /// One value for each row; none if the column is missing and may be.
+    fn values(frame: &DataFrame, name: &str) -> Result<Vec<Self>>;
 }
 
 fn cast(frame: &DataFrame, name: &str, to: &DataType) -> Result<Column> {
@@ -59,33 +60,29 @@ fn unexpected_null(name: &str, row: usize) -> Error {
 macro_rules! field {
     ($type:ty, $data:expr, $access:ident, $own:expr) => {
         impl Field for Option<$type> {
-            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
-                vec![Column::new(name.into(), values.collect::<Vec<_>>())]
+            fn columns(name: &str, values: Vec<Self>) -> Vec<Column> {
+                vec![Column::new(name.into(), values)]
             }
-            /// A column that came with a later version of the table is null in an earlier one.
-            fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+            /// A column that came with a later version of the table is missing in an earlier one.
+            fn values(frame: &DataFrame, name: &str) -> Result<Vec<Self>> {
                 if frame.column(name).is_err() {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
                 let column = cast(frame, name, &$data)?;
                 let values = column.$access().map_err(|e| Error::data(e.to_string()))?;
-                for (row, value) in values.iter().enumerate() {
-                    put(row, value.map($own));
-                }
-                Ok(())
+                Ok(values.iter().map(|value| value.map($own)).collect())
             }
         }
         impl Field for $type {
-            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
-                vec![Column::new(name.into(), values.collect::<Vec<_>>())]
+            fn columns(name: &str, values: Vec<Self>) -> Vec<Column> {
+                vec![Column::new(name.into(), values)]
             }
-            fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+            fn values(frame: &DataFrame, name: &str) -> Result<Vec<Self>> {
                 let column = cast(frame, name, &$data)?;
                 let values = column.$access().map_err(|e| Error::data(e.to_string()))?;
-                for (row, value) in values.iter().enumerate() {
-                    put(row, value.map($own).ok_or_else(|| unexpected_null(name, row))?);
-                }
-                Ok(())
+                let value =
+                    |(row, value): (usize, Option<_>)| value.map($own).ok_or_else(|| unexpected_null(name, row));
+                values.iter().enumerate().map(value).collect()
             }
         }
     };
@@ -100,17 +97,15 @@ field!(String, DataType::String, str, |v: &str| v.to_string());
 macro_rules! named_field {
     ($($name:ty),+) => {$(
         impl crate::store::record::Field for $name {
-            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<polars::prelude::Column> {
-                vec![polars::prelude::Column::new(name.into(), values.map(<$name>::name).collect::<Vec<_>>())]
+            fn columns(name: &str, values: Vec<Self>) -> Vec<polars::prelude::Column> {
+                let names: Vec<&str> = values.into_iter().map(<$name>::name).collect();
+                vec![polars::prelude::Column::new(name.into(), names)]
             }
 
-            fn fill(frame: &polars::prelude::DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> crate::error::Result<()> {
-                let mut unknown = None;
-                <String as crate::store::record::Field>::fill(frame, name, |row, text| match <$name>::from_name(&text) {
-                    Some(value) => put(row, value),
-                    None => unknown = Some(text),
-                })?;
-                unknown.map_or(Ok(()), |text| Err(crate::store::record::unknown_name(name, &text, <$name>::NAMES)))
+            fn values(frame: &polars::prelude::DataFrame, name: &str) -> crate::error::Result<Vec<Self>> {
+                let texts = <String as crate::store::record::Field>::values(frame, name)?;
+                let unknown = |text: &str| crate::store::record::unknown_name(name, text, <$name>::NAMES);
+                texts.iter().map(|text| <$name>::from_name(text).ok_or_else(|| unknown(text))).collect()
             }
         }
     )+};
@@ -138,7 +133,7 @@ macro_rules! table {
             fn frame(rows: &[Self]) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
                 use $crate::store::record::Field;
                 let columns = [$(
-                    <$type as Field>::columns(stringify!($name), rows.iter().map(|row| row.$name.clone()))
+                    <$type as Field>::columns(stringify!($name), rows.iter().map(|row| row.$name.clone()).collect())
                 ),+];
                 polars::prelude::DataFrame::new(rows.len(), columns.into_iter().flatten().collect())
             }
@@ -146,7 +141,9 @@ macro_rules! table {
             fn rows(frame: &polars::prelude::DataFrame) -> $crate::error::Result<Vec<Self>> {
                 use $crate::store::record::Field;
                 let mut rows = vec![Self::default(); frame.height()];
-                $(<$type as Field>::fill(frame, stringify!($name), |i, value| rows[i].$name = value)?;)+
+                $(for (row, value) in rows.iter_mut().zip(<$type as Field>::values(frame, stringify!($name))?) {
+                    row.$name = value;
+                })+
                 Ok(rows)
             }
         }

@@ -95,10 +95,8 @@ impl Shelf {
         if look::is_file(&table)? {
             let column = self.number.column();
             parquet::read(&table, Some(&[column.to_owned()]), |frame| {
-                i64::fill(frame, column, |_, number| {
-                    numbers.insert(number);
-                })
-                .map_err(|e| e.at(table.display().to_string()))
+                numbers.extend(i64::values(frame, column).map_err(|e| e.at(table.display().to_string()))?);
+                Ok(())
             })?;
         }
         Ok(numbers)
