@@ -3,15 +3,12 @@
 //! The estimate is the median of the blocks' medians. Blocks, not steps, are the unit that is resampled: the steps of one
 //! visit share the clocks, the temperature and the neighbours of that moment, so they say less than their number suggests.
 
-use crate::random::Rng;
 use crate::stats::distribution::t_upper_quantile;
-use crate::stats::order::median_interval;
+use crate::stats::order::{deviation_of_median, median_interval};
 use crate::stats::quantile::median;
 
 /// The cell is done when its interval is narrower than this share of the smallest jump the run must see.
 pub const WIDTH_SHARE: f64 = 0.25;
-/// Resamples of each interval.
-const RESAMPLES: usize = 400;
 const CONFIDENCE: f64 = 0.95;
 
 /// A cell's step time and how well it is known; seconds.
@@ -30,7 +27,7 @@ impl BlockMedian {
     /// The median over blocks and its interval. `blocks` contains the steps of each visit that count; `None` if there are none.
     /// A single block proves nothing: its interval is unbounded.
     ///
-    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks and
+    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over all resamples of the n blocks and
     /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would
     /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best. For two blocks s is half their
     /// difference, so the interval is the usual interval of a mean.
@@ -38,7 +35,7 @@ impl BlockMedian {
     /// For five to nine blocks that interval is too wide: at five it contains the truth in 96.9 to 98.6 % of cases. There the interval
     /// lies between order statistics ([`median_interval`]), which contains it in 94 to 97 %. From ten blocks on both are right for a
     /// fixed number of blocks, and resampling suffers less from the stop rule.
-    pub fn of(blocks: &[Vec<f64>], seed: u64) -> Option<Self> {
+    pub fn of(blocks: &[Vec<f64>]) -> Option<Self> {
         let mut medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
         let n = medians.len();
         if n == 0 {
@@ -48,7 +45,7 @@ impl BlockMedian {
             [_] => f64::INFINITY,
             // The mean of two, whose resamples would be narrower by the square root of two.
             [a, b] => 0.5 * (a - b).abs(),
-            _ => deviation_of_median(&medians, seed),
+            _ => deviation_of_median(&mut medians),
         };
         let center = median(&mut medians);
         let (low, high) = match n {
@@ -74,23 +71,6 @@ impl BlockMedian {
     }
 }
 
-/// The standard deviation of the median over resamples.
-fn deviation_of_median(values: &[f64], seed: u64) -> f64 {
-    let mut random = Rng::new(seed);
-    let mut sample = values.to_vec();
-    let (mut sum, mut squares) = (0.0, 0.0);
-    // Around the first value, so that the squares of nearly equal numbers don't cancel.
-    let origin = values[0];
-    for _ in 0..RESAMPLES {
-        sample.iter_mut().for_each(|slot| *slot = values[random.below(values.len())]);
-        let departure = median(&mut sample) - origin;
-        sum += departure;
-        squares += departure * departure;
-    }
-    let mean = sum / RESAMPLES as f64;
-    (squares / RESAMPLES as f64 - mean * mean).max(0.0).sqrt()
-}
-
 /// Half the width of an interval at [`CONFIDENCE`], in standard errors.
 fn student(df: usize) -> f64 {
     t_upper_quantile((1.0 - CONFIDENCE) / 2.0, df as f64)
@@ -99,29 +79,23 @@ fn student(df: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The median of three resampled values is the smallest with 7/27, the middle one with 13/27, the largest with 7/27: of
-    /// -1, 0, 1 its standard deviation is sqrt(14/27) = 0.7201.
-    #[test]
-    fn the_deviation_of_a_median_of_three_agrees_with_counting() {
-        assert!((deviation_of_median(&[-1.0, 0.0, 1.0], 1) - 0.7201).abs() < 0.04);
-    }
+    use crate::random::Rng;
 
     #[test]
     fn one_block_proves_nothing() {
-        let known = BlockMedian::of(&[vec![1.0, 1.0, 1.0]], 1).expect("one block");
+        let known = BlockMedian::of(&[vec![1.0, 1.0, 1.0]]).expect("one block");
         assert!(!known.resolves(0.5));
         assert_eq!(known.median, 1.0);
-        assert_eq!(BlockMedian::of(&[], 1), None);
-        assert_eq!(BlockMedian::of(&[vec![]], 1), None);
+        assert_eq!(BlockMedian::of(&[]), None);
+        assert_eq!(BlockMedian::of(&[vec![]]), None);
     }
 
     #[test]
     fn equal_blocks_resolve_everything_and_scattered_ones_do_not() {
         let equal = vec![vec![2.0, 2.0]; 3];
-        assert!(BlockMedian::of(&equal, 1).expect("some").resolves(0.001));
+        assert!(BlockMedian::of(&equal).expect("some").resolves(0.001));
         let scattered: Vec<Vec<f64>> = [1.0, 1.02, 0.98, 1.01].iter().map(|&t| vec![t]).collect();
-        assert!(!BlockMedian::of(&scattered, 1).expect("some").resolves(0.01));
+        assert!(!BlockMedian::of(&scattered).expect("some").resolves(0.01));
     }
 
     /// Normal noise between blocks; the share of 1,000 simulated cells whose interval holds the true median.
@@ -130,14 +104,14 @@ mod tests {
         for blocks in [2, 3, 4, 5, 6, 7, 8, 10, 20] {
             let mut rng = Rng::new(11);
             let covered = (0..1000)
-                .filter(|&i| {
+                .filter(|_| {
                     let steps: Vec<Vec<f64>> = (0..blocks)
                         .map(|_| {
                             let level = 1.0 + 0.01 * rng.normal();
                             (0..5).map(|_| level + 0.002 * rng.normal()).collect()
                         })
                         .collect();
-                    let known = BlockMedian::of(&steps, i).expect("some");
+                    let known = BlockMedian::of(&steps).expect("some");
                     known.low <= 1.0 && 1.0 <= known.high
                 })
                 .count();

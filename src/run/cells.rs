@@ -13,7 +13,7 @@ use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 const OUTLIER_Z: f64 = 3.5;
 
 /// The state of one cell during a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CellState {
     visited: Vec<Visited>,
     left: Option<StopReason>,
@@ -24,7 +24,6 @@ pub struct CellState {
     visits: usize,
     /// The shortest device time of each layer and direction, in the order of the engine.
     layer_times: Vec<Option<f64>>,
-    seed: u64,
 }
 
 /// One visit to a cell.
@@ -46,18 +45,6 @@ pub(super) struct VisitSummary {
 }
 
 impl CellState {
-    pub(super) fn new(seed: u64) -> Self {
-        Self {
-            visited: Vec::new(),
-            left: None,
-            resolved: false,
-            half_width: 0.0,
-            visits: 0,
-            layer_times: Vec::new(),
-            seed,
-        }
-    }
-
     /// Adds the rows of one visit. Sums up its steps that count, if there are any.
     pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
         self.visits += 1;
@@ -164,7 +151,7 @@ impl CellState {
     /// The step time over the blocks up to `block`.
     pub(super) fn estimate_until(&self, block: usize) -> Option<BlockMedian> {
         let until = self.visits_until(i64::try_from(block).unwrap_or(i64::MAX));
-        BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
+        BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>())
     }
 
     /// Notes whether the cell is measured precisely enough now; true if it was so before as well.
@@ -254,7 +241,7 @@ mod tests {
             };
             times.map(layer).to_vec()
         };
-        let mut state = CellState::new(1);
+        let mut state = CellState::default();
         state.keep_shortest(&visit([Some(2.0), None, Some(5.0)]));
         state.keep_shortest(&visit([Some(3.0), Some(1.0), Some(4.0)]));
         assert_eq!(state.take_layer_times(), [Some(2.0), Some(1.0), Some(4.0)]);

@@ -72,7 +72,7 @@ impl History {
     /// The state before the first visit.
     pub fn new(plan: &Plan) -> Self {
         Self {
-            cells: vec![CellState::new(plan.seed); plan.cells.len()],
+            cells: vec![CellState::default(); plan.cells.len()],
             visits: Vec::new(),
             next_visit: 0,
             next_order: 0,

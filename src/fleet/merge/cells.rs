@@ -16,7 +16,6 @@ pub(super) struct Cells {
     cells: BTreeMap<(String, i64), MergedCell>,
     /// The machines' numbers, by name.
     nodes: BTreeMap<String, usize>,
-    seed: u64,
 }
 
 #[derive(Default)]
@@ -33,10 +32,6 @@ struct VisitMedian {
 }
 
 impl Cells {
-    pub fn new(seed: u64) -> Self {
-        Self { seed, ..Self::default() }
-    }
-
     pub fn take(&mut self, visit: &[StepRow]) {
         let Some(first) = visit.first() else { return };
         let count = self.nodes.len();
@@ -84,10 +79,9 @@ impl Cells {
 
     pub fn into_rows(self, run_id: &str) -> Vec<CellRow> {
         let devices = self.cells.keys().map(|(device, _)| device).collect::<std::collections::BTreeSet<_>>().len();
-        let seed = self.seed;
         let row = |((device, _), cell): ((String, i64), MergedCell)| {
             let run_id = if devices > 1 { format!("{run_id}, {device}") } else { run_id.to_owned() };
-            CellRow { run_id, ..cell.known(seed) }
+            CellRow { run_id, ..cell.known() }
         };
         let mut rows: Vec<CellRow> = self.cells.into_iter().map(row).collect();
         rows.sort_by_key(|row| row.cell);
@@ -103,14 +97,14 @@ fn precision(row: &StepRow) -> Option<String> {
 impl MergedCell {
     /// If several machines measured it, each counts once, with the median of its visits: the interval is for any
     /// machine of this kind.
-    fn known(self, seed: u64) -> CellRow {
+    fn known(self) -> CellRow {
         let mut by_node: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         self.visits.iter().for_each(|visit| by_node.entry(visit.node).or_default().push(visit.median_s));
         let units: Vec<Vec<f64>> = match by_node.len() {
             1 => self.visits.iter().map(|visit| vec![visit.median_s]).collect(),
             _ => by_node.into_values().collect(),
         };
-        let known = BlockMedian::of(&units, seed);
+        let known = BlockMedian::of(&units);
         let finite = |value: f64| value.is_finite().then_some(value);
         let worst = [StopReason::OutOfMemory, StopReason::Failed, StopReason::Budget];
         let reason = worst.into_iter().find(|reason| self.reasons.contains(reason));

@@ -45,7 +45,7 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let (spec, environment) = (whole.to_toml(), environment.to_json());
     let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
     let directory = MergedDirectory::begin(out, story)?;
-    let mut merging = Merging { cells: Cells::new(whole.measure.seed), notices, ..Merging::default() };
+    let mut merging = Merging { notices, ..Merging::default() };
     directory.write::<StepRow>(files::STEPS, |put| {
         sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))
     })?;

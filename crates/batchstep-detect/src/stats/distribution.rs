@@ -11,6 +11,11 @@ fn beta(x: f64, a: f64, b: f64) -> f64 {
     checked_beta_reg(a, b, x).unwrap_or(f64::NAN)
 }
 
+/// P(B >= `least`) of the binomial distribution of `n` trials with probability `p`; `least` is 1 or more.
+pub fn binomial_upper(least: usize, n: usize, p: f64) -> f64 {
+    if least > n { 0.0 } else { beta(p, least as f64, (n - least + 1) as f64) }
+}
+
 /// P(Z > z) of the standard normal.
 pub fn normal_upper(z: f64) -> f64 {
     0.5 * erf::erfc(z * FRAC_1_SQRT_2)

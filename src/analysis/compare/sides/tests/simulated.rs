@@ -100,9 +100,9 @@ struct Counts {
 fn counted(machine: RunVariation, planted: Planted, runs: usize) -> Counts {
     let mut rng = Rng::new(2026);
     let mut counts = Counts::default();
-    for seed in 0..PAIRS as u64 {
+    for _ in 0..PAIRS {
         let [first, second] = pair(&mut rng, machine, planted, runs);
-        let rules = Rules { seed, ..Rules::default() };
+        let rules = Rules::default();
         let found = sides(&first, &second, &rules).expect("compared");
         let named = |cell: &ComparedCell| matches!(cell.decision, Decision::Slower | Decision::Faster);
         let more = |cell: &ComparedCell| planted.at(cell.x as usize - 1);
