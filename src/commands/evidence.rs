@@ -32,6 +32,10 @@ use super::output::notice;
 pub struct Evidence {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
+    /// Those of them of which something may be reported.
+    ripe: Vec<Series>,
+    /// Several processes against the fewest, where the run has them.
+    parallel: Vec<Parallel>,
     pub controls: Vec<Control>,
     pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
@@ -69,13 +73,19 @@ impl Evidence {
         } else {
             Vec::new()
         };
-        let crossovers = Crossovers::of(path, &ripe(&found))?;
+        let of_ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
+        let reducing = or_said("the time in all-reduce is not known", reducing(path));
+        let parallel = parallel(&of_ripe, &reducing, &Rules::default());
+        let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
+        let crossovers = Crossovers::of(path, &ripe)?;
         let advices = advice::of_run(path, &found, &Options::default());
         let figures = Figures::of(path, &found).shaded(&advices);
-        let drawings = drawings(path, &found, &crossovers, &answers);
+        let drawings = drawings(path, &found, &crossovers, &parallel, &answers);
         Ok(Self {
             path: path.to_path_buf(),
             found,
+            ripe,
+            parallel,
             controls,
             warnings,
             explained,
@@ -124,12 +134,12 @@ impl Evidence {
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
-        let (series, rules) = (ripe(&self.found), Rules::default());
+        let (series, rules) = (&self.ripe, Rules::default());
         let documents = [
             report::side_by_side(pairs),
-            report::scaling(&scaling(&series, &rules)),
-            report::parallel(&self.parallel()),
-            report::transfers(&transfers(&series, &rules)),
+            report::scaling(&scaling(series, &rules)),
+            report::parallel(&self.parallel),
+            report::transfers(&transfers(series, &rules)),
             report::roofline(&self.nearest()),
             report::crossover(&self.crossovers),
         ];
@@ -153,11 +163,6 @@ impl Evidence {
         agreements.iter().map(Agreement::sentence).collect()
     }
 
-    /// Several processes against the fewest, where the run has them.
-    fn parallel(&self) -> Vec<Parallel> {
-        scaled(&self.path, &self.found)
-    }
-
     /// How near the run comes to the device's peaks.
     fn nearest(&self) -> Vec<Nearest> {
         if self.is_early() {
@@ -174,7 +179,7 @@ impl Evidence {
 
     /// The engines of the run side by side.
     pub fn pairs(&self) -> Vec<Pair> {
-        side_by_side(&ripe(&self.found), &Rules::default())
+        side_by_side(&self.ripe, &Rules::default())
     }
 
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
@@ -247,19 +252,6 @@ fn picture(drawing: &Drawing) -> Result<Picture> {
     Picture::new(drawing.title, drawing.summary.clone(), &drawing.chart)
 }
 
-/// The series of which something may be reported.
-fn ripe(found: &[Analysed]) -> Vec<Series> {
-    let ripe = found.iter().filter(|found| found.findings.early.is_none());
-    ripe.map(|found| found.series.clone()).collect()
-}
-
-/// Several processes compared with the fewest, without series that are too early.
-fn scaled(path: &Path, found: &[Analysed]) -> Vec<Parallel> {
-    let ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
-    let reducing = or_said("the time in all-reduce is not known", reducing(path));
-    parallel(&ripe, &reducing, &Rules::default())
-}
-
 /// An addition to the answer is left out, with a notice, if its table cannot be read.
 fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
     read.unwrap_or_else(|error| {
@@ -269,10 +261,16 @@ fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
 }
 
 /// The drawings of crossovers, efficiency and copies that a run has.
-fn drawings(path: &Path, found: &[Analysed], crossovers: &Crossovers, answers: &[Answers]) -> Vec<Drawing> {
+fn drawings(
+    path: &Path,
+    found: &[Analysed],
+    crossovers: &Crossovers,
+    parallel: &[Parallel],
+    answers: &[Answers],
+) -> Vec<Drawing> {
     let drawings = [
         figures::crossover(path, found, crossovers),
-        figures::efficiency(path, found, &scaled(path, found)),
+        figures::efficiency(path, found, parallel),
         figures::copying(path, found, answers),
     ];
     drawings.into_iter().flatten().collect()
