@@ -16,7 +16,7 @@ use crate::arguments;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::fleet::merge::merge;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::{self, History, Knowledge, Observer, Progress, RowContext, Sweep};
+use batchstep::run::{self, Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{Begin, RunDirectory, files};
@@ -26,7 +26,7 @@ struct Silent;
 impl Observer for Silent {
     fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
 
-    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
+    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
 
     fn warn(&mut self, message: &str) {
         eprintln!("{message}");

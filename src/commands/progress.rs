@@ -1,12 +1,10 @@
-//! The displays during a measurement: a bar, for a sweep with the time left and the jump candidates so far, for a study with its last figure.
+//! The displays during a measurement: a bar, for a sweep with the time left and the jumps that are decided so far, for a study with its last figure.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
 
-use batchstep::detect::{self, Observation};
 use batchstep::foreign;
-use batchstep::run::{History, Knowledge, Observer, Progress};
+use batchstep::run::{Boundary, Decision, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
@@ -72,16 +70,10 @@ pub struct Display {
     /// Without a terminal: a line for each of the first blocks, then twenty for a run.
     terminal: bool,
     cells: usize,
-    /// Complete blocks before candidates are shown; none are shown of a shard, which is a part of one answer.
-    least_blocks: Option<usize>,
-    /// The series of each cell and its batch size.
+    /// The series of each cell and its batch size; empty for a shard, which is a part of one answer.
     names: Vec<SeriesPoint>,
-    candidates: String,
     /// What is decided so far.
-    settled: String,
-    /// The start of the run, and the time that the search for candidates has taken.
-    began: Instant,
-    looking: Looking,
+    known: String,
     last: Option<Progress>,
     /// When the last line was printed.
     reported_s: f64,
@@ -93,24 +85,10 @@ impl Display {
         let bar = bar(&experiment.name, terminal);
         let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
         let several = experiment.engine.name.len() > 1;
-        let names = plan
-            .cells
-            .iter()
-            .map(|cell| SeriesPoint { series: name(cell, several, &varied), x: cell.batch_size as f64 })
-            .collect();
-        Self {
-            bar,
-            terminal,
-            cells: plan.cells.len(),
-            least_blocks: experiment.measure.shard.is_none().then(|| experiment.measure.complete_blocks()),
-            names,
-            candidates: String::new(),
-            settled: String::new(),
-            began: Instant::now(),
-            looking: Looking::default(),
-            last: None,
-            reported_s: 0.0,
-        }
+        let point = |cell: &Cell| SeriesPoint { series: name(cell, several, &varied), batch_size: cell.batch_size };
+        let whole = experiment.measure.shard.is_none();
+        let names = plan.cells.iter().filter(|_| whole).map(point).collect();
+        Self { bar, terminal, cells: plan.cells.len(), names, known: String::new(), last: None, reported_s: 0.0 }
     }
 
     fn say(&self, line: &str) {
@@ -135,21 +113,14 @@ impl Observer for Display {
         let time = median_s.map_or_else(|| "no time".to_string(), human::seconds);
         let (elapsed, all) = (human::duration(progress.elapsed_s), human::duration(all_s));
         let visits = human::counted(progress.visits as u64, "visit");
-        let known = format!("{}{}", self.candidates, self.settled);
         let message =
-            format!("{elapsed} of at most {all} · {visits}{known} · {} {}: {time}", cell.model, cell.batch_size);
+            format!("{elapsed} of at most {all} · {visits}{} · {} {}: {time}", self.known, cell.model, cell.batch_size);
         self.bar.set_message(message);
         self.last = Some(progress);
     }
 
-    fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge) {
-        self.settled = settled(knowledge);
-        // Jumps are not shown before the run has the blocks that its spec requires.
-        if self.least_blocks.is_some_and(|least| block + 1 >= least) && self.looking.is_due(self.began.elapsed()) {
-            let watch = Instant::now();
-            self.candidates = candidates(&self.names, history);
-            self.looking = self.looking.took(watch.elapsed());
-        }
+    fn block_ended(&mut self, block: usize, knowledge: Knowledge, boundaries: &[Boundary]) {
+        self.known = format!("{}{}", jumps(&self.names, boundaries), settled(knowledge));
         if self.terminal {
             return;
         }
@@ -158,9 +129,8 @@ impl Observer for Display {
         self.reported_s = progress.elapsed_s;
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
-        let known = format!("{}{}", self.candidates, self.settled);
         let visits = human::count(progress.visits as u64);
-        self.say(&format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{known}"));
+        self.say(&format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{}", self.known));
     }
 
     fn warn(&mut self, message: &str) {
@@ -183,28 +153,6 @@ fn settled(knowledge: Knowledge) -> String {
     }
 }
 
-/// The time that the searches for candidates took: all of them, and the last one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Looking {
-    total: Duration,
-    last: Duration,
-}
-
-impl Looking {
-    /// Whether another search may start: if it takes as long as the last one, the total stays below a second plus 2 % of the
-    /// run. A search takes longer with every block, and with many cells longer than the blocks themselves.
-    fn is_due(self, elapsed: Duration) -> bool {
-        self.total + self.last <= FREE + elapsed / 50
-    }
-
-    fn took(self, last: Duration) -> Self {
-        Self { total: self.total + last, last }
-    }
-}
-
-/// The time that searches may take in any case, so that a short run has candidates after every block.
-const FREE: Duration = Duration::from_secs(1);
-
 /// The series that a cell belongs to: its network, and what varies beside the batch size.
 fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
     let engine = several_engines.then(|| cell.engine.to_string());
@@ -215,30 +163,22 @@ fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
 /// Where a cell belongs in the series.
 struct SeriesPoint {
     series: String,
-    x: f64,
+    batch_size: usize,
 }
 
-/// The jumps in the data so far, in short: ` · jumps so far: 16, 32`.
-fn candidates(names: &[SeriesPoint], history: &History) -> String {
-    let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
-    for (SeriesPoint { series: name, x }, cell) in names.iter().zip(history.cells()) {
-        for (block, times) in cell.visits() {
-            let seen = |&y: &f64| Observation { block: Some(block as u32), ..Observation::new(*x, y) };
-            series.entry(name).or_default().extend(times.iter().map(seen));
-        }
+/// The jumps that are decided so far, in short: ` · jumps so far: 16, 32`.
+fn jumps(names: &[SeriesPoint], boundaries: &[Boundary]) -> String {
+    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let shown = boundaries.iter().filter(|boundary| boundary.decision == Decision::Jump);
+    for SeriesPoint { series, batch_size } in shown.filter_map(|boundary| names.get(boundary.below)) {
+        found.entry(series).or_default().push(batch_size.to_string());
     }
-    let quick = detect::Settings { resamples: 0, ..detect::Settings::default() };
-    let several = series.len() > 1;
-    let mut text = String::new();
-    for (name, observations) in series {
-        let jumps = detect::detect(&observations, &quick).jumps;
-        if !jumps.is_empty() {
-            let after: Vec<String> = jumps.iter().map(|jump| human::batch_size(jump.after)).collect();
-            let of = if several { format!("{name}, ") } else { String::new() };
-            text.push_str(&format!(" · {of}jumps so far: {}", after.join(", ")));
-        }
-    }
-    text
+    let several = names.iter().any(|point| point.series != names[0].series);
+    let text = |(series, after): (&str, Vec<String>)| {
+        let of = if several { format!("{series}, ") } else { String::new() };
+        format!(" · {of}jumps so far: {}", after.join(", "))
+    };
+    found.into_iter().map(text).collect()
 }
 
 #[cfg(test)]
@@ -246,27 +186,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_for_candidates_takes_a_second_or_a_fiftieth_of_a_run() {
-        let seconds = Duration::from_secs_f64;
-        // Blocks of 10 s each, whose looks take 0.3 s more each time: 0.3, 0.6, ...
-        let (mut looking, mut looks) = (Looking::default(), 0);
-        let mut elapsed = seconds(0.0);
-        for block in 1..=100 {
-            elapsed += seconds(10.0);
-            if looking.is_due(elapsed) {
-                let took = seconds(0.3 * f64::from(block));
-                looking = looking.took(took);
-                elapsed += took;
-                looks += 1;
-            }
-        }
-        assert!(looks >= 3, "{looks}");
-        // The last look may be longer than the one it was judged by.
-        assert!(looking.total - looking.last <= seconds(1.0) + elapsed / 50, "{looking:?}");
-        // A short run sees all of them.
-        let quick = (0..30).try_fold(Looking::default(), |looking, _| {
-            looking.is_due(seconds(0.0)).then(|| looking.took(seconds(0.03)))
-        });
-        assert!(quick.is_some());
+    fn the_jumps_so_far_are_those_that_are_decided() {
+        let point = |series: &str, batch_size| SeriesPoint { series: series.to_owned(), batch_size };
+        let decided = [(0, Decision::NoJump), (1, Decision::Jump), (2, Decision::Open), (3, Decision::Jump)];
+        let boundaries = decided.map(|(below, decision)| Boundary { below, decision });
+        let one = [15, 16, 17, 18].map(|batch_size| point("vgg16", batch_size));
+        assert_eq!(jumps(&one, &boundaries), " · jumps so far: 16, 18");
+        let two = [point("vgg16", 15), point("vgg16", 16), point("mlp", 15), point("mlp", 16)];
+        assert_eq!(jumps(&two, &boundaries), " · mlp, jumps so far: 16 · vgg16, jumps so far: 16");
+        assert_eq!(jumps(&one, &boundaries[..1]) + &jumps(&[], &boundaries), "");
     }
 }

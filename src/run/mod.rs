@@ -106,8 +106,8 @@ impl RowSink for RunDirectory {
 pub trait Observer {
     /// A visit has ended; `progress` counts visits and time.
     fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress);
-    /// A block has ended; this is what is known so far.
-    fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge);
+    /// A block has ended; this is what is known so far, and what is decided at the boundaries that are tested.
+    fn block_ended(&mut self, block: usize, knowledge: Knowledge, boundaries: &[Boundary]);
     /// Something the user should know.
     fn warn(&mut self, message: &str);
 }
@@ -222,7 +222,7 @@ impl Sweep<'_> {
                 self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
             }
             let continues = schedule.continues(block, &mut history);
-            self.observer.block_ended(block, &history, schedule.knowledge(&history));
+            self.observer.block_ended(block, schedule.knowledge(&history), &schedule.boundaries());
             if !continues {
                 break;
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
-use batchstep::run::{self, History, Knowledge, Observer, Progress, RowContext, RowSink, Sweep};
+use batchstep::run::{self, Boundary, History, Knowledge, Observer, Progress, RowContext, RowSink, Sweep};
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::{Cell, Plan};
 use batchstep::store::{LayerRow, StepRow};
@@ -39,7 +39,7 @@ impl Observer for Watching {
         }
     }
 
-    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
+    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
 
     fn warn(&mut self, message: &str) {
         panic!("{message}");

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
-use crate::run::{History, Knowledge, Observer, Progress, RowContext, Sweep};
+use crate::run::{Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
 use crate::store::{Begin, RunDirectory, Status, Table};
@@ -16,7 +16,7 @@ struct Silent;
 impl Observer for Silent {
     fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
 
-    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
+    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
 
     fn warn(&mut self, _message: &str) {}
 }

@@ -7,7 +7,7 @@ use crate::detect::Observation;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
-use crate::run::{History, Knowledge, Observer, Outcome, Progress, RowContext, RowSink, Sweep};
+use crate::run::{Boundary, History, Knowledge, Observer, Outcome, Progress, RowContext, RowSink, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
 use crate::store::{EndOfRun, LayerRow, Status, StepRow};
@@ -101,7 +101,7 @@ struct Listener {
 impl Observer for Listener {
     fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
 
-    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
+    fn block_ended(&mut self, _block: usize, _knowledge: Knowledge, _boundaries: &[Boundary]) {}
 
     fn warn(&mut self, message: &str) {
         self.warnings.push(message.to_string());

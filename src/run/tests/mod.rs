@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::environment::RunEnvironment;
-use super::{History, Knowledge, Observer, Outcome, Progress, RowContext, check, run};
+use super::{Boundary, History, Knowledge, Observer, Outcome, Progress, RowContext, check, run};
 use crate::device::Device;
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
@@ -113,7 +113,7 @@ struct Said(Vec<String>);
 impl Observer for Said {
     fn visited(&mut self, _: &Cell, _: Option<f64>, _: Progress) {}
 
-    fn block_ended(&mut self, _: usize, _: &History, _: Knowledge) {}
+    fn block_ended(&mut self, _: usize, _: Knowledge, _: &[Boundary]) {}
 
     fn warn(&mut self, message: &str) {
         self.0.push(message.to_owned());
