@@ -50,7 +50,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("table", &["error", "foreign"]),
     ("detect", &["random", "stats"]),
     ("device", &["error", "os"]),
-    ("measure", &["random", "stats"]),
+    ("measure", &["stats"]),
     ("sequential", &["random", "stats"]),
     ("engine", &["device", "error", "foreign", "network", "os", "random", "settings", "stats"]),
     ("shapes", &["detect", "random"]),

@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Of a normal value it is 1.2533 / sqrt(n) for large n (the median's efficiency is 2 / pi).
+    /// For normal values and large n it is 1.2533 / sqrt(n): the efficiency of the median is 2 / pi.
     #[test]
     fn the_deviation_of_a_median_of_many_is_that_of_the_theory() {
         let mut rng = Rng::new(5);
