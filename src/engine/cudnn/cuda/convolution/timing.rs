@@ -9,6 +9,8 @@
 //! The memory holds random numbers of magnitude 0.5 to 1, since a GPU draws more power on these than on zeros, and
 //! clocks lower.
 
+use std::sync::OnceLock;
+
 use super::operands::{self, Operands};
 use super::{Executable, Problem, Ready};
 use crate::engine::cudnn::cuda::device::{Gpu, StreamId};
@@ -88,7 +90,7 @@ impl<'a> Bench<'a> {
         };
         let noise = noise(problem.convolution.element);
         for memory in &bench._memory {
-            bench.fill(memory, &noise)?;
+            bench.fill(memory, noise)?;
         }
         gpu.synchronize(StreamId::Compute)?;
         Ok(bench)
@@ -142,8 +144,13 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// 4 MiB of random numbers of magnitude 0.5 to 1 and either sign, made bit by bit: a random sign, one exponent, a random
-/// mantissa.
-fn noise(element: Element) -> Vec<u8> {
+/// mantissa. Made once in a process, for all convolutions.
+fn noise(element: Element) -> &'static [u8] {
+    static MADE: [OnceLock<Vec<u8>>; Element::ALL.len()] = [const { OnceLock::new() }; Element::ALL.len()];
+    MADE[element as usize].get_or_init(|| made(element))
+}
+
+fn made(element: Element) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut bytes = Vec::with_capacity(4 << 20);
     while bytes.len() < 4 << 20 {
