@@ -97,7 +97,7 @@ fn with_roughness(mut levels: Vec<Option<Level>>) -> Vec<Option<Level>> {
     levels
 }
 
-/// If the visits are `undisturbed`, less nothing.
+/// Nothing is subtracted from `undisturbed` visits.
 fn differences(visits: Vec<Visit>, cells: usize, undisturbed: bool) -> Vec<Difference> {
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();

@@ -28,20 +28,21 @@ pub fn median_interval(values: &mut [f64], confidence: f64) -> (f64, f64) {
 
 /// The standard deviation of the median over all resamples of the values, exactly (Efron 1979; Maritz & Jarrett 1978 for an odd number).
 ///
-/// At most the u-th share of the values lie below the place of a resample's r-th value with the binomial probability that at least r of n are
-/// drawn from that share. For an even number the median is the middle of two such values; their distance d has E[d^2] = sum over pairs of gaps of
-/// gap gap' P(one is below both gaps, the other above).
+/// With the values in order, the r-th smallest value of a resample is at most the i-th value if at least r of the n draws are among the first i
+/// values: a binomial probability. For an even n the median is the middle of two such order statistics. Its square is half of the sum of their
+/// squares, less a quarter of the square of their distance; the expectation of that is the sum, over all pairs of gaps between neighbouring
+/// values, of the product of the gaps times the probability that one order statistic is below both and the other above.
 ///
 /// Sorts the values; 0 where there are none. O(n log n).
 pub fn deviation_of_median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len();
     let Some(&origin) = values.get(n / 2) else { return 0.0 };
-    // Where the median is the middle of two, the lower and the upper, from 1.
+    // The ranks of the two order statistics, from 1; for an odd n both are the same.
     let (low, high) = (n.div_ceil(2), n / 2 + 1);
     let share = |count: usize| count as f64 / n as f64;
     let (mut mean, mut square, mut distance) = (0.0, 0.0, 0.0);
-    // The gaps before, each with the probability that the lower value is below it, as a share of that for the gap that follows.
+    // The sum of the gaps before, each times the probability that the lower one is below it, divided by that probability for the next gap.
     let mut gaps = 0.0;
     let mut below = [0.0; 2];
     for count in 1..=n {

@@ -29,13 +29,13 @@ pub fn convolution(memory: &mut EmulatedMemory, convolution: &Convolution, task:
     match *task {
         ConvolutionTask::Forward { x, w, y } | ConvolutionTask::ForwardBiasRelu { x, w, y, .. } => {
             let FeatureMaps { channels, height, width, .. } = output;
-            let rectified = match *task {
+            let bias = match *task {
                 ConvolutionTask::ForwardBiasRelu { bias, .. } => Some(numbers(memory, bias, element, channels)),
                 _ => None,
             };
             let shape = Shape::Maps { channels, height, width };
-            let mut sums = forward(&planes(x, input), &kernels(w), rectified.as_deref(), &conv, shape).values;
-            if rectified.is_some() {
+            let mut sums = forward(&planes(x, input), &kernels(w), bias.as_deref(), &conv, shape).values;
+            if bias.is_some() {
                 sums.iter_mut().for_each(|y| *y = relu(*y));
             }
             memory.write(y, element, &stored(&sums, output));

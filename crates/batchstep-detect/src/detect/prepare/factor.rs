@@ -6,7 +6,7 @@
 //! uncertainty, and all later steps treat the visits as ordinary repetitions. If several machines measured a series,
 //! each has separate levels here: otherwise, what a machine adds to an x that it visited many times in a row would look
 //! like a factor of that time. Nothing is subtracted if the visits' residuals are not correlated with those of their
-//! neighbours in time, and if only undisturbed visits count.
+//! neighbours in time, nor if only undisturbed visits count.
 
 use std::ops::Range;
 
