@@ -48,23 +48,19 @@ pub mod check;
 pub mod data;
 pub mod device;
 pub mod engine;
-pub mod error;
 pub mod fleet;
 pub mod foreign;
 pub mod measure;
-pub mod network;
-pub mod os;
 pub mod page;
 pub mod predict;
 pub mod report;
 pub mod run;
-pub mod settings;
 pub mod spec;
 pub mod store;
 pub mod study;
 pub mod table;
-pub mod units;
 
+pub use batchstep_cpu::{error, network, os, settings, units};
 pub use batchstep_detect::{detect, random, sequential, stats};
 
 #[cfg(test)]

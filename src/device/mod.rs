@@ -18,7 +18,6 @@ pub mod cpu;
 pub mod cuda;
 pub mod environment;
 pub mod fake;
-pub mod free_memory;
 pub mod host;
 pub mod interpreter;
 pub mod memory;
@@ -34,6 +33,7 @@ pub mod topology;
 mod warnings;
 pub mod witness;
 
+pub use batchstep_cpu::device::{free_memory, witnessed};
 pub use covariates::Covariates;
 pub use environment::{Environment, environment};
 use root::FilesystemRoot;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::{self, Device};
 use crate::engine::Peaks;
+use crate::engine::SourceFile;
 use crate::engine::open::Engines;
-use crate::engine::own::SourceFile;
 use crate::error::{Error, Result};
 use crate::measure::Calibration;
 use crate::spec::plan::Plan;

@@ -1,6 +1,6 @@
 //! The convolution algorithms of an earlier run, to use again.
 
-use crate::engine::cudnn::fixed::FixedAlgorithms;
+use crate::engine::fixed::FixedAlgorithms;
 use crate::error::{Error, Result};
 use crate::network::Direction;
 use crate::spec::FixedFrom;

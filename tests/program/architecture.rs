@@ -32,6 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("perf_event_open_sys", &["device/counters/"]),
     ("csv", &["table/"]),
     // The rooms of the crate have their own names everywhere else.
+    ("batchstep_cpu", &["lib.rs", "engine/mod.rs", "device/mod.rs"]),
     ("batchstep_detect", &["lib.rs"]),
 ];
 
@@ -103,8 +104,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The folders of the rooms: the program's library, and the detector's crate, whose rooms the library re-exports under the same names.
-const SOURCES: &[&str] = &["src", "crates/batchstep-detect/src"];
+/// The folders of the rooms: the program's library, and the crates of the CPU engine and the detector, whose rooms the library re-exports under the
+/// same names.
+const SOURCES: &[&str] = &["src", "crates/batchstep-cpu/src", "crates/batchstep-detect/src"];
 
 /// Part of the program, not of the library.
 const PROGRAM: &[&str] = &["main", "cli", "commands", "lib"];

@@ -18,7 +18,7 @@ mod trace;
 mod wrong_engines;
 
 #[cfg(test)]
-pub(crate) use cases::{all_settings, operators, workloads};
+pub(crate) use cases::{all_settings, workloads};
 
 use std::ops::ControlFlow;
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::root::FilesystemRoot;
 pub use event::Counter;
 use event::{Event, Scope};
-pub use session::{Counts, Events, ProcessTimes, Reading, Session, thread_time};
+pub use session::{Counts, ProcessTimes, Reading, Session, thread_time};
 
 /// What perf_event_open allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

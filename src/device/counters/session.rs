@@ -3,6 +3,7 @@
 use std::io;
 
 use super::event::{Counter, CounterCount, Event, Scope};
+use crate::device::witnessed::Events;
 
 /// The counts between two readings. `None`: this machine does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,21 +18,6 @@ impl Counts {
     /// The value of one counter.
     pub fn get(&self, counter: Counter) -> Option<f64> {
         Counter::ALL.iter().zip(self.0).find(|(one, _)| **one == counter).and_then(|(_, value)| value)
-    }
-}
-
-/// Switches and page faults of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Events {
-    pub voluntary_switches: f64,
-    pub involuntary_switches: f64,
-    pub page_faults: f64,
-}
-
-impl Events {
-    /// Context switches of both kinds.
-    fn switches(&self) -> f64 {
-        self.voluntary_switches + self.involuntary_switches
     }
 }
 

@@ -115,50 +115,6 @@ fn threads_may_come_and_go() {
     assert_eq!((milliseconds(Some(seen.processor_s)), milliseconds(seen.wait_s)), (Some(6.0), Some(1.0)));
 }
 
-/// A thread that sleeps between pieces of work is woken many times.
-#[test]
-fn waking_is_no_interruption() {
-    let span = |wait_s: f64, times: f64| Span { run_s: 1e-3, wait_s: Some(wait_s), times };
-    let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Some(Events::default()), 2);
-    assert_eq!((seen.longest_wait_s, seen.interrupted_s), (Some(0.4e-3), Some(0.0)));
-}
-
-#[test]
-fn threads_that_wait_for_each_other_say_nothing_about_other_programs() {
-    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
-    let threads = [span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5)];
-    assert_eq!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s, None);
-    assert!(Witnessed::of(&threads, Some(Events::default()), 4).interrupted_s.is_some());
-    // The thread that hands work out runs for a moment.
-    let threads = [span(0.9, 0.1), span(1.0, 0.0), span(0.1, 0.0)];
-    assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
-    // Another program has the second processor: three threads are ready, and one of them works.
-    let threads = [span(1.0, 0.0), span(0.0, 1.0), span(0.0, 1.0)];
-    assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
-}
-
-/// The work of a thread that did not run was done by others.
-#[test]
-fn a_delay_is_the_longest_wait_of_a_thread_that_ran() {
-    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
-    let delay = |threads: &[Span]| Witnessed::of(threads, None, 2).delay_s.expect("waits are counted");
-    assert_eq!(delay(&[span(0.5, 0.25)]), 0.25);
-    assert_eq!(delay(&[span(0.5, 0.0), span(0.5, 0.75)]), 0.75);
-    assert_eq!(delay(&[span(1.0, 0.0), span(0.0, 1.0)]), 0.0);
-    assert_eq!(Witnessed::of(&[Span { run_s: 1.0, ..Span::default() }], None, 2).delay_s, None);
-}
-
-/// Two threads share work of 2 s. In the first step one waits for 1 s and the other polls meanwhile; in the second the other does all the work.
-#[test]
-fn what_a_team_did_says_how_long_its_step_would_have_taken() {
-    let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
-    let delay = |threads: &[Span], polled_s: f64| Witnessed::of(threads, None, 2).by_team(2.0, 2, polled_s).delay_s;
-    assert_eq!(delay(&[span(2.0, 0.0), span(1.0, 1.0)], 1.0), Some(1.0));
-    assert_eq!(delay(&[span(2.0, 0.0), span(0.0, 2.0)], 0.0), Some(1.0));
-    let unknown = Witnessed::of(&[Span { run_s: 2.0, ..Span::default() }], None, 2);
-    assert_eq!(unknown.by_team(1.25, 2, 0.0).delay_s, Some(0.25));
-}
-
 #[test]
 fn without_counted_waits_involuntary_switches_replace_them() {
     for text in ["0 0 0\n", ""] {
@@ -169,9 +125,6 @@ fn without_counted_waits_involuntary_switches_replace_them() {
         assert_eq!((seen.wait_s, seen.longest_wait_s, seen.source()), (None, None, "switches"), "{text:?}");
         drop(folder);
     }
-    let events = Events { involuntary_switches: 2.0, ..Events::default() };
-    let seen = Witnessed::of(&[Span { run_s: 0.5, ..Span::default() }], Some(events), 2);
-    assert_eq!((seen.source(), seen.interrupted_s), ("switches", Some(2.0 * SLICE_S)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use candle_core::{D, Result, Tensor, bail};
 use candle_nn::{Activation, Module as _, ModuleT as _};
 
+use super::failed;
 use super::model::{Model, Module};
 use super::op::dropout;
 use crate::error::{Error, Result as OurResult};
@@ -37,7 +38,7 @@ fn run(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor
     for (index, layer) in model.network.layers.iter().enumerate().skip(1) {
         let sources: Vec<&Tensor> = layer.sources.iter().map(|&source| &outputs[source]).collect();
         let key = masks.map(|masks| Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key());
-        let output = apply(&model.modules[index], &sources, key).map_err(|error| Error::from(error).at(&layer.name))?;
+        let output = apply(&model.modules[index], &sources, key).map_err(|error| failed(&error).at(&layer.name))?;
         outputs.push(output);
     }
     outputs.pop().ok_or_else(|| Error::engine("a network without layers"))

@@ -64,8 +64,7 @@ impl CandleEngine {
             let build = "build batchstep with `cargo build --release --features candle-cuda`, which needs nvcc";
             return Err(error.hint(format!("{build}; or use `--device cpu`")));
         }
-        let device =
-            Device::new_cuda(index).map_err(|error| Error::device(Error::from(error).to_string()).at(place))?;
+        let device = Device::new_cuda(index).map_err(|error| Error::device(failed(&error).to_string()).at(place))?;
         let gpu = driver::gpus().into_iter().nth(index);
         let (name, pci_bus_id) = gpu.map_or(("GPU".to_owned(), None), |gpu| (gpu.name, Some(gpu.pci_bus_id)));
         let name = DeviceName { id: format!("cuda:{index}"), name, multiprocessors: None };
@@ -147,9 +146,18 @@ impl Engine for CandleEngine {
 }
 
 /// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
-impl From<candle_core::Error> for Error {
-    fn from(error: candle_core::Error) -> Self {
-        let text = error.to_string();
-        Self::engine(text.lines().next().unwrap_or("candle failed without a message"))
+fn failed(error: &candle_core::Error) -> Error {
+    let text = error.to_string();
+    Error::engine(text.lines().next().unwrap_or("candle failed without a message"))
+}
+
+/// Results of candle as ours.
+trait OfCandle<T> {
+    fn ours(self) -> Result<T>;
+}
+
+impl<T> OfCandle<T> for candle_core::Result<T> {
+    fn ours(self) -> Result<T> {
+        self.map_err(|error| failed(&error))
     }
 }

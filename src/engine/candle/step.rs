@@ -6,6 +6,7 @@ use std::time::Instant;
 use candle_core::{DType, Device, Tensor};
 use rayon::ThreadPool;
 
+use super::OfCandle;
 use super::batch::Batch;
 use super::forward::{self, Masks};
 use super::model::Model;
@@ -52,11 +53,12 @@ impl CandleStep {
     /// [`crate::error::Kind::Engine`] where memory cannot be had.
     pub fn new(workload: Workload, device: &Device, dtype: DType, pool: Arc<ThreadPool>) -> Result<Self> {
         let settings = &workload.settings;
-        let (batch, model) = pool.install(|| -> Result<_> {
+        let prepared = pool.install(|| -> candle_core::Result<_> {
             let batch = Batch::new(&workload, device, dtype)?;
             Ok((batch, Model::new(workload.network.clone(), settings.seed, device, dtype)?))
-        })?;
-        let optimizer = Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate)?;
+        });
+        let (batch, model) = prepared.ours()?;
+        let optimizer = Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate).ours()?;
         let device = device.clone();
         Ok(Self { workload, device, pool, batch, model, optimizer, steps: 0, last: None })
     }
@@ -66,8 +68,8 @@ impl CandleStep {
         let settings = &self.workload.settings;
         let dtype = self.batch.inputs.dtype();
         let network = self.workload.network.clone();
-        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype))?;
-        self.optimizer = Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate)?;
+        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype)).ours()?;
+        self.optimizer = Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate).ours()?;
         (self.steps, self.last) = (0, None);
         Ok(())
     }
@@ -76,14 +78,14 @@ impl CandleStep {
     fn train(&mut self) -> Result<Ends> {
         // A loop drops its gradients when an iteration ends; these were kept for `computed`.
         self.last = None;
-        let upload = self.batch.upload()?.then(Instant::now);
+        let upload = self.batch.upload().ours()?.then(Instant::now);
         let masks = Masks { seed: self.workload.settings.seed, step: self.steps };
         let output = forward::forward(&self.model, &self.batch.inputs, masks)?;
-        let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets)?;
+        let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets).ours()?;
         let forward = Instant::now();
-        let mut gradients = loss.backward()?;
+        let mut gradients = loss.backward().ours()?;
         let backward = Instant::now();
-        self.optimizer.step(&gradients)?;
+        self.optimizer.step(&gradients).ours()?;
         let optimizer = Instant::now();
 
         // Detached, or they would keep the whole graph: a weight's gradient is a product with its layer's input.
@@ -98,16 +100,16 @@ impl CandleStep {
 impl Trainer for CandleStep {
     fn step(&mut self, batch: train::Batch<'_>) -> Result<StepTimes> {
         let start = Instant::now();
-        self.batch.replace(&self.workload.network, batch)?;
+        self.batch.replace(&self.workload.network, batch).ours()?;
         let h2d_s = start.elapsed().as_secs_f64();
         let times = self.run()?;
         Ok(StepTimes { step_s: times.step_s + h2d_s, h2d_s: Some(h2d_s), ..times })
     }
 
     fn evaluate(&mut self, batch: train::Batch<'_>) -> Result<Score> {
-        self.batch.replace(&self.workload.network, batch)?;
+        self.batch.replace(&self.workload.network, batch).ours()?;
         let output = self.pool.clone().install(|| forward::evaluate(&self.model, &self.batch.inputs))?;
-        Ok(Score::of(&output.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?, batch.labels))
+        Ok(Score::of(&values(&output).ours()?, batch.labels))
     }
 
     fn reset(&mut self) -> Result<()> {
@@ -118,16 +120,16 @@ impl Trainer for CandleStep {
 impl Step for CandleStep {
     fn run(&mut self) -> Result<StepTimes> {
         let pool = self.pool.clone();
-        self.device.synchronize()?;
+        self.device.synchronize().ours()?;
         let start = Instant::now();
         let ends = pool.install(|| self.train())?;
-        self.device.synchronize()?;
+        self.device.synchronize().ours()?;
         let step_s = start.elapsed().as_secs_f64();
 
         // On a GPU the host's clock shows when work was queued, not when it was done.
         let on_host = self.device.is_cpu();
         let seconds = |from: Instant, to: Instant| on_host.then(|| to.duration_since(from).as_secs_f64());
-        let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose()?;
+        let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose().ours()?;
         Ok(StepTimes {
             step_s,
             h2d_s: ends.upload.and_then(|end| seconds(start, end)),
@@ -145,8 +147,7 @@ impl Step for CandleStep {
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        let values = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
-        let parameters = self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>()?;
+        let parameters = self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>().ours()?;
         let Some(Last { output, gradients, .. }) = &self.last else {
             return Ok(Some(Computed { parameters, ..Computed::default() }));
         };
@@ -154,7 +155,13 @@ impl Step for CandleStep {
             Some(gradient) => values(gradient),
             None => Ok(vec![0.0; var.elem_count()]),
         };
-        let gradients = self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>()?;
-        Ok(Some(Computed { output: values(output)?, parameters, gradients }))
+        let gradients =
+            self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>().ours()?;
+        Ok(Some(Computed { output: values(output).ours()?, parameters, gradients }))
     }
+}
+
+/// The numbers of a tensor, row by row.
+fn values(tensor: &Tensor) -> candle_core::Result<Vec<f64>> {
+    tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }

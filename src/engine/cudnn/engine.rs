@@ -13,7 +13,6 @@ use super::cuda::{
 };
 use super::element::Element;
 use super::feed::Feed;
-use super::fixed::FixedAlgorithms;
 use super::isolated::{self, PlacedApart, See};
 use super::memory_guard::{self, Guarded};
 use super::order::StepStream;
@@ -23,6 +22,7 @@ use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
 use super::trainer::{self, CudnnTrainer};
+use crate::engine::fixed::FixedAlgorithms;
 use crate::engine::part::Fault;
 use crate::engine::train::Trainer;
 use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, SetupTimes, Step, Workload};

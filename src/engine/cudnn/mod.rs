@@ -18,7 +18,6 @@ pub mod engine;
 pub mod execution;
 pub mod feature_maps;
 pub mod feed;
-pub mod fixed;
 pub mod isolated;
 pub mod kernels;
 mod memory_guard;

@@ -8,8 +8,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::SourceFile;
-use crate::engine::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, processor};
+use crate::engine::{DeviceName, Engine, LayerExecution, SetupTimes, SourceFile, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
 use crate::os::child::{self, Ended, Failure};

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::worker::{Patience, Pipes, Program, ProgramHost, Worker};
-use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
+use super::{DeviceName, Engine, SetupTimes, SourceFile, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -50,13 +50,6 @@ const SIGNATURE: &str = include_str!("worker/signature.py");
 
 /// The top level of a file may download a model.
 const PATIENCE: Patience = Patience { start: Duration::from_secs(900), ..Patience::USUAL };
-
-/// A file of Python that a step came from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SourceFile {
-    pub name: String,
-    pub sha256: String,
-}
 
 /// The report of a process, once the file is imported.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::device::counters::Events;
 use crate::device::witness::{Span, Witnessed};
+use crate::device::witnessed::Events;
 use crate::engine::processor;
 
 /// Asking takes longer than a short step.

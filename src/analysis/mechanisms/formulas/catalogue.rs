@@ -131,12 +131,14 @@ impl Mechanism {
                 "hypothesis: the published times show no step where the second-level cache overflows"
             }
             Self::OwnKernel => {
-                "formula: src/engine/cpu/op/{conv2d, dense} and src/engine/cudnn/op/batch_norm/cut.rs, which compute with it"
+                "formula: crates/batchstep-cpu/src/engine/cpu/op/{conv2d, dense} and src/engine/cudnn/op/batch_norm/cut.rs, which compute with it"
             }
             Self::CpuVectors | Self::CpuReadings | Self::CpuPadding => {
-                "formula: src/engine/cpu/blocking.rs, which computes with it"
+                "formula: crates/batchstep-cpu/src/engine/cpu/blocking.rs, which computes with it"
             }
-            Self::CpuThreads => "formula: src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed",
+            Self::CpuThreads => {
+                "formula: crates/batchstep-cpu/src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed"
+            }
         }
     }
 

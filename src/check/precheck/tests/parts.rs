@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::super::parts::{check, fault};
 use super::*;
-use crate::check::selftest::operators;
 use crate::engine::cpu::part::Expected;
 use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault as Broken, emulator};
 use crate::engine::part::{self, Numbers};
 use crate::network::Shape;
+use crate::network::operators::operators;
 use crate::settings::{Layout, Loss, Precision};
 
 const WAYS: [(Precision, Layout); 4] = [

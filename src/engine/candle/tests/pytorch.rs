@@ -1,7 +1,9 @@
 //! Whole steps of every network against PyTorch, in float64. Only one step, if another network has the same operators in three.
 
 use super::*;
-use crate::engine::cpu::tests::pytorch::PytorchCase;
+#[path = "../../../../tests/fixtures/pytorch_case.rs"]
+mod case;
+use case::PytorchCase;
 
 fn check(network: &str, steps: usize) {
     let case = PytorchCase::read(network);

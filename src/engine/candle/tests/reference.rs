@@ -3,6 +3,7 @@
 use super::*;
 use crate::check::selftest;
 use crate::engine::open::Engines;
+use crate::network::operators::operators;
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding};
 
 fn check(workload: &Workload) {
@@ -12,7 +13,7 @@ fn check(workload: &Workload) {
 
 #[test]
 fn every_operator_agrees_at_odd_batch_sizes() {
-    for network in selftest::operators().unwrap() {
+    for network in operators().unwrap() {
         for batch_size in [1, 5] {
             check(&Workload { network: network.clone(), batch_size, settings: settings() });
         }

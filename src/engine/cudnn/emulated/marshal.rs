@@ -41,7 +41,8 @@ impl Guarded {
     fn intact(&self) -> bool {
         let memory = self.memory.as_ref();
         let (before, after) = (&memory[..self.start], &memory[self.start + self.slice.bytes..]);
-        before.iter().chain(after).all(|byte| *byte == GUARD_BYTE)
+        let zone = [GUARD_BYTE; 256];
+        before.chunks(zone.len()).chain(after.chunks(zone.len())).all(|bytes| *bytes == zone[..bytes.len()])
     }
 }
 

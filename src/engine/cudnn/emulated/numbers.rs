@@ -5,7 +5,7 @@ use crate::engine::cudnn::element::Element;
 /// The values as bytes, each rounded to the nearest of the type, ties to even.
 pub fn encode(element: Element, values: &[f32]) -> Vec<u8> {
     match element {
-        Element::F32 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        Element::F32 => bytemuck::cast_slice(values).to_vec(),
         Element::F16 => values.iter().flat_map(|value| half(*value).to_le_bytes()).collect(),
         Element::Bf16 => values.iter().flat_map(|value| bfloat(*value).to_le_bytes()).collect(),
     }
@@ -15,9 +15,7 @@ pub fn encode(element: Element, values: &[f32]) -> Vec<u8> {
 pub fn decode(element: Element, bytes: &[u8]) -> Vec<f32> {
     let pairs = || bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     match element {
-        Element::F32 => {
-            bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
-        }
+        Element::F32 => bytemuck::pod_collect_to_vec(bytes),
         Element::F16 => pairs().map(from_half).collect(),
         Element::Bf16 => pairs().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect(),
     }

@@ -1,4 +1,4 @@
-//! Convolutions by the reference engine, and matrix products by plain loops: products of the stored values, summed in float64, rounded once at
+//! Convolutions and matrix products by the reference engine: products of the stored values, summed in float64, rounded once at
 //! the end. (What a library does before, such as rounding the factors to tf32, is not reproduced here.)
 
 use super::memory::EmulatedMemory;
@@ -8,6 +8,7 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::reference::array::Array;
 use crate::engine::reference::convolution::{forward, input_gradient, weight_gradient};
+use crate::engine::reference::dense;
 use crate::network::{Conv2d, Extent, Padding, Shape};
 
 /// Executes a convolution.
@@ -82,12 +83,9 @@ pub fn gemm(memory: &mut EmulatedMemory, gemm: &Gemm) {
     let (a, b) = (numbers(memory, gemm.a, element, m * k), numbers(memory, gemm.b, element, k * n));
     let b = if transpose_b { transposed(&b, n, k) } else { b };
     let a = if transpose_a { transposed(&a, k, m) } else { a };
-    let mut c = vec![0.0; m * n];
-    for (row, c) in c.chunks_mut(n).enumerate() {
-        for (a, b) in a[row * k..(row + 1) * k].iter().zip(b.chunks(n)) {
-            c.iter_mut().zip(b).for_each(|(c, b)| *c += a * b);
-        }
-    }
+    // The gradient of a dense layer's input is the product of the output's gradient and the weights.
+    let rows = Array { batch: m, channels: k, height: 1, width: 1, values: a };
+    let mut c = dense::input_gradient(&Array::zeros(m, Shape::Flat(n)), &b, &rows).values;
     if let Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) = gemm.epilogue {
         let bias = numbers(memory, bias, element, n);
         c.chunks_mut(n).for_each(|c| c.iter_mut().zip(&bias).for_each(|(c, bias)| *c += bias));

@@ -12,6 +12,7 @@ use super::{EmulatedEngine, emulator};
 use crate::check::selftest::{self, Check, CheckFilter, Depth, Errors};
 use crate::engine::open::Engines;
 use crate::engine::{Engine, Settings};
+use crate::network::operators::operators;
 use crate::settings::{Optimizer, Precision};
 
 const WRITE: &str = "BATCHSTEP_WRITE_SELFTEST";
@@ -76,7 +77,7 @@ struct Way {
 }
 
 fn ways() -> Vec<Way> {
-    let operators = selftest::operators().unwrap();
+    let operators = operators().unwrap();
     let way = |settings: Settings| {
         let is_emulated = EmulatedEngine::default().in_force(&settings).unwrap() == settings;
         let workloads = selftest::workloads(&settings).unwrap();

@@ -219,6 +219,7 @@ mod emulated {
     use crate::engine::Engine;
     use crate::engine::cudnn::emulated::{EmulatedEngine, emulator};
     use crate::engine::open::Engines;
+    use crate::network::operators::operators;
 
     #[test]
     fn two_streams_compute_the_very_same_step_however_late_one_is() {
@@ -264,7 +265,7 @@ mod emulated {
 
     #[test]
     fn every_operator_matches_the_reference() {
-        for network in selftest::operators().unwrap() {
+        for network in operators().unwrap() {
             for batch in [1, 4] {
                 check(variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
             }
@@ -283,13 +284,29 @@ mod emulated {
         }
     }
 
+    /// On images of that side.
+    fn matches_the_reference(network: &str, side: usize) {
+        let small = Shape::Maps { channels: 3, height: side, width: side };
+        check(variants(&Network::by_name(network, small, 5).unwrap(), 2, &[Precision::Fp32]));
+    }
+
     #[test]
-    fn whole_networks_match_the_reference() {
-        let small = |side| Shape::Maps { channels: 3, height: side, width: side };
-        for (name, side, batch) in [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2)] {
-            let network = Network::by_name(name, small(side), 5).unwrap();
-            check(variants(&network, batch, &[Precision::Fp32]));
-        }
+    fn vgg16_matches_the_reference() {
+        matches_the_reference("vgg16", 32);
+    }
+
+    #[test]
+    fn mobilenet_matches_the_reference() {
+        matches_the_reference("mobilenet", 64);
+    }
+
+    #[test]
+    fn resnet50_matches_the_reference() {
+        matches_the_reference("resnet50", 64);
+    }
+
+    #[test]
+    fn mnist_cnn_matches_the_reference() {
         let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
         check(variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     }

@@ -2,7 +2,7 @@
 
 
 def peaks(count, device):
-    """Points of a square grid on [-3, 3]^2, row by row, and the heights of the surface `peaks` there: src/engine/data.rs."""
+    """Points of a square grid on [-3, 3]^2, row by row, and the heights of the surface `peaks` there: crates/batchstep-cpu/src/engine/data.rs."""
     side = math.isqrt(count - 1) + 1
     number = torch.arange(count, device=device)
     points = torch.stack((number % side, number // side), 1).double().mul_(6.0).div_(max(side - 1, 1)).sub_(3.0).float()
@@ -14,7 +14,7 @@ def peaks(count, device):
 
 
 class Feed:
-    """Gives each step its batch, with the numbers of src/engine/cpu/data.rs, but class indices instead of one-hot targets.
+    """Gives each step its batch, with the numbers of crates/batchstep-cpu/src/engine/cpu/data.rs, but class indices instead of one-hot targets.
     Each of several processes begins at its own example, so that together they have the numbers of one process with the
     whole batch."""
 

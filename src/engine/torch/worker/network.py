@@ -119,7 +119,7 @@ class Model:
         return list(self.module.parameters())
 
     def reset(self, seed):
-        """Writes the values of src/engine/cpu/parameters.rs to the existing memory."""
+        """Writes the values of crates/batchstep-cpu/src/engine/cpu/parameters.rs to the existing memory."""
         with torch.no_grad():
             for index, layer in enumerate(self.network["layers"]):
                 for number, parameter in enumerate(layer["parameters"]):

@@ -2,7 +2,7 @@
 
 
 def make_optimizer(parameters, settings, device):
-    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form available here."""
+    """torch.optim's class with the defaults of crates/batchstep-cpu/src/engine/cpu/optimizer, in the fastest form available here."""
     name = settings["optimizer"]
     kind = {"sgd": "SGD", "momentum": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW"}[name]
     make = getattr(torch.optim, kind)

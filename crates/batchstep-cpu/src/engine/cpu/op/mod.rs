@@ -1,0 +1,35 @@
+//! The operators of the CPU engine: forward and backward kernels of our own.
+//!
+//! Each operator is a folder with tests against PyTorch. [`super::pass`] calls them in the order of a step,
+//! [`super::single`] one layer by itself. Rules that hold for all operators:
+//!
+//! - float32 and float64, by the same code.
+//! - Work is spread over the threads of the [`super::team`] that is installed. The same inputs, number of threads and seed give the same bits.
+//! - A gradient that is not needed (that of the images, in the first layer) is not computed.
+
+pub mod activation;
+pub(super) mod batch_norm;
+pub(super) mod binary_cross_entropy;
+pub mod conv2d;
+pub(super) mod dense;
+pub mod dropout;
+mod exponential;
+pub mod filters;
+pub(super) mod global_average_pool;
+pub mod huge_pages;
+pub mod max_pool2d;
+pub(super) mod mean_squared_error;
+pub(super) mod parallel;
+pub mod place;
+pub mod product;
+pub(super) mod scalar;
+pub mod scratch;
+pub(super) mod softmax_cross_entropy;
+mod vector;
+
+#[cfg(test)]
+pub(super) mod gradcheck;
+#[cfg(test)]
+pub(crate) mod reference;
+
+pub use batch_norm::RunningStats;

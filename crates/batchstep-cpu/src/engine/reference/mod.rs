@@ -1,0 +1,163 @@
+//! What every engine is compared with: the definition of each operator, in float64, by loops over its indices.
+//!
+//! It shares the description of the network, the initial values and the random numbers with the other engines, but no
+//! arithmetic. So an error of logic in their kernels shows as a difference, instead of being made twice. There is no
+//! transformation, no blocking and no vector code; independent outputs are computed on all threads, which changes no
+//! number. It computes in float64 whatever the settings say, and measures nothing.
+
+pub mod array;
+mod batch_norm;
+pub mod convolution;
+pub mod dense;
+mod initial;
+mod loss;
+mod optimizer;
+mod pass;
+mod pointwise;
+mod pooling;
+#[cfg(test)]
+mod tests;
+
+use std::time::Instant;
+
+use super::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
+use crate::error::{Error, Result};
+use crate::network::Shape;
+use crate::settings::{Loss, Settings};
+use array::Array;
+use optimizer::OptimizerState;
+use pass::Pass;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ReferenceEngine(DeviceName);
+
+impl Default for ReferenceEngine {
+    fn default() -> Self {
+        Self(DeviceName { id: "cpu".into(), name: "the reference in float64".into(), multiprocessors: None })
+    }
+}
+
+impl Engine for ReferenceEngine {
+    fn device(&self) -> &DeviceName {
+        &self.0
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        Ok(asked.clone())
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let Workload { network, settings, .. } = workload;
+        if settings.loss == Loss::CategoricalCrossEntropy && !matches!(network.output(), Shape::Flat(_)) {
+            return Err(Error::spec("a cross-entropy of maps")
+                .at(&network.name)
+                .hint("end the network with `flatten`"));
+        }
+        let parameters = initial::parameters(network, settings.seed);
+        let states = parameters.iter().flatten().map(|tensor| vec![OptimizerState::default(); tensor.len()]).collect();
+        Ok(Box::new(ReferenceStep {
+            inputs: initial::inputs(workload),
+            targets: initial::targets(workload),
+            workload: workload.clone(),
+            parameters,
+            states,
+            output: Vec::new(),
+            gradients: Vec::new(),
+            steps: 0,
+        }))
+    }
+}
+
+/// The update rule of the settings' optimizer in float64, with its state. Parameters and gradients may come from any
+/// engine.
+#[derive(Debug)]
+pub struct UpdateRule {
+    settings: Settings,
+    /// Whether another update follows, so that the state is needed again.
+    is_kept: bool,
+    /// The state of each tensor; empty where it is not kept, since a network of a hundred million parameters has
+    /// gigabytes of it.
+    states: Vec<Vec<OptimizerState>>,
+    /// The number of updates begun.
+    steps: i32,
+}
+
+impl UpdateRule {
+    /// The rule before the first of `updates` updates.
+    pub fn new(settings: &Settings, updates: usize) -> Self {
+        let is_kept = updates > 1 && settings.optimizer.state_copies() > 0;
+        Self { settings: settings.clone(), is_kept, states: Vec::new(), steps: 0 }
+    }
+
+    /// Begins the next update, of all tensors.
+    pub fn begin(&mut self) {
+        self.steps += 1;
+    }
+
+    /// The numbers of one tensor after the update that has begun, each computed from its gradient.
+    pub fn updated(
+        &mut self,
+        tensor: usize,
+        numbers: impl ExactSizeIterator<Item = (f64, f64)>,
+    ) -> impl Iterator<Item = f64> {
+        let Self { settings, is_kept, states, steps } = self;
+        if states.len() <= tensor {
+            states.resize_with(tensor + 1, Vec::new);
+        }
+        let states = &mut states[tensor];
+        states.resize(if *is_kept { numbers.len() } else { 0 }, OptimizerState::default());
+        numbers.enumerate().map(|(place, (w, g))| {
+            let state = &mut states.get(place).copied().unwrap_or_default();
+            let number = optimizer::updated(settings, *steps, w, g, state);
+            if let Some(kept) = states.get_mut(place) {
+                *kept = *state;
+            }
+            number
+        })
+    }
+}
+
+/// A network in training.
+struct ReferenceStep {
+    workload: Workload,
+    inputs: Array,
+    targets: Array,
+    /// For each layer its trainable tensors.
+    parameters: Vec<Vec<Vec<f64>>>,
+    /// The optimizer's state for each trainable tensor.
+    states: Vec<Vec<OptimizerState>>,
+    output: Vec<f64>,
+    gradients: Vec<Vec<f64>>,
+    steps: i32,
+}
+
+impl Step for ReferenceStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let start = Instant::now();
+        let Workload { network, settings, .. } = &self.workload;
+        let pass = Pass { network, parameters: &self.parameters, seed: settings.seed, step: self.steps as u64 };
+        let outputs = pass.forward(self.inputs.clone());
+        let output = &outputs[outputs.len() - 1];
+        let (loss, dy) = loss::loss(settings.loss, output, &self.targets);
+        self.gradients = pass.backward(&outputs, dy).into_iter().flatten().collect();
+        self.output.clone_from(&output.values);
+        self.steps += 1;
+        let tensors = self.parameters.iter_mut().flatten().zip(&self.gradients).zip(&mut self.states);
+        for ((w, g), states) in tensors {
+            for ((w, g), state) in w.iter_mut().zip(g).zip(states) {
+                *w = optimizer::updated(settings, self.steps, *w, *g, state);
+            }
+        }
+        Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), loss: Some(loss), ..StepTimes::default() })
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        Vec::new()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        let parameters = self.parameters.iter().flatten().cloned().collect();
+        Ok(Some(Computed { output: self.output.clone(), parameters, gradients: self.gradients.clone() }))
+    }
+}
