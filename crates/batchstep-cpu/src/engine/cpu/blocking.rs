@@ -1,5 +1,4 @@
-//! How the operators cut their matrix products and round their factors, in one place: [`crate::analysis::mechanisms::formulas::cpu`]
-//! predicts from the same rules.
+//! How the operators cut their matrix products and round their factors, in one place: batchstep's formulas of mechanisms predict from the same rules.
 
 use crate::settings::{Precision, Settings};
 
