@@ -36,7 +36,7 @@ const OUTSTANDING: f64 = 20.0;
 const LEAST: f64 = 0.05;
 /// The same for a deviation of the first or the last points, which a single disturbed one may be.
 const LEAST_AT_END: f64 = 0.2;
-/// The change in units of what the steeper side changes over as many boundaries, and of the largest deviation from the two lines.
+/// The change in units of what the steeper side changes over as many boundaries, or the points beside it do, and of the largest deviation from the two lines.
 const BEYOND_SLOPE: f64 = 3.0;
 const BEYOND_BENDS: f64 = 4.0;
 /// The share of a change that jumps must have to name it.
@@ -75,6 +75,9 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
         taken.push(chosen);
         found.retain(|one| !overlaps(one, chosen) && !overlaps(one, largest));
     }
+    // What the jumps leave of a change stands out too, or they name it.
+    let rest = curve.without(&findings.jumps);
+    taken.retain(|&(_, from, to)| rest.change(from, to, noise).is_some());
     let between = taken.iter().map(|&(change, from, to)| Unexplained {
         from: curve.x[from],
         to: curve.x[to],
@@ -164,6 +167,25 @@ impl Curve {
         line
     }
 
+    /// The curve without what these jumps rise or fall by.
+    fn without(&self, jumps: &[Jump]) -> Self {
+        let steps = |x: f64| {
+            let before = jumps.iter().filter(|jump| jump.after < x);
+            before.map(|jump| jump.relative.max(-0.999).ln_1p()).sum::<f64>()
+        };
+        Self { x: self.x.clone(), y: self.x.iter().zip(&self.y).map(|(&x, y)| y - steps(x)).collect() }
+    }
+
+    /// The median slope between neighbours beside the boundaries from `from` to `to`: of four points that noise moved, a line may have none.
+    fn usual_slope(&self, from: usize, to: usize, by_number: bool) -> f64 {
+        let slope = |at: usize| {
+            let width = if by_number { 1.0 } else { self.x[at + 1] - self.x[at] };
+            (self.y[at + 1] - self.y[at]) / width
+        };
+        let beside = (from.saturating_sub(NEARBY)..from).chain(to..(to + NEARBY).min(self.y.len() - 1));
+        median(&mut beside.map(slope).collect::<Vec<f64>>())
+    }
+
     /// The change from the line that ends at `from` to the one that begins at `to`, if it stands out from noise, slopes and bends.
     fn change(&self, from: usize, to: usize, noise: f64) -> Option<f64> {
         let mut least: Option<f64> = None;
@@ -174,7 +196,8 @@ impl Curve {
             let width = x(to) - x(from);
             let middle = (x(from) + x(to)) / 2.0;
             let change = after.at(middle) - before.at(middle);
-            let slope = before.slope.abs().max(after.slope.abs()) * width;
+            let usual = self.usual_slope(from, to, by_number);
+            let slope = before.slope.abs().max(after.slope.abs()).max(usual.abs()) * width;
             let stands_out = change.abs() > (OUTSTANDING * noise).max(LEAST)
                 && change.abs() > BEYOND_SLOPE * slope
                 && change.abs() > BEYOND_BENDS * before.worst.max(after.worst);
@@ -226,6 +249,7 @@ impl Curve {
 mod tests {
     use super::*;
     use crate::detect::{Observation, Settings, detect};
+    use crate::random::Rng;
     use crate::shapes;
 
     fn of(series: &[(f64, f64)]) -> Vec<Unexplained> {
@@ -289,6 +313,32 @@ mod tests {
         assert_eq!(of(&curve(|x| 10.0 / x)), []);
         assert_eq!(of(&curve(|x| x.powf(1.5))), []);
         assert_eq!(of(&curve(|x| 1.0 / (1.0 + (-0.3 * (x - 20.0)).exp()) + 1.0)), []);
+    }
+
+    /// Steps after 16, 32, 48 and 64, as in the quickstart, and noise of 1 to 2.5 % that neighbours share: four points can lie flat by chance, and ten
+    /// steps further on so can four others. What the curve rises by between them is no change.
+    #[test]
+    fn noise_beside_a_jump_makes_no_such_change() {
+        let mut found = Vec::new();
+        for seed in 0..400 {
+            let mut rng = Rng::new(seed);
+            let noise = [0.01, 0.015, 0.02, 0.025][seed as usize % 4];
+            let step = |x: u32| 0.23 + 0.016 * f64::from(x) + 0.08 * f64::from((x - 1) / 16);
+            let mut shared = rng.normal();
+            let mut series = Vec::new();
+            for x in 1..=70 {
+                shared = 0.7 * shared + (1.0 - 0.7f64.powi(2)).sqrt() * rng.normal();
+                series.push(Observation::new(f64::from(x), step(x) * (1.0 + noise * shared)));
+            }
+            let findings = detect(&series, &Settings::default());
+            let missed = |after: &f64| !findings.jumps.iter().any(|jump| jump.after == *after);
+            let missed: Vec<f64> = [16.0, 32.0, 48.0, 64.0].into_iter().filter(missed).collect();
+            // One with a step that the detector missed is there.
+            let mut all = unexplained(&findings);
+            all.retain(|one| !missed.iter().any(|after| (one.from..one.to).contains(after)));
+            found.extend((!all.is_empty()).then(|| format!("{seed}: {all:?}")));
+        }
+        assert!(found.len() <= 2, "{} of 400: {found:#?}", found.len());
     }
 
     #[test]
