@@ -18,8 +18,8 @@
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart -> page
 //! ```
 //!
-//! Two crates hold what computes: `batchstep-cpu` (networks, settings, the CPU engine) and `batchstep-detect` (the detector and its statistics); their
-//! modules have their own names here too.
+//! Two crates hold what computes: `batchstep-cpu` (networks, settings, the CPU engine) and `batchstep-detect` (the detector and its statistics). This
+//! library has their modules under the same names.
 //!
 //! Data flow one way, and `tests/program/architecture.rs` checks that every room uses only the rooms in its list. [`detect`] and [`stats`]
 //! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting of a step that an experiment can vary is
