@@ -48,8 +48,6 @@ const ORDER: &[&str] = &[
     "verify::examination",
     "verify::power",
     "verify",
-    "size::design",
-    "size::effects",
     "size::sizes",
     "size::blocks",
     "size::interval",

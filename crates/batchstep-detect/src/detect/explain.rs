@@ -144,7 +144,7 @@ const FEWEST_MULTIPLES: usize = 4;
 /// without (`scripts/under-load`): what is in the caches depends on the other program.
 const LEAST_BEND: f64 = 0.1;
 
-/// The fewest further points on each side of a kink.
+/// The fewest further points on each side of a kink, up to an end or a step.
 const BESIDE_KINK: usize = 4;
 
 /// A fitted model, and everything else from which its findings follow.
@@ -327,7 +327,10 @@ impl Report<'_, '_, '_> {
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let slopes = Slopes::new(self.model, x);
         let fit = self.curve();
-        let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
+        // A slope between a bend and a step is none of fewer points either.
+        let is_beside =
+            |j: &usize, k: usize| matches!(candidates.term(*j), Term::Step(at) if at.abs_diff(k) < BESIDE_KINK);
+        let beside_a_step = |k: usize| self.model.terms.iter().any(|j| is_beside(j, k));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
             let Term::Hinge(k) = candidates.term(j) else { continue };
@@ -337,7 +340,7 @@ impl Report<'_, '_, '_> {
             let is_small = departure < self.settings.smallest_jump;
             let beside = if departure < self.delays() { BESIDE_IF_DELAYED } else { BESIDE_KINK };
             let near_an_end = k < beside || k + beside >= x.len();
-            if z < limit || near_an_end || is_small || stepped(k) || stepped(k - 1) {
+            if z < limit || near_an_end || is_small || beside_a_step(k) {
                 continue;
             }
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);

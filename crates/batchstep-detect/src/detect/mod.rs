@@ -33,7 +33,7 @@
 //! - `search`: finds the terms of least description length by single changes, starting from exact segmentations and
 //!   whole staircases.
 //! - `verify`: the conditions that a jump has to meet (`examination`), p-values, and the smallest jump that would have been found.
-//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: other
+//! - `size`: sizes of jumps, and their intervals. `interpret`: periods, and jumps in cycles. `baseline`: other
 //!   methods, for comparison.
 //! - `explain`: all of the above in order. `windows`: the same for more than 200 points, in time proportional to their
 //!   number.

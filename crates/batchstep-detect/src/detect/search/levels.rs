@@ -7,7 +7,7 @@ use crate::stats::quantile::median;
 use crate::stats::robust;
 
 /// How unequally a few points are disturbed, as a share of their mean distance from the curve.
-const UNEQUAL: f64 = 0.12;
+const UNEQUAL: f64 = 0.2;
 /// How much likelier, as a logarithm, the points must be as a level than as disturbed ones: on a curve with other jumps, or where what disturbs
 /// a machine for a while does not disturb neighbours, and elsewhere.
 const LIKELIER: [f64; 2] = [0.5, 5.0];

@@ -76,7 +76,7 @@ fn an_interval_of_a_rate_that_reaches_zero_is_one_of_a_time_that_is_finite() {
         let found = found(&steps);
         for jump in &found.jumps {
             assert!(
-                0.0 < jump.low && jump.low < jump.size && jump.size < jump.high && jump.high < 200.0,
+                0.0 < jump.low && jump.low < jump.size && jump.size < jump.high && jump.high < 1000.0,
                 "{seed}: {jump:?}"
             );
         }
