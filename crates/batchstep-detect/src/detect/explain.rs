@@ -260,6 +260,8 @@ impl Report<'_, '_, '_> {
             .zip(intervals)
             .map(|((found, size), (low, high))| {
                 let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
+                // Its sign is proven.
+                let [low, high] = if size.value > 0.0 { [low.max(0.0), high] } else { [low, high.min(0.0)] };
                 Jump {
                     after: x[likeliest],
                     after_low: x[first],

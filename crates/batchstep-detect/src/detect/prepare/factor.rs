@@ -31,6 +31,9 @@ pub(crate) struct Undisturbed {
     pub factor: Vec<FactorPoint>,
 }
 
+/// The least share that the note of a factor prints as other than zero.
+const LEAST_SAID: f64 = 0.0005;
+
 impl Undisturbed {
     /// The same of the reciprocals of y, without note and factor.
     pub fn reciprocal(&self) -> Self {
@@ -155,12 +158,9 @@ impl Run {
         };
         let points: Vec<FactorPoint> = self.places.iter().zip(&factor.smoothed).map(point).collect();
         let (low, high) = points.iter().fold((f64::MAX, f64::MIN), |(a, b), p| (a.min(p.relative), b.max(p.relative)));
-        let note = Note::CommonFactor { low, high, reference: factor.reference_limit() };
-        Undisturbed {
-            reduced: reduce::reduce(&series.groups, &log, series.share()),
-            log,
-            note: Some(note),
-            factor: points,
-        }
+        // Less is nothing to tell anyone.
+        let is_seen = low.abs().max(high.abs()) >= LEAST_SAID;
+        let note = is_seen.then(|| Note::CommonFactor { low, high, reference: factor.reference_limit() });
+        Undisturbed { reduced: reduce::reduce(&series.groups, &log, series.share()), log, note, factor: points }
     }
 }

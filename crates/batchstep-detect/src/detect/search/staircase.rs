@@ -42,10 +42,24 @@ fn certain_steps(model: &Model) -> Vec<usize> {
 fn steps_agree(model: &Model) -> bool {
     let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
+    let coefficients = model.coefficients();
     model.terms.iter().enumerate().all(|(place, &j)| {
         let Term::Staircase(s) = candidates.term(j) else { return true };
         let (_, along, error) = model.direction(place);
+        let height = coefficients[place + FREE];
+        // A point right beside the step that takes it back: the step is one further on.
+        let is_moved = |k: usize| {
+            let takes_back = |(&j, off): (&usize, &f64)| match candidates.term(j) {
+                Term::Off { at, .. } if at == k + 1 => (off + height).abs() < 0.5 * height.abs(),
+                Term::Off { at, length } if at + length == k + 1 => (off - height).abs() < 0.5 * height.abs(),
+                _ => false,
+            };
+            model.terms.iter().zip(&coefficients[FREE..]).any(takes_back)
+        };
         let departs = |k: &usize| {
+            if is_moved(*k) {
+                return true;
+            }
             let step = candidates.index(Term::Step(*k));
             let there = model.terms.iter().position(|j| *j == step);
             let (extra, own) = match there {

@@ -46,6 +46,8 @@ pub(crate) fn intervals(
     let is_form = |j: &usize| matches!(model.problem.candidates.term(*j), Term::Hinge(_) | Term::Shape(_));
     let wider = if model.terms.iter().any(is_form) { CHOSEN } else { SEARCHED };
     let t = wider * distribution::t_upper_quantile(tail, model.freedom());
+    // What differs between blocks is not for the choice of the model.
+    let beside_blocks = |size: &Size, spread: f64| (1.0 + (wider * wider - 1.0) * (size.error / spread).powi(2)).sqrt();
     if settings.resamples == 0 {
         return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
     }
@@ -59,7 +61,7 @@ pub(crate) fn intervals(
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
             Some(BlocksInUnit { blocks, .. }) if spread > size.error => {
-                wider * distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
+                beside_blocks(size, spread) * distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
             }
             _ => size.error / spread * t,
         } / normal;

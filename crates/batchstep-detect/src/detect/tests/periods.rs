@@ -130,3 +130,16 @@ fn a_weak_staircase_does_not_hide_the_steps_of_a_stronger_one() {
     // The reported period is that of the larger steps.
     assert_eq!(named, 40);
 }
+
+/// Steps every 66 on a grid of 8: a period of 64 has more of them at the wrong place than it may move by one disturbed point each.
+#[test]
+fn a_period_between_two_sizes_is_not_rounded_to_one_of_them() {
+    let mut right = 0;
+    for seed in 0..20 {
+        let mut simulation = Simulation::new(seed).noise(0.01).reps(5);
+        simulation.xs = (1..=64).map(|i| 8.0 * f64::from(i)).collect();
+        let found = found(&simulation.of(|x| 1.0 + 0.01 * x + 0.8 * (x / 66.0).ceil()));
+        right += usize::from(afters(&found) == [64.0, 128.0, 192.0, 264.0, 328.0, 392.0, 456.0]);
+    }
+    assert!(right >= 18, "{right} of 20");
+}
