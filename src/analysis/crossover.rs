@@ -148,15 +148,17 @@ fn differ_in_one(first: &Series, second: &Series) -> bool {
     matches!(differing[..], ["engine"] | ["threads"])
 }
 
-/// For each size the medians of its visits.
+/// For each size the medians of its visits; of rates, the times of one unit of work.
 struct VisitMedians(BTreeMap<u64, Vec<f64>>);
 
 impl VisitMedians {
     fn of(series: &Series) -> Self {
-        let mut visits: BTreeMap<(u64, u32), Vec<f64>> = BTreeMap::new();
-        for seen in series.observations() {
+        // Without blocks each value is a visit.
+        let mut visits: BTreeMap<(u64, i64), Vec<f64>> = BTreeMap::new();
+        for (seen, own) in series.observations().into_iter().zip(1..) {
+            let time = if series.kind == TimeOrRate::Rate { seen.y.recip() } else { seen.y };
             // Sizes are above 0, so their bits are in their order.
-            visits.entry((seen.x.to_bits(), seen.block.unwrap_or(0))).or_default().push(seen.y);
+            visits.entry((seen.x.to_bits(), seen.block.map_or(-own, i64::from))).or_default().push(time);
         }
         let mut cells: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for ((x, _), mut times) in visits {
@@ -308,6 +310,24 @@ pub(crate) mod tests {
             }
         }
         Series::planted(vec![("engine".into(), engine.into()), ("device".into(), engine.into())], measurements)
+    }
+
+    /// Rates have the crossover of their times, and without blocks every value is a visit.
+    #[test]
+    fn rates_cross_where_their_times_do() {
+        let all = [series("cpu", 1e-3, 1e-6, 1), series("cuda", 5e-3, 5e-7, 2)];
+        let rates = all.clone().map(|mut one| {
+            one.kind = TimeOrRate::Rate;
+            let steps = one.measurements.iter_mut().map(|step| &mut step.observation);
+            steps.for_each(|step| *step = Observation { y: step.x / step.y, block: None, ..*step });
+            one
+        });
+        let (of_times, of_rates) = (crossovers(&all), crossovers(&rates));
+        // A rate of examples over x: the times per example cross where those of steps do.
+        let [time, rate] = [&of_times[0], &of_rates[0]];
+        assert_eq!((time.faster_at_largest(), rate.faster_at_largest()), ("cuda, cuda", "cuda, cuda"));
+        let [time, rate] = [time, rate].map(|one| one.at.expect("they cross"));
+        assert!((time.size / rate.size - 1.0).abs() < 1e-9 && rate.low.is_some(), "{time:?} {rate:?}");
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl<'a> Entry<'a> {
             for cell in self.compare(way, rules) {
                 let cell = ComparedCell { group: way.label(), ..cell };
                 match fastest.iter_mut().find(|found| found.x.to_bits() == cell.x.to_bits()) {
-                    Some(found) if cell.second < found.second => *found = cell,
+                    Some(found) if cell.ratio < found.ratio => *found = cell,
                     Some(_) => {}
                     None => fastest.push(cell),
                 }

@@ -31,7 +31,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     }
     let query = query(&args.columns);
     let read = |path: &PathBuf| match design {
-        Design::InTurns => rounds::series(path),
+        Design::InTurns => rounds::series(path, &query),
         Design::Separate => analysis::series(path, &query),
     };
     let mut runs: Vec<Vec<Series>> = paths.iter().map(read).collect::<Result<_>>()?;
@@ -158,10 +158,9 @@ fn is_known(found: &Comparison) -> Result<()> {
     if !names.is_empty() {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let named = names.iter().map(|name| name.trim()).collect::<Vec<_>>().join(", ");
-        return Err(Error::data(format!(
-            "only the first has {named}{more}, so nobody knows whether the second is slower there"
-        ))
-        .hint("measure it again, or leave these sizes out of both; without `--fail-on` the others are compared"));
+        let who = if found.spread.is_empty() { "only the first has" } else { "not all runs of the second have" };
+        return Err(Error::data(format!("{who} {named}{more}, so nobody knows whether the second is slower there"))
+            .hint("measure it again, or leave these sizes out of both; without `--fail-on` the others are compared"));
     }
     if found.cells.iter().all(|cell| !cell.high.is_finite()) {
         return Err(

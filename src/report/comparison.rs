@@ -246,7 +246,7 @@ pub fn comparison_of_several(
     let weakest = || found.against_first.iter().find(|one| !one.when.shares_the_machine());
     let means =
         weakest().or(found.against_first.first()).map_or(String::new(), |one| meaning(one, "a cell of any run"));
-    let means = format!("Ratios are a run's time over that of {first}. {means}.");
+    let means = format!("Ratios are a run's values over those of {first}. {means}.");
     text + &format!("\n{}\n", style.wrap(&means, 0))
 }
 

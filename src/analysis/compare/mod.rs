@@ -159,8 +159,15 @@ impl ComparedCell {
     }
 }
 
-/// The blocks of a cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
-type Blocks = BTreeMap<i64, Vec<f64>>;
+/// The blocks of a cell, on the logarithmic scale.
+#[derive(Clone, Default)]
+struct Blocks {
+    /// By number; steps without a block have negative numbers of their own.
+    times: BTreeMap<i64, Vec<f64>>,
+    /// How far rounding may have moved a value.
+    rounding: f64,
+}
+
 type Cells = BTreeMap<Key, Blocks>;
 
 /// What identifies a cell in both runs.
@@ -177,6 +184,11 @@ struct Precision {
     error: f64,
     blocks: usize,
 }
+
+/// Repetitions whose logarithms scatter by less are alike: what is left is of arithmetic.
+const ALIKE: f64 = 1e-12;
+/// More degrees of freedom make no difference.
+const MANY: f64 = 1e6;
 
 /// The standard error of a difference, and its degrees of freedom.
 #[derive(Clone, Copy)]
@@ -226,8 +238,9 @@ impl Comparison {
 /// [`crate::error::Kind::Data`] where they do not.
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
     let per_unit = conversion(first, second)?;
-    let (a, b) = (cells(first, 1.0), cells(second, per_unit));
-    let is_single = |cells: &Cells| cells.values().all(|blocks| blocks.len() == 1);
+    let unit = unit_of([(first, 1.0), (second, per_unit)]);
+    let (a, b) = (cells(first, 1.0, unit), cells(second, per_unit, unit));
+    let is_single = |cells: &Cells| cells.values().all(|blocks| blocks.times.len() == 1);
     let are_tables = first.iter().chain(second).all(|series| series.cells.is_empty() && !series.notes.is_empty());
     let found = match are_tables && is_single(&a) && is_single(&b) && rules.design == Design::Separate {
         true => of_single(&a, &b, rules)?,
@@ -238,11 +251,27 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     let mut found = Comparison { when, runs, ..found };
     if first.iter().any(|series| series.kind == TimeOrRate::Rate) {
         found.cells.iter_mut().for_each(ComparedCell::as_rate);
+        found.overall.iter_mut().for_each(Overall::as_rate);
     }
     if found.cells.is_empty() {
-        return Err(nothing_in_common("the runs have no cell in common", rules));
+        let [a, b] = [first, second].map(named);
+        let message = match a == b {
+            true => "the runs have no cell in common".to_owned(),
+            false => format!("the runs have no cell in common: the first has {a}, the second {b}"),
+        };
+        return Err(nothing_in_common(&message, rules));
     }
     Ok(found)
+}
+
+/// What the series of a run are called, the first few of them.
+fn named(run: &[Series]) -> String {
+    let names: BTreeSet<String> = run.iter().map(Series::values).filter(|name| !name.is_empty()).collect();
+    let more = if names.len() > 3 { ", ..." } else { "" };
+    match names.len() {
+        0 => "one series without a name".to_owned(),
+        _ => names.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ") + more,
+    }
 }
 
 /// The comparison of tables with one value for each size.
@@ -303,9 +332,16 @@ fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     }
 }
 
-/// Compares the cells that both runs have, with times in the same unit. Steps without a block number count as one block each.
+/// Compares the cells that both runs have, with values in the same unit. Steps without a block number count as one block each. Ratios are of times, also
+/// where the values are rates.
 pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
-    compared(&cells(first, 1.0), &cells(second, 1.0), rules)
+    let unit = unit_of([(first, 1.0), (second, 1.0)]);
+    let mut found = compared(&cells(first, 1.0, unit), &cells(second, 1.0, unit), rules);
+    if first.iter().any(|series| series.kind == TimeOrRate::Rate) {
+        let values = found.cells.iter_mut().flat_map(|cell| [&mut cell.first, &mut cell.second]);
+        values.for_each(|value| *value = value.recip());
+    }
+    found
 }
 
 fn compared(a: &Cells, b: &Cells, rules: &Rules) -> Comparison {
@@ -357,18 +393,32 @@ fn decided(mut differences: Vec<Difference>, found: &mut [Comparison], rules: &R
     }
 }
 
-/// With values multiplied by `factor`; of rates their inverse, so that more is slower.
-fn cells(series: &[Series], factor: f64) -> Cells {
+/// With values multiplied by `factor`, which are then multiples of `unit`; of rates their inverse, so that more is slower.
+fn cells(series: &[Series], factor: f64, unit: f64) -> Cells {
     let mut cells = Cells::new();
     for series in series {
         let sign = if series.kind == TimeOrRate::Rate { -1.0 } else { 1.0 };
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
             let key = Key { group: series.values(), x: seen.x.to_bits() };
-            cells.entry(key).or_default().entry(block).or_default().push(sign * (seen.y * factor).ln());
+            let cell = cells.entry(key).or_default();
+            cell.times.entry(block).or_default().push(sign * (seen.y * factor).ln());
+            cell.rounding = cell.rounding.max(0.5 * unit / (seen.y * factor));
         }
     }
     cells
+}
+
+/// The unit to which the values of runs, each multiplied by its factor, are rounded, or more: the smallest difference of any two of them.
+fn unit_of<'a>(runs: impl IntoIterator<Item = (&'a [Series], f64)>) -> f64 {
+    let of = |(run, factor): (&'a [Series], f64)| {
+        run.iter().flat_map(Series::observations).map(move |seen| seen.y * factor).collect::<Vec<_>>()
+    };
+    let mut values: Vec<f64> = runs.into_iter().flat_map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let smallest = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    if smallest.is_finite() { smallest } else { 0.0 }
 }
 
 impl Apart {
@@ -381,20 +431,21 @@ impl Apart {
 
     /// From the rounds in which both were measured; `None` without any.
     fn of_rounds(a: &Blocks, b: &Blocks) -> Option<Self> {
-        let numbered = a.iter().filter(|(round, _)| **round >= 0);
-        let both =
-            numbered.filter_map(|(round, first)| Some([first, b.get(round)?].map(|times| median(&mut times.clone()))));
+        let numbered = a.times.iter().filter(|(round, _)| **round >= 0);
+        let both = numbered
+            .filter_map(|(round, first)| Some([first, b.times.get(round)?].map(|times| median(&mut times.clone()))));
         let (first, second): (Vec<f64>, Vec<f64>) = both.map(|[first, second]| (first, second)).unzip();
-        let welch = Welch::paired(&first, &second)?;
+        let welch = Welch::paired(&first, &second)?.or_rounded(a.rounding.hypot(b.rounding));
         let (first, second) = (overall::mean(&first), overall::mean(&second));
         Some(Self { first, second, welch, p: welch.two_sided(second - first) })
     }
 
     fn of_separate(a: &Blocks, b: &Blocks) -> Option<Self> {
-        let of = |blocks: &Blocks| BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>());
+        let of = |blocks: &Blocks| BlockMedian::of(&blocks.times.values().cloned().collect::<Vec<_>>());
+        let rounding = a.rounding.hypot(b.rounding);
         let (a, b) = (of(a)?, of(b)?);
         let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
-        let welch = Welch::of(precision(&a), precision(&b));
+        let welch = Welch::of(precision(&a), precision(&b)).or_rounded(rounding);
         let p = welch.two_sided(b.median - a.median);
         Some(Self { first: a.median, second: b.median, welch, p })
     }
@@ -410,7 +461,7 @@ impl Welch {
     /// The error of a sum of independent estimates (Satterthwaite 1946).
     fn and(self, other: Self) -> Self {
         let [va, vb] = [self, other].map(|one| one.error * one.error);
-        let freedom = ((va + vb) * (va + vb) / (va * va / self.freedom + vb * vb / other.freedom)).clamp(1.0, 1e6);
+        let freedom = ((va + vb) * (va + vb) / (va * va / self.freedom + vb * vb / other.freedom)).clamp(1.0, MANY);
         Self { error: (va + vb).sqrt(), freedom }
     }
 
@@ -422,6 +473,11 @@ impl Welch {
             1 => Some(Self { error: f64::INFINITY, freedom: 1.0 }),
             rounds => Some(Self { error: overall::precision(&differences).error, freedom: (rounds - 1) as f64 }),
         }
+    }
+
+    /// Repetitions that agree to the last digit are known to that digit.
+    fn or_rounded(self, rounding: f64) -> Self {
+        if self.error > ALIKE { self } else { Self { error: rounding, freedom: MANY } }
     }
 
     /// The two-sided p-value of a difference. Without any spread (or with one block, whose error is infinite) nothing is
@@ -525,20 +581,71 @@ mod tests {
         assert_eq!(compare(&first, &slower, &turns).count(Decision::Slower), 8);
     }
 
+    fn of_times(times: impl IntoIterator<Item = (i64, Vec<f64>)>) -> Blocks {
+        Blocks { times: times.into_iter().collect(), rounding: 0.0 }
+    }
+
+    /// Three rounds at sizes 1 and 2 that take the same whole number of milliseconds each, by size.
+    fn rounded(times: [f64; 2]) -> Vec<Series> {
+        let step = |block: u32, x: f64, y: f64| Observation { block: Some(block), ..Observation::new(x, y) }.into();
+        let of = |block| [step(block, 1.0, times[0]), step(block, 2.0, times[1])];
+        vec![Series::planted(Vec::new(), (0..6).flat_map(of).collect())]
+    }
+
+    /// Repetitions that agree to the last digit are known to that digit. By hand: the unit is 7 ms, the error of 60 ms against 30 ms is 3.5 / 60 and 3.5 / 30 in quadrature, 0.13, and
+    /// ln(60 / 30) / 0.13 = 5.3 errors. 37 ms are 1.4 errors from 30 ms.
+    #[test]
+    fn times_that_agree_to_the_last_digit_differ_by_more_than_their_rounding() {
+        for design in [Design::Separate, Design::InTurns] {
+            let rules = Rules { design, ..Rules::default() };
+            let decisions = |second: [f64; 2]| -> Vec<Decision> {
+                let found = runs(&rounded([0.030, 0.037]), &rounded(second), &rules).expect("compared");
+                found.cells.iter().map(|cell| cell.decision).collect()
+            };
+            assert_eq!(decisions([0.060, 0.067]), [Decision::Slower; 2], "{design:?}");
+            assert_eq!(decisions([0.037, 0.044])[0], Decision::Ambiguous, "{design:?}");
+        }
+    }
+
+    #[test]
+    fn rates_are_rates_everywhere() {
+        let mut rng = Rng::new(15);
+        let mut rate = |factor: f64| {
+            let mut series = run(&mut rng, 3, 20, |_| 1.0);
+            series[0].kind = TimeOrRate::Rate;
+            series[0].measurements.iter_mut().for_each(|one| one.observation.y = factor / one.observation.y);
+            series
+        };
+        let all = [rate(1.0), rate(0.8), rate(1.0)];
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.02, "{a} {b}");
+        let two = runs(&all[0], &all[1], &Rules::default()).expect("compared");
+        near(two.cells[0].ratio, 0.8);
+        near(two.overall[0].ratio, 0.8);
+        assert_eq!((two.cells[0].decision, two.overall[0].decision), (Decision::Slower, Decision::Slower));
+        let three = several(&all, &Rules::default()).expect("compared");
+        near(three.against_first[0].cells[0].ratio, 0.8);
+        near(three.against_first[0].cells[0].first, two.cells[0].first);
+        near(three.between[0].overall.ratio, 0.8);
+        // Beside each other in one run: the values are rates, the ratio is that of times.
+        let beside = compare(&all[0], &all[1], &Rules::default());
+        near(beside.cells[0].first, two.cells[0].first);
+        near(beside.cells[0].ratio, 1.25);
+    }
+
     #[test]
     fn rounds_are_compared_by_students_test_of_their_differences() {
         // By hand: the differences 0.8, 0.8, 1.0 have the mean 0.86667 and the error 0.066667, so t is 13; with 2 degrees of freedom p is
         // 1 - t / sqrt(t^2 + 2), and 95 % lie within 4.30265 errors.
-        let blocks = |times: [f64; 3]| -> Blocks { (0..).zip(times.map(|time| vec![time])).collect() };
+        let blocks = |times: [f64; 3]| of_times((0..).zip(times.map(|time| vec![time])));
         let turns = Rules { design: Design::InTurns, ..Rules::default() };
         let found = Apart::of(&blocks([0.1, 0.2, 0.4]), &blocks([0.9, 1.0, 1.4]), &turns).expect("rounds");
         assert!((found.p - 0.005_865_15).abs() < 1e-7, "{}", found.p);
         let (apart, half) = (found.second - found.first, found.welch.half(0.025));
         assert!((apart - half - 0.579_82).abs() < 1e-5 && (apart + half - 1.153_51).abs() < 1e-5, "{apart} {half}");
         // A round without a partner is left out, and one round proves nothing.
-        let lone = Apart::of(&blocks([0.1, 0.2, 0.4]), &[(2, vec![0.5])].into(), &turns).expect("a round");
+        let lone = Apart::of(&blocks([0.1, 0.2, 0.4]), &of_times([(2, vec![0.5])]), &turns).expect("a round");
         assert_eq!((lone.p, lone.welch.error), (1.0, f64::INFINITY));
-        assert!(Apart::of(&blocks([0.1, 0.2, 0.4]), &[(7, vec![0.5])].into(), &turns).is_none());
+        assert!(Apart::of(&blocks([0.1, 0.2, 0.4]), &of_times([(7, vec![0.5])]), &turns).is_none());
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Pair<'a> {
     pub(super) cells: usize,
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,
+    /// How far rounding may have moved the difference, as if all cells were rounded the same way.
+    pub(super) rounding: f64,
 }
 
 /// One pair for each series for which both runs have at least two blocks with all of its common cells.
@@ -48,6 +50,7 @@ pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells, design: Design) -> Vec
     let pair = |group: &'a str| {
         let common = first.keys().filter(|key| key.group == group && second.contains_key(*key));
         let common: Vec<_> = common.collect();
+        let rounding = of_rounding(common.iter().map(|key| first[*key].rounding.hypot(second[*key].rounding)));
         let (mut first, mut second) = (means(first, &common), means(second, &common));
         if design == Design::InTurns {
             first.retain(|round, _| second.contains_key(round));
@@ -59,10 +62,16 @@ pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells, design: Design) -> Vec
             cells: common.len(),
             first: first.into_values().collect(),
             second: second.into_values().collect(),
+            rounding,
         };
         known.then(pair)
     };
     groups.into_iter().filter_map(pair).collect()
+}
+
+/// How far rounding may have moved a mean over cells, as if all were rounded the same way.
+pub(super) fn of_rounding(cells: impl Iterator<Item = f64>) -> f64 {
+    mean(&cells.collect::<Vec<_>>())
 }
 
 /// The result for each of the pairs, corrected for their number.
@@ -73,7 +82,8 @@ pub(super) fn judge_all(pairs: &[Pair], rules: &Rules) -> Vec<Overall> {
 /// For each block that has all `keys`: the mean over them of its median time, on the logarithmic scale.
 fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
     let mut blocks: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    for (block, times) in keys.iter().filter_map(|key| cells.get(*key)).flatten().filter(|(block, _)| **block >= 0) {
+    let all = keys.iter().filter_map(|key| cells.get(*key)).flat_map(|blocks| &blocks.times);
+    for (block, times) in all.filter(|(block, _)| **block >= 0) {
         blocks.entry(*block).or_default().push(median(&mut times.clone()));
     }
     let whole = blocks.into_iter().filter(|(_, medians)| medians.len() == keys.len());
@@ -82,10 +92,10 @@ fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
 
 /// The decision on `pair`, corrected for the number of `pairs`.
 fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
-    let Pair { group, cells, first, second } = pair;
+    let Pair { group, cells, first, second, rounding } = pair;
     let separate = || Welch::of(precision(first), precision(second));
     let paired = || Welch::paired(first, second).filter(|_| rules.design == Design::InTurns);
-    let welch = paired().unwrap_or_else(separate);
+    let welch = paired().unwrap_or_else(separate).or_rounded(*rounding);
     let apart = mean(second) - mean(first);
     let p_value = (pairs as f64 * welch.two_sided(apart)).min(1.0);
     let decision = Decision::new(apart, p_value, welch.half(0.5 * rules.alpha / pairs as f64), rules);
@@ -107,13 +117,15 @@ pub(super) fn precision(values: &[f64]) -> Precision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::compare::Blocks;
 
     #[test]
     fn two_runs_are_compared_by_welchs_test_of_their_blocks() {
         // scipy.stats.ttest_ind([0.9, 1.0, 1.4], [0.1, 0.2, 0.4], equal_var=False): t 4.9135, df 3.2, p 0.01386;
         // its confidence_interval(): 0.32467 to 1.40866
         let rules = Rules { margin: 0.1, ..Rules::default() };
-        let pair = Pair { group: "vgg16", cells: 3, first: vec![0.1, 0.2, 0.4], second: vec![0.9, 1.0, 1.4] };
+        let (first, second) = (vec![0.1, 0.2, 0.4], vec![0.9, 1.0, 1.4]);
+        let pair = Pair { group: "vgg16", cells: 3, first, second, rounding: 0.0 };
         let found = judge(&pair, 1, &rules);
         assert!((found.p_value - P).abs() < 1e-4, "{found:?}");
         assert!((found.low.ln() - LOW).abs() < 1e-4 && (found.high.ln() - HIGH).abs() < 1e-4, "{found:?}");
@@ -126,8 +138,9 @@ mod tests {
     fn what_moves_a_whole_block_is_not_taken_for_precision() {
         // 100 cells; the blocks of one run differ by 10 % from one another. A hundred independent cells would prove 1 %.
         let run = |shifts: [f64; 3]| -> Cells {
-            let blocks =
+            let times =
                 |x: u64| shifts.iter().zip(0i64..).map(|(shift, block)| (block, vec![x as f64 + shift])).collect();
+            let blocks = |x: u64| Blocks { times: times(x), rounding: 0.0 };
             (0..100u64).map(|x| (Key { group: "vgg16".to_owned(), x }, blocks(x))).collect()
         };
         let (a, b) = (run([0.0, 0.1, 0.2]), run([0.05, 0.12, 0.22]));
@@ -136,8 +149,9 @@ mod tests {
         };
         let same = |margin: f64| overall(&a, &b, margin)[0].decision;
         assert_eq!((same(0.05), same(0.9)), (Decision::Ambiguous, Decision::Same));
+        let first = |blocks: &Blocks| blocks.times.clone().into_iter().take(1).collect();
         let lone: Cells =
-            a.iter().map(|(key, blocks)| (key.clone(), blocks.clone().into_iter().take(1).collect())).collect();
+            a.iter().map(|(key, blocks)| (key.clone(), Blocks { times: first(blocks), rounding: 0.0 })).collect();
         assert_eq!(overall(&a, &lone, 0.01), []);
         // In turns only the differences scatter: 0.05, 0.02, 0.02.
         let turns = Rules { design: Design::InTurns, margin: 0.1, ..Rules::default() };

@@ -32,15 +32,15 @@ pub fn order(rounds: u32, sides: usize, seed: u64) -> Vec<Vec<usize>> {
 ///
 /// # Errors
 /// As [`analysis::series`]; [`crate::error::Kind::Io`] where the folder can't be read.
-pub fn series(side: &Path) -> Result<Vec<Series>> {
+pub fn series(side: &Path, query: &Query) -> Result<Vec<Series>> {
     let mut all = Vec::new();
     for (round, path) in turns(side)? {
-        let mut series = analysis::series(&path, &Query::default())?;
+        let mut series = analysis::series(&path, query)?;
         let steps = series.iter_mut().flat_map(|series| &mut series.measurements);
         steps.for_each(|step| step.observation.block = Some(round));
         all.extend(series);
     }
-    if all.is_empty() { analysis::series(side, &Query::default()) } else { Ok(all) }
+    if all.is_empty() { analysis::series(side, query) } else { Ok(all) }
 }
 
 /// The rounds by number; empty if `side` is not a folder.
@@ -86,7 +86,7 @@ mod tests {
                 std::fs::write(turn(&side, round), rows).expect("written");
             }
             std::fs::write(side.join("notes"), "not a turn").expect("written");
-            series(&side).expect("read")
+            series(&side, &Query::default()).expect("read")
         };
         let (first, second) = (side("a", 1.0), side("b", 1.5));
         let blocks: Vec<_> = first.iter().map(|series| series.measurements[0].observation.block).collect();

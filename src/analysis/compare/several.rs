@@ -1,8 +1,8 @@
 //! More than two runs: each against the first, cell by cell, and all against each other as wholes.
 
 use super::{
-    Cells, Comparison, Overall, Rules, Series, When, against, cells, conversion, in_its_source, nothing_in_common,
-    overall,
+    Cells, ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, cells, conversion,
+    in_its_source, nothing_in_common, overall, unit_of,
 };
 use crate::error::Result;
 
@@ -34,10 +34,7 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
     let [baseline, ..] = runs else {
         return Ok(Several { against_first: Vec::new(), between: Vec::new() });
     };
-    let in_its_unit = |series: &Vec<Series>| {
-        conversion(baseline, series).map(|factor| cells(series, factor)).map_err(|error| in_its_source(series, error))
-    };
-    let all: Vec<Cells> = runs.iter().map(in_its_unit).collect::<Result<_>>()?;
+    let all = in_one_unit(&runs.iter().collect::<Vec<_>>())?;
     let mut against_first = against(&all[0], &all[1..], rules);
     for (series, found) in runs[1..].iter().zip(&mut against_first) {
         if found.cells.is_empty() {
@@ -49,7 +46,23 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
         found.when = When::of(baseline, series, rules.design);
         found.runs = if let When::InTurns { rounds } = found.when { [rounds; 2] } else { [1, 1] };
     }
-    Ok(Several { against_first, between: between(&all, rules) })
+    let mut between = between(&all, rules);
+    if baseline.iter().any(|series| series.kind == TimeOrRate::Rate) {
+        against_first.iter_mut().flat_map(|one| &mut one.cells).for_each(ComparedCell::as_rate);
+        between.iter_mut().for_each(|one| one.overall.as_rate());
+    }
+    Ok(Several { against_first, between })
+}
+
+/// The cells of each run, with values in the unit of the first.
+///
+/// # Errors
+/// As [`conversion`], with the run's source.
+pub(super) fn in_one_unit(runs: &[&Vec<Series>]) -> Result<Vec<Cells>> {
+    let factor = |run: &&Vec<Series>| conversion(runs[0], run).map_err(|error| in_its_source(run, error));
+    let factors: Vec<f64> = runs.iter().map(factor).collect::<Result<_>>()?;
+    let unit = unit_of(runs.iter().map(|run| &run[..]).zip(factors.iter().copied()));
+    Ok(runs.iter().zip(factors).map(|(run, factor)| cells(run, factor, unit)).collect())
 }
 
 fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {

@@ -24,8 +24,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Cells, ComparedCell, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, cells, conversion,
-    in_its_source, moderated, nothing_in_common, overall, runs,
+    Cells, ComparedCell, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, moderated,
+    nothing_in_common, overall, runs, several::in_one_unit,
 };
 use crate::error::{Error, Result};
 use crate::stats::distribution::t_upper;
@@ -40,6 +40,8 @@ struct Both<'a> {
     keys: Vec<&'a Key>,
     /// For each side and run, the cells in the order of `keys`.
     sides: [Vec<Vec<f64>>; 2],
+    /// How far rounding may have moved the difference.
+    rounding: f64,
 }
 
 /// How a series moved: as a whole, and each cell beside it.
@@ -81,10 +83,7 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
         }
     }
     let all: Vec<&Vec<Series>> = first.iter().chain(second).collect();
-    let read = |run: &&Vec<Series>| {
-        conversion(all[0], run).map(|factor| once(&cells(run, factor))).map_err(|error| in_its_source(run, error))
-    };
-    let values: Vec<BTreeMap<Key, f64>> = all.iter().map(read).collect::<Result<_>>()?;
+    let values: Vec<BTreeMap<Key, OfRun>> = in_one_unit(&all)?.iter().map(once).collect();
     let mut found = judged(&values, first.len(), rules);
     if found.cells.is_empty() {
         return Err(nothing_in_common("no cell is in all of the runs", rules));
@@ -97,16 +96,23 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
     Ok(found)
 }
 
-/// What a run says about each cell: the median of its blocks' medians.
-fn once(cells: &Cells) -> BTreeMap<Key, f64> {
-    let middle = |blocks: &super::Blocks| {
-        median(&mut blocks.values().map(|times| median(&mut times.clone())).collect::<Vec<_>>())
+/// What a run says about a cell.
+struct OfRun {
+    /// The median of its blocks' medians.
+    middle: f64,
+    rounding: f64,
+}
+
+fn once(cells: &Cells) -> BTreeMap<Key, OfRun> {
+    let of = |blocks: &super::Blocks| OfRun {
+        middle: median(&mut blocks.times.values().map(|times| median(&mut times.clone())).collect::<Vec<_>>()),
+        rounding: blocks.rounding,
     };
-    cells.iter().map(|(key, blocks)| (key.clone(), middle(blocks))).collect()
+    cells.iter().map(|(key, blocks)| (key.clone(), of(blocks))).collect()
 }
 
 /// The first `split` runs are the first side.
-fn judged(runs: &[BTreeMap<Key, f64>], split: usize, rules: &Rules) -> Comparison {
+fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Comparison {
     let known: BTreeSet<&Key> = runs.iter().flat_map(BTreeMap::keys).collect();
     let of_first: BTreeSet<&Key> = runs[..split].iter().flat_map(BTreeMap::keys).collect();
     let common: BTreeSet<&Key> =
@@ -127,15 +133,16 @@ fn judged(runs: &[BTreeMap<Key, f64>], split: usize, rules: &Rules) -> Compariso
     }
 }
 
-fn both<'a>(runs: &[BTreeMap<Key, f64>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Both<'a>> {
+fn both<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Both<'a>> {
     let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
     let of = |group: &'a str| {
         let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
-        let side = |runs: &[BTreeMap<Key, f64>]| -> Vec<Vec<f64>> {
-            runs.iter().map(|run| keys.iter().map(|key| run[*key]).collect()).collect()
+        let side = |runs: &[BTreeMap<Key, OfRun>]| -> Vec<Vec<f64>> {
+            runs.iter().map(|run| keys.iter().map(|key| run[*key].middle).collect()).collect()
         };
         let sides = [side(&runs[..split]), side(&runs[split..])];
-        Both { group, keys, sides }
+        let of_one = overall::of_rounding(runs.iter().flat_map(|run| keys.iter().map(|key| run[*key].rounding)));
+        Both { group, keys, sides, rounding: std::f64::consts::SQRT_2 * of_one }
     };
     groups.into_iter().map(of).collect()
 }
@@ -144,7 +151,7 @@ impl<'a> Moved<'a> {
     fn of(both: &'a Both<'a>) -> Self {
         let cells = both.keys.len();
         let means = both.sides.each_ref().map(|runs| runs.iter().map(|run| overall::mean(run)).collect::<Vec<f64>>());
-        let whole = Welch::of(overall::precision(&means[0]), overall::precision(&means[1]));
+        let whole = Welch::of(overall::precision(&means[0]), overall::precision(&means[1])).or_rounded(both.rounding);
         // A deviation from the mean of n cells has 1 - 1 / n of its variance.
         let share = 1.0 - 1.0 / cells as f64;
         let runs: usize = means.iter().map(Vec::len).sum();
@@ -167,7 +174,8 @@ impl<'a> Moved<'a> {
 
     fn pair(&self) -> overall::Pair<'_> {
         let [first, second] = self.means.clone();
-        overall::Pair { group: self.both.group, cells: self.both.keys.len(), first, second }
+        let rounding = self.both.rounding;
+        overall::Pair { group: self.both.group, cells: self.both.keys.len(), first, second, rounding }
     }
 
     /// The variance of the runs of a side as wholes.

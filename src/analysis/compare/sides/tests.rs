@@ -75,10 +75,11 @@ fn a_single_cell_is_compared_by_welchs_test_of_the_runs() {
 }
 
 #[test]
-fn runs_without_any_scatter_prove_nothing() {
+fn runs_without_any_scatter_prove_nothing_within_their_rounding() {
     let first = side([&[1.0, 2.0], &[1.0, 2.0], &[1.0, 2.0]]);
     let found = sides(&first, &side([&[1.5, 2.0], &[1.5, 2.0], &[1.5, 2.0]]), &Rules::default()).expect("compared");
-    assert!(found.cells.iter().all(|cell| cell.p_value == 1.0), "{:?}", found.cells);
+    // The only differences are 0.5 and 1, so that the times may be rounded to 0.5.
+    assert!(found.cells.iter().all(|cell| cell.p_value > 0.05), "{:?}", found.cells);
     assert!(!found.is_slower());
 }
 
