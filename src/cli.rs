@@ -38,7 +38,8 @@ Options:
 {options}
 
 Results go to stdout, progress and warnings to stderr. Exit codes: 0 success;
-1 success, with warnings that put the result in doubt; 2 failure.
+1 success, with warnings that put the result in doubt (of what reads stored
+runs: only that a run is too early); 2 failure.
 ";
 
 /// Finds, proves and explains the batch sizes at which a step gets slower.
@@ -97,8 +98,6 @@ pub struct RunArgs {
     /// Experiment specs (TOML files), names of the program's own (`batchstep specs`), or a step of your own (`my_step.py`)
     #[arg(required = true, value_name = "SPEC")]
     pub specs: Vec<PathBuf>,
-    #[command(flatten)]
-    pub own: OwnArgs,
     /// Device to run on: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,
@@ -141,6 +140,9 @@ pub struct RunArgs {
     /// End with everything that is known about the jumps, not only with the answer
     #[arg(long)]
     pub details: bool,
+    // Its heading holds for all that follows.
+    #[command(flatten)]
+    pub own: OwnArgs,
 }
 
 /// What a step of one's own is given.

@@ -58,6 +58,8 @@ const MULTIPLES: f64 = 0.01;
 const PROVEN: (f64, f64) = (0.01, 0.5);
 /// Two sizes always have something in common.
 const FEWEST: usize = 3;
+/// Units of rounded values by which a size must be off: as many as a jump needs.
+const LEAST_UNITS: f64 = 2.5;
 /// Sizes of which pairs are tried for common divisors.
 const PAIRED: usize = 256;
 /// Larger sizes are not asked whether they are prime.
@@ -77,9 +79,13 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
         return None;
     }
     let sign = if (kind == TimeOrRate::Rate) == (speed == Speed::Slow) { -1.0 } else { 1.0 };
-    // What the detector finds at multiples is a class already; other sizes are judged without it.
+    // What the detector finds at multiples is a class already; other sizes are judged without it, and without the jumps: beside one against the slope of the
+    // curve, its neighbours would be off.
     let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
-    let curve: Vec<f64> = (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at))).collect();
+    let behind = |at: usize| findings.jumps.iter().filter(move |jump| jump.after < points[at].x);
+    let risen = |at: usize| behind(at).map(|jump| jump.relative.max(-0.99).ln_1p()).sum::<f64>();
+    let curve: Vec<f64> =
+        (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at) - risen(at))).collect();
     let found = findings
         .multiples
         .iter()
@@ -94,7 +100,10 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
         sizes.sizes.sort_by(|a, b| a.x.total_cmp(&b.x));
         return Some(sizes);
     }
-    let found = singles(points, &curve, sign);
+    // A point on the way of a jump is off the curve on both sides.
+    let on_the_way = |x: f64| findings.jumps.iter().any(|jump| jump.after_low < x && x <= jump.after_high);
+    let mut found = singles(points, &curve, sign);
+    found.retain(|size| !on_the_way(size.x));
     if found.is_empty() {
         return None;
     }
@@ -123,8 +132,11 @@ fn singles(points: &[Point], curve: &[f64], sign: f64) -> Vec<SlowSize> {
     let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, curve, at)).collect();
     let center = median(&mut between.clone());
     let far = (FAR.0 * robust::sigma(&between, center)).max(FAR.1.ln_1p());
-    let slow =
-        |at: &usize| off(points, curve, *at).is_some_and(|off| off > far) && above_both_sides(curve, *at, 0.5 * far);
+    let unit = unit_of(points);
+    let slow = |at: &usize| {
+        let is_off = |off: f64| off > far && off.exp_m1() * points[*at].center >= LEAST_UNITS * unit;
+        off(points, curve, *at).is_some_and(is_off) && above_both_sides(curve, *at, 0.5 * far)
+    };
     let found: Vec<usize> = (0..points.len()).filter(slow).collect();
     if found.len() as f64 > MOST * between.len() as f64 {
         return Vec::new();
@@ -134,6 +146,14 @@ fn singles(points: &[Point], curve: &[f64], sign: f64) -> Vec<SlowSize> {
         SlowSize { x: points[at].x, relative: (sign * off).exp_m1() }
     };
     found.iter().map(size).collect()
+}
+
+/// The unit to which the values are rounded, or more: the smallest difference of any two of them.
+fn unit_of(points: &[Point]) -> f64 {
+    let mut values: Vec<f64> = points.iter().map(|point| point.center).collect();
+    values.sort_by(f64::total_cmp);
+    let apart = values.windows(2).map(|pair| pair[1] - pair[0]).filter(|apart| *apart > 1e-9 * values[0]);
+    apart.reduce(f64::min).unwrap_or(0.0)
 }
 
 /// How far a point lies above the curve between its neighbours, in logarithms: the median over all pairs of one on each side, so that a
@@ -152,7 +172,7 @@ fn off(points: &[Point], curve: &[f64], at: usize) -> Option<f64> {
     Some(median(&mut all))
 }
 
-/// Whether a point stands above most of its neighbours on either side. A jump stands above those of one side only.
+/// Whether a point stands above most of its neighbours on either side.
 fn above_both_sides(curve: &[f64], at: usize, by: f64) -> bool {
     let above = |side: &[f64]| median(&mut side.iter().map(|other| curve[at] - other).collect::<Vec<_>>()) > by;
     above(&curve[at.saturating_sub(NEIGHBOURS)..at]) && above(&curve[at + 1..(at + 1 + NEIGHBOURS).min(curve.len())])
@@ -289,6 +309,18 @@ mod tests {
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(48), 9, 9));
         assert!((class.relative - 0.4).abs() < 0.02 && class.p_value < 1e-6, "{class:?}");
         assert_eq!(found.sizes[0].x, 48.0);
+    }
+
+    /// A rate that rises with the size and falls after 16: no size is off the curve.
+    #[test]
+    fn sizes_beside_a_jump_against_the_slope_are_not_off_the_curve() {
+        let rate = |x: f64| x / (0.1 + 0.01 * x + if x > 16.0 { 0.08 } else { 0.0 });
+        let steps: Vec<Observation> = (1..=40).map(f64::from).map(|x| Observation::new(x, rate(x))).collect();
+        let findings = detect(&steps, &Settings::default());
+        assert_eq!(findings.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>(), [16.0]);
+        for speed in [Speed::Slow, Speed::Fast] {
+            assert_eq!(sizes(&findings, TimeOrRate::Rate, speed), None, "{speed:?}");
+        }
     }
 
     #[test]

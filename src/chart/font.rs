@@ -98,12 +98,12 @@ pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<Strok
 }
 
 /// `text` broken into lines no wider than `limit`, at spaces.
-pub fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
+pub fn wrap(text: &str, (size, bold): (f64, bool), limit: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;
         let longer = if lines[last].is_empty() { word.to_string() } else { format!("{} {word}", lines[last]) };
-        if lines[last].is_empty() || width(&longer, size, false) <= limit {
+        if lines[last].is_empty() || width(&longer, size, bold) <= limit {
             lines[last] = longer;
         } else {
             lines.push(word.to_string());
@@ -155,10 +155,10 @@ mod tests {
     #[test]
     fn wrapped_lines_keep_every_word_within_the_limit() {
         let text = "NVIDIA H200 and a rather long line about how it was measured";
-        let lines = wrap(text, 10.0, 120.0);
+        let lines = wrap(text, (10.0, false), 120.0);
         assert!(lines.len() > 1 && lines.iter().all(|line| width(line, 10.0, false) <= 120.0), "{lines:?}");
         assert_eq!(lines.join(" "), text);
-        assert_eq!(wrap("incomprehensibilities", 10.0, 5.0).len(), 1, "a word is not broken");
+        assert_eq!(wrap("incomprehensibilities", (10.0, false), 5.0).len(), 1, "a word is not broken");
     }
 
     #[test]

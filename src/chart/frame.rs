@@ -108,11 +108,14 @@ pub type LegendEntry = (Mark, String);
 /// Draws title, summary and legend from the top; gives the y where they end.
 pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry]) -> f64 {
     let limit = scene.width - 2.0 * MARGIN;
-    let mut y = 40.0;
-    scene.text(title, (MARGIN, y), Anchor::Left, Font::bold(TITLE_SIZE, INK));
+    let mut y = 14.0;
+    for line in font::wrap(title, (TITLE_SIZE, true), limit) {
+        y += 26.0;
+        scene.text(line, (MARGIN, y), Anchor::Left, Font::bold(TITLE_SIZE, INK));
+    }
     y += 4.0;
     if !summary.is_empty() {
-        for line in font::wrap(summary, SUMMARY_SIZE, limit) {
+        for line in font::wrap(summary, (SUMMARY_SIZE, false), limit) {
             y += 20.0;
             scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(SUMMARY_SIZE, TEXT));
         }
@@ -127,7 +130,7 @@ pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry
 pub fn small_header(scene: &mut Scene, title: &str, keys: &[LegendEntry]) -> f64 {
     let mut y = 0.0;
     if !title.is_empty() {
-        for line in font::wrap(title, SUMMARY_SIZE, scene.width - 16.0) {
+        for line in font::wrap(title, (SUMMARY_SIZE, true), scene.width - 16.0) {
             y += 18.0;
             scene.text(line, (4.0, y), Anchor::Left, Font::bold(SUMMARY_SIZE, INK));
         }
@@ -163,7 +166,7 @@ pub fn caption_texts(scene: &mut Scene, top: f64, texts: &[String]) {
     let limit = (scene.width - 2.0 * MARGIN) * 0.94;
     let mut y = top;
     for text in texts {
-        for line in font::wrap(text, CAPTION_SIZE, limit) {
+        for line in font::wrap(text, (CAPTION_SIZE, false), limit) {
             scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(CAPTION_SIZE, MUTED));
             y += 16.5;
         }

@@ -101,7 +101,7 @@ impl Evidence {
     pub fn mechanisms(&self) -> Vec<Reason> {
         let known = |answers: &Answers| {
             let candidates = answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
-            candidates || answers.copying.is_some() && !answers.jumps.is_empty()
+            candidates || (answers.copying.is_some() || !answers.interventions.is_empty()) && !answers.jumps.is_empty()
         };
         let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
         let reason = |(found, answers): (&Analysed, &Answers)| {

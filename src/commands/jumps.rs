@@ -35,13 +35,10 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
             let advices: Vec<_> = subjects.iter().flat_map(|subject| subject.advices.clone()).collect();
-            let why = if args.details {
-                reasons(&found, &explained)
-            } else {
-                let answers =
-                    subjects.iter().flat_map(|subject| mechanisms(&subject.path, &subject.found, &subject.explained));
-                likely(&found, &answers.collect::<Vec<_>>())
-            };
+            let answers =
+                subjects.iter().flat_map(|subject| mechanisms(&subject.path, &subject.found, &subject.explained));
+            let likely = likely(&found, &answers.collect::<Vec<_>>());
+            let why = likely + &if args.details { reasons(&found, &explained) } else { String::new() };
             let switches: String = subjects.iter().map(|subject| switch_lines(&subject.path, &subject.found)).collect();
             let why = why + &switches + if args.details { "" } else { DETAILS };
             let read_as: String =

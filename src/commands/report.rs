@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::Query;
-use batchstep::error::Result;
+use batchstep::error::{Error, Result};
 use batchstep::page::{self, RunPage};
 use batchstep::study::{Told, told};
 
@@ -18,9 +18,22 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
         args.paths.iter().map(|path| PageSubject::read(path, &query)).collect::<Result<_>>()?;
     let runs: Vec<RunPage> = subjects.iter().map(PageSubject::page).collect::<Result<_>>()?;
     let path = args.out.clone().unwrap_or_else(|| place(&args.paths));
+    refuse_data(&path, &args.paths)?;
     page::write(&runs, &path)?;
     print(&format!("{}\n", path.display()));
     Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
+}
+
+/// A page does not take the place of what it is about: a table, or a file of a run directory.
+fn refuse_data(out: &Path, paths: &[PathBuf]) -> Result<()> {
+    let Ok(whole) = out.canonicalize() else { return Ok(()) };
+    let is_data = |path: &PathBuf| path.canonicalize().is_ok_and(|path| whole.starts_with(path));
+    let is_page = whole.extension().is_some_and(|end| end.eq_ignore_ascii_case("html"));
+    if is_page || !paths.iter().any(is_data) {
+        return Ok(());
+    }
+    let message = format!("`{}` is what the page is about, and would be overwritten", out.display());
+    Err(Error::spec(message).at("--out").hint("name the page, for example `report.html`"))
 }
 
 /// What a page is about.

@@ -1,5 +1,7 @@
 //! The answer of a series in a sentence, and what it rests on.
 
+use super::explanation::goes_with;
+use super::jumps::is_too_steep;
 use super::{Repeated, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
 use crate::detect::{Findings, Jump};
@@ -54,6 +56,8 @@ pub fn answer(question: &Question) -> Answer {
             _ => "jumps",
         };
         format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
+    } else if findings.jumps.is_empty() && is_too_steep(findings) {
+        format!("{label}: {}", summary(findings, findings.detectable))
     } else if let Some(seen) = findings.open_below().filter(|_| findings.is_judged() && findings.jumps.is_empty()) {
         let seen = human::limit(seen);
         format!(
@@ -88,6 +92,14 @@ fn grounds(question: &Question) -> Vec<Ground> {
         grounds.push(measured(text));
     }
     grounds.extend(answers.iter().flat_map(|answers| mechanisms(answers)));
+    let is_known = answers.is_some_and(|answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty()));
+    if let Some(text) = answers.filter(|_| !is_known).and_then(goes_with) {
+        let grade = "shown by intervention".to_owned();
+        grounds.push(Ground {
+            grade,
+            text: format!("{}.", human::capitalised(&text.replace(" (shown by intervention)", ""))),
+        });
+    }
     grounds
 }
 

@@ -102,7 +102,7 @@ fn likely(answers: &Answers) -> Option<String> {
 }
 
 /// The setting without which most jumps are gone, where no known mechanism predicts them.
-fn goes_with(answers: &Answers) -> Option<String> {
+pub(super) fn goes_with(answers: &Answers) -> Option<String> {
     let takes_away = answers.interventions.iter().filter(|made| !made.gone.is_empty());
     let Intervention { setting, value, gone, .. } = takes_away.max_by_key(|made| made.gone.len())?;
     let places: Vec<String> = gone.iter().map(|x| human::batch_size(*x)).collect();

@@ -42,7 +42,7 @@ pub use disagreement::disagreement;
 pub use document::{Block, Document};
 pub use explanation::{Entry, brief_explanation, explanation, explanation_json, interventions, likely_causes};
 pub use forecast::{Forecasts, forecast, forecast_json};
-pub use jumps::{Axes, JumpTable, has_too_few_points, jump_table, summary, too_few_points};
+pub use jumps::{Axes, JumpTable, has_too_few_points, is_too_steep, jump_table, summary, too_few_points};
 pub use kernels::kernels;
 pub use nodes::{machines, nodes};
 pub use parallel::parallel;

@@ -12,6 +12,9 @@ use crate::units::human;
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;
 
+/// Of the message that a file of the user is another one now: the device works.
+const WAS_CHANGED: &str = "was changed while the run measured it";
+
 /// A warning. In JSON its `kind` and its numbers, as a run keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -91,6 +94,9 @@ impl Warning {
         match self {
             Self::TooEarly { go_on, .. } => go_on,
             Self::Interrupted => "continue with `--resume`; every finished visit is kept",
+            Self::DeviceLost { message } if message.contains(WAS_CHANGED) => {
+                "put the file back and continue with `--resume`, or begin another run with `--out`; every finished visit is kept"
+            }
             Self::DeviceLost { .. } => {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
             }
@@ -103,7 +109,9 @@ impl Warning {
             Self::NextToNothing { .. } => {
                 "is its work finished when it returns? Return its result, or define `synchronize()` in the file"
             }
-            Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
+            Self::Failed { .. } => {
+                "each reason was printed when the cell failed; of a step of your own, `--try SIZE` shows it again"
+            }
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
             }
@@ -178,6 +186,10 @@ impl fmt::Display for Warning {
                 write!(f, "{}: jumps are not reported yet", Early { blocks: *blocks, of: *of })
             }
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
+            Self::DeviceLost { message } if message.contains(WAS_CHANGED) => {
+                // Its remedy is that of the warning.
+                write!(f, "the run stopped before its end: {}", message.lines().next().unwrap_or_default())
+            }
             Self::DeviceLost { message } => write!(f, "the run stopped before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::LeftOut { what } => {
@@ -220,7 +232,7 @@ impl fmt::Display for Warning {
                     (human::limit(*smallest_jump), human::count(*of as u64), human::duration(*takes_s));
                 write!(
                     f,
-                    "jumps of {asked} are neither shown nor ruled out at {boundaries} of {of} boundaries: at this noise, a run that decides \
+                    "the tests during the run neither show nor rule out jumps of {asked} at {boundaries} of {of} boundaries: at this noise, a run that decides \
                      them would take about {takes}"
                 )
             }
@@ -228,7 +240,7 @@ impl fmt::Display for Warning {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
                 write!(
                     f,
-                    "jumps of {asked} cannot be decided at {boundaries} of {of} boundaries: neighbouring batch sizes differ by as \
+                    "the tests during the run cannot decide jumps of {asked} at {boundaries} of {of} boundaries: neighbouring batch sizes differ by as \
                      much without a pattern"
                 )
             }
@@ -369,17 +381,36 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_changed_is_not_the_devices_fault() {
+        let lost = |message: &str| Warning::DeviceLost { message: message.to_owned() };
+        let changed = lost("a.py was changed while the run measured it\n  help: put it back");
+        assert!(changed.to_string().ends_with("a.py was changed while the run measured it"), "{changed}");
+        assert!(changed.remedy().contains("put the file back"));
+        assert!(lost("gone").remedy().contains("see that the device works again"));
+    }
+
+    #[test]
+    fn a_failure_says_where_its_reason_is_shown() {
+        let text = Warning::Failed { cells: 8 }.text(&Style::PLAIN);
+        assert!(text.starts_with("warning: 8 cells failed\n  help: each reason was printed"), "{text}");
+        assert!(text.contains("`--try SIZE`"), "{text}");
+    }
+
+    #[test]
     fn an_undecided_run_says_what_is_settled_and_what_more_would_take() {
         let (smallest_jump, settled, takes_s) = (0.05, 0.18, 93.0);
         let text = Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s }.to_string();
         assert_eq!(
             text,
-            "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but jumps of 5 % are neither shown nor ruled out at 13 of 65 boundaries: \
+            "jumps of 18 % or more are shown or ruled out wherever a jump can be tested, but the tests during the run neither show nor rule out jumps of 5 % at 13 of 65 boundaries: \
              at this noise, a run that decides them would take about 1 min 33 s"
         );
         // Where the noise is small enough, what is open is not for the noise.
         let text = Warning::Undecided { boundaries: 2, of: 49, smallest_jump, settled: 0.036, takes_s }.to_string();
-        assert!(text.starts_with("jumps of 5 % are neither shown nor ruled out at 2 of 49 boundaries: "), "{text}");
+        assert!(
+            text.starts_with("the tests during the run neither show nor rule out jumps of 5 % at 2 of 49 boundaries: "),
+            "{text}"
+        );
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn the_warnings_of_a_run_are_one_list_for_the_terminal_the_page_and_the_json() {
                 noise = { visits = \"10%\" }\n[measure]\nblocks = { max = 5 }\nsteps_per_visit = 1\n";
     write(folder, "early.toml", spec);
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let open = "jumps of 1 % are neither shown nor ruled out at";
+    let open = "the tests during the run neither show nor rule out jumps of 1 % at";
     let output = run(folder, &["run", "early.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(flat(&stderr(&output)).contains(open), "{}", stderr(&output));

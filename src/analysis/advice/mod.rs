@@ -162,7 +162,10 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
     let rated = |at: usize| Rated { x: among.x[at], rate: among.level[at].exp() };
     let best = among.best();
     let not_worse: Vec<f64> = among.not_worse().into_iter().map(|at| among.x[at]).collect();
-    let rising = among.x.last() == rates.x.last() && not_worse.last() == rates.x.last() && among.still_rises();
+    let last = rates.x.last();
+    // A larger size without a time was tried, and mostly did not fit.
+    let tried_beyond = series.gaps.iter().flat_map(|gap| &gap.sizes).any(|x| Some(x) > last);
+    let rising = !tried_beyond && among.x.last() == last && not_worse.last() == last && among.still_rises();
     let enough = among.enough(options.within).map(rated);
     Ok(Advice {
         counted: work.counted,
@@ -262,7 +265,7 @@ fn allowed(series: &Series, work: &RateConversion, rates: &Rates, options: &Opti
     if allowed.is_empty() { Err(Silence::TooSlow(limit)) } else { Ok(allowed) }
 }
 
-/// Behind each jump that makes steps slower, up to the next one, or until the rate is again what it was before. Where the size before a jump is
+/// Behind each jump that makes steps slower, up to the next one. Where the size before a jump is
 /// itself to be avoided, the sizes behind are compared with the one before the earlier jump.
 fn avoided(jumps: &[Jump], kind: TimeOrRate, rates: &Comparison) -> Vec<Avoided> {
     let slows = |jump: &&Jump| (jump.size > 0.0) == (kind == TimeOrRate::Time);
@@ -276,8 +279,8 @@ fn avoided(jumps: &[Jump], kind: TimeOrRate, rates: &Comparison) -> Vec<Avoided>
         let earlier = found.last_mut().filter(|earlier| earlier.sizes.contains(&rates.x[before]));
         let reference = earlier.as_ref().map_or(before, |earlier| up_to(earlier.after) - 1);
         let critical = rates.critical(reference);
-        let below = (before + 1..end).take_while(|later| rates.level[*later] < rates.level[reference]);
-        let proven = below.filter(|later| rates.is_lower(*later, reference, critical)).map(|later| rates.x[later]);
+        let lower = (before + 1..end).filter(|later| rates.is_lower(*later, reference, critical));
+        let proven = lower.map(|later| rates.x[later]);
         match earlier {
             Some(earlier) => earlier.sizes.extend(proven),
             None => found.push(Avoided { after: rates.x[before], sizes: proven.collect() }),

@@ -54,8 +54,11 @@ fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
         [one] => {
-            let slow = one.slow.as_ref().map(|slow| format!(" Slow: {slow}.")).unwrap_or_default();
-            report::summary(&one.findings, one.smallest) + &slow
+            let summary = report::summary(&one.findings, one.smallest);
+            match &one.slow {
+                Some(slow) => format!("{}. Slow: {slow}.", summary.trim_end_matches('.')),
+                None => summary,
+            }
         }
         many => {
             format!("{} series. {}", many.len(), tally(many))
@@ -169,6 +172,7 @@ fn tally(series: &[ChartSeries]) -> String {
     }
     let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
+        0 if report::is_too_steep(&s.findings) => format!("{}: too few sizes for so steep a curve", s.name),
         0 => match s.findings.open_below() {
             Some(seen) => format!("{}: none of {} or more", s.name, human::limit(seen)),
             None => format!("{}: no jump", s.name),

@@ -72,7 +72,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
     {
         return format!("No jump is proven, but the curve changes by {changes}.");
     }
-    if let Some(seen) = findings.open_below().filter(|_| findings.jumps.is_empty()) {
+    if let Some(seen) = findings.open_below().filter(|_| findings.jumps.is_empty() && !is_too_steep(findings)) {
         let seen = human::limit(seen);
         return format!("Jumps below {seen} are neither shown nor ruled out; none of {seen} or more was found.");
     }
@@ -87,9 +87,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             let sizes = human::counted(findings.points.len() as u64, "point");
             format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
         }
-        (0, Some(smallest)) if smallest > STEEP => {
-            "No jump can be judged: too few sizes for so steep a curve.".to_string()
-        }
+        (0, _) if is_too_steep(findings) => "No jump can be judged: too few sizes for so steep a curve.".to_string(),
         (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
         (0, None) => "No jump.".to_string(),
         // More places than that are a table, not a sentence.
@@ -102,6 +100,11 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
 fn seen_between(findings: &Findings) -> Option<String> {
     let x: Vec<f64> = findings.points.iter().map(|point| point.x).collect();
     between(&unexplained(findings), &x)
+}
+
+/// Whether the curve is too steep for its sizes.
+pub fn is_too_steep(findings: &Findings) -> bool {
+    findings.detectable.is_some_and(|seen| seen > STEEP)
 }
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
