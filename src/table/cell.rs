@@ -1,46 +1,77 @@
 //! The cells of a column as numbers: units, scatter behind a `±`, thousands, powers.
 
-use super::comma::Comma;
-use super::names::{Reading, Unit, unit};
+use std::borrow::Cow;
+
+use super::comma::{Comma, is_grouped};
+use super::names::{Reading, TimeOrRate, Unit, unit};
+use super::seen::STEP_TIMES;
 
 /// How the numbers of a column are written, from some of its cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notation {
     comma: Comma,
+    /// Whether a point before three digits divides thousands, as beside decimal commas.
+    has_groups: bool,
+    /// What the column measures, where its name or its cells say that.
+    measured: Option<TimeOrRate>,
     /// The unit that values are given in, where it is known.
     unit: Option<&'static Unit>,
     /// The common ending of all cells, which is added to the name.
     shared: Option<String>,
 }
 
-/// A number and the text after it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A number, without marks between thousands other than points and commas, and the text after it.
+#[derive(Clone, Debug, PartialEq)]
 struct NumberAndRest<'a> {
-    number: &'a str,
+    number: Cow<'a, str>,
     rest: &'a str,
 }
 
 impl Notation {
     /// The notation of the column of that `name`.
-    pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone, semicolons: bool) -> Self {
+    pub fn of<'a>(name: &str, mut cells: impl Iterator<Item = &'a str> + Clone) -> Self {
         let parts = cells.clone().filter_map(NumberAndRest::of);
-        let comma = Comma::of(parts.clone().map(|parts| parts.number), semicolons);
-        let in_name = unit(&Reading::of(name).unit);
+        let comma = Comma::of(parts.clone().map(|parts| parts.number));
+        let reading = Reading::of(name);
+        let in_name = unit(&reading.unit);
         let mut rests = parts.map(|parts| parts.rest);
         let first =
             rests.next().filter(|rest| is_short(rest) && !rest.contains(|letter: char| letter.is_ascii_digit()));
-        let shared = first.filter(|first| in_name.is_none() && rests.all(|rest| rest == *first)).map(str::to_string);
+        // `k img/s` is a multiple of a unit, which becomes the column's.
+        let shared = first
+            .filter(|first| in_name.is_none() && prefixed(first).is_none() && rests.all(|rest| rest == *first))
+            .map(str::to_string);
         let in_cells = move || {
-            cells.find_map(|cell| duration(cell).and(unit("s")).or_else(|| unit_of(NumberAndRest::of(cell)?.rest)))
+            let of_cell = |cell: &str| Some(scaled(NumberAndRest::of(cell)?.rest)?.0);
+            cells.find_map(|cell| duration(cell).and(unit("s")).or_else(|| of_cell(cell)))
         };
-        Self { comma, unit: in_name.or_else(in_cells), shared }
+        let unit = in_name.or_else(in_cells);
+        Self { comma, has_groups: false, measured: measured(&reading).or(unit.map(|unit| unit.kind)), unit, shared }
     }
 
-    /// If other numbers in the table have decimal points, commas are not decimal.
-    pub fn beside_points(mut self, points: bool) -> Self {
-        if points && self.comma == Comma::Unknown {
-            self.comma = Comma::Thousands;
-        }
+    /// If other numbers in the table have decimal points, commas are not decimal; else they are beside semicolons, as in spreadsheets with
+    /// decimal commas.
+    pub fn beside_points(mut self, points: bool, semicolons: bool) -> Self {
+        self.comma = match self.comma {
+            Comma::Unknown if points => Comma::Thousands,
+            Comma::Unknown if semicolons => Comma::Decimal,
+            comma => comma,
+        };
+        self
+    }
+
+    /// If numbers of the `table` have decimal commas, points that may all divide thousands do so.
+    pub fn beside_commas<'a>(
+        mut self,
+        table: &[Self],
+        semicolons: bool,
+        mut cells: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let mut decimal = table.iter().filter(|other| other.comma == Comma::Decimal).peekable();
+        // The comma of another column may stand in a pair, `8,1`, which says nothing about times such as `5.227`.
+        let by_any = semicolons && self.measured.is_none() && decimal.peek().is_some();
+        let is_shown = self.comma == Comma::Decimal || by_any || decimal.any(|other| other.measured.is_some());
+        self.has_groups = is_shown && !cells.any(has_point);
         self
     }
 
@@ -59,8 +90,9 @@ impl Notation {
 
     /// The number, in the unit of the column; `None` if the cell contains none.
     pub fn number(&self, text: &str) -> Option<f64> {
-        // The usual case first.
-        if let Ok(number) = text.trim().parse::<f64>() {
+        // The usual case first, unless its point divides thousands.
+        let is_plain = !self.has_groups || !is_grouped(text.trim());
+        if is_plain && let Ok(number) = text.trim().parse::<f64>() {
             return Some(number).filter(|number| number.is_finite());
         }
         let NumberAndRest { number, rest } = NumberAndRest::of(text)?;
@@ -68,6 +100,7 @@ impl Notation {
             return Some(seconds / self.unit.filter(|unit| unit.base == "s").map_or(1.0, |unit| unit.factor));
         }
         let plain = number.replace('_', "");
+        let plain = if self.has_groups && is_grouped(&plain) { plain.replace('.', "") } else { plain };
         let value = match plain.contains(',') {
             true => self.comma.read(&plain),
             false => plain.parse().ok(),
@@ -79,11 +112,40 @@ impl Notation {
         if let Some(power) = power(value, rest) {
             return Some(power);
         }
-        match (unit_of(rest), self.unit) {
-            (Some(own), Some(unit)) if own.base == unit.base => Some(value * own.factor / unit.factor),
-            _ => multiple(rest).map(|factor| value * factor),
+        match (scaled(rest), self.unit) {
+            (Some((own, factor)), Some(unit)) if own.base == unit.base => Some(value * factor / unit.factor),
+            (None, Some(unit)) if is_minutes(rest, unit) => Some(value * 60.0 / unit.factor),
+            _ => multiple(rest, self.measured).map(|factor| value * factor),
         }
     }
+}
+
+/// What a column of that name measures.
+fn measured(reading: &Reading) -> Option<TimeOrRate> {
+    let is_time = reading.may_be(TimeOrRate::Time) || STEP_TIMES.contains(&&reading.stem[..]);
+    let said = reading.kind.or(is_time.then_some(TimeOrRate::Time));
+    said.or(reading.is_provider().then_some(TimeOrRate::Rate))
+}
+
+/// Whether a cell of a column in seconds is in minutes. Of milliseconds, `m` may be an abbreviation.
+fn is_minutes(rest: &str, unit: &Unit) -> bool {
+    unit.base == "s" && (matches!(rest, "min" | "mins") || rest == "m" && unit.name == "s")
+}
+
+/// A unit as a cell writes it, and how many of its base one is.
+fn scaled(text: &str) -> Option<(&'static Unit, f64)> {
+    prefixed(text).or_else(|| unit_of(text).map(|unit| (unit, unit.factor)))
+}
+
+/// A rate behind a letter that multiplies it: `k img/s`. The letter of `GB/s` is its own, as `B/s` is no unit here.
+fn prefixed(text: &str) -> Option<(&'static Unit, f64)> {
+    let rest = text.strip_prefix(['k', 'K', 'M', 'G'])?.trim_start();
+    let thousands = match text.as_bytes()[0] {
+        b'M' => 1e6,
+        b'G' => 1e9,
+        _ => 1e3,
+    };
+    unit_of(rest).filter(|unit| unit.kind == TimeOrRate::Rate).map(|unit| (unit, thousands * unit.factor))
 }
 
 /// A unit as a cell writes it.
@@ -131,16 +193,41 @@ fn power(base: f64, rest: &str) -> Option<f64> {
     exponent(rest.strip_prefix("<<")?).map(|exponent| base * 2f64.powi(exponent)).filter(|value| value.is_finite())
 }
 
-/// The number that `K`, `Mi` or `kB` means. Without a `B`, and with an `i`, sizes are counted in powers of two.
-fn multiple(rest: &str) -> Option<f64> {
+/// The number that `K`, `Mi` or `kB` means. Without a `B`, and with an `i`, sizes are counted in powers of two; times and rates are not.
+fn multiple(rest: &str, measured: Option<TimeOrRate>) -> Option<f64> {
     let mut letters = rest.chars();
-    let power = "kmgt".find(letters.next()?.to_ascii_lowercase())? as i32 + 1;
-    let binary = 1024f64.powi(power);
-    match letters.as_str() {
-        "" | "i" | "iB" | "ib" => Some(binary),
-        "B" | "b" => Some(1000f64.powi(power)),
+    let letter = letters.next()?;
+    let power = "kmgt".find(letter.to_ascii_lowercase())? as i32 + 1;
+    match (letters.as_str(), measured) {
+        // Minutes, or thousandths.
+        ("", Some(TimeOrRate::Time)) if letter == 'm' => None,
+        ("", Some(_)) | ("B" | "b", _) => Some(1000f64.powi(power)),
+        ("" | "i" | "iB" | "ib", _) => Some(1024f64.powi(power)),
         _ => None,
     }
+}
+
+/// The length of a mark between thousands and of the three digits behind it, if `before` may be thousands: `5'226.8`, `5 226,8`.
+fn group(before: &str, behind: &str) -> Option<usize> {
+    // Typewriter and curly apostrophes, and the three blanks that do not break a line.
+    const MARKS: &[char] = &['\'', '\u{2019}', '\u{a0}', '\u{202f}', '\u{2009}'];
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let mark = behind.chars().next()?;
+    let rest = &behind[mark.len_utf8()..];
+    // An ordinary blank may stand between two numbers: a fraction shows that it does not.
+    let is_fraction = || {
+        let end = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+        end.strip_prefix(['.', ',']).is_some_and(|fraction| fraction.starts_with(is_digit))
+    };
+    let divides = MARKS.contains(&mark) || mark == ' ' && is_fraction();
+    if !divides {
+        return None;
+    }
+    let ahead = before.trim_end_matches(is_digit);
+    let (first, digits) = (before.len() - ahead.len(), rest.len() - rest.trim_start_matches(is_digit).len());
+    let is_first = matches!(ahead, "" | "+" | "-") && (1..=3).contains(&first);
+    let is_next = ahead.ends_with(mark) && first == 3;
+    ((is_first || is_next) && digits == 3).then_some(mark.len_utf8() + 3)
 }
 
 impl<'a> NumberAndRest<'a> {
@@ -161,10 +248,15 @@ impl<'a> NumberAndRest<'a> {
                 b',' | b'_' if digit(end + 1) => 1,
                 b'e' | b'E' if digit(end + 1) => 2,
                 b'e' | b'E' if matches!(bytes.get(end + 1), Some(b'+' | b'-')) && digit(end + 2) => 3,
-                _ => break,
+                _ => match group(&cell[..end], &cell[end..]) {
+                    Some(length) => length,
+                    None => break,
+                },
             };
         }
         let (number, rest) = cell.split_at(end);
+        let is_mark = |letter: char| !letter.is_ascii() || letter == ' ' || letter == '\'';
+        let number = if number.contains(is_mark) { Cow::from(number.replace(is_mark, "")) } else { Cow::from(number) };
         Some(Self { number, rest: behind(rest) })
     }
 }
@@ -201,7 +293,8 @@ fn behind(rest: &str) -> &str {
 /// Whether the point in a cell's number cannot divide thousands: `0.031`, `12.5`.
 pub(super) fn has_point(text: &str) -> bool {
     let point = || {
-        let (whole, fraction) = NumberAndRest::of(text)?.number.split_once('.')?;
+        let parts = NumberAndRest::of(text)?;
+        let (whole, fraction) = parts.number.split_once('.')?;
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         Some(digits(whole) && digits(fraction) && (fraction.len() != 3 || whole == "0"))
     };
@@ -264,7 +357,7 @@ mod tests {
     use super::*;
 
     fn read(name: &str, cells: &[&str]) -> (Option<String>, Vec<Option<f64>>) {
-        let notation = Notation::of(name, cells.iter().copied(), false);
+        let notation = Notation::of(name, cells.iter().copied());
         (notation.addition(name), cells.iter().map(|cell| notation.number(cell)).collect())
     }
 
@@ -280,6 +373,47 @@ mod tests {
             let cell = format!("2 {}", unit.name);
             assert_eq!(read("a", &[&cell]), (Some(unit.name.to_string()), vec![Some(2.0)]), "{cell}");
         }
+    }
+
+    #[test]
+    fn multiples_of_rates_and_times_are_decimal() {
+        assert_eq!(read("throughput", &["990", "1.5k", "2M"]).1, [990.0, 1500.0, 2e6].map(Some));
+        assert_eq!(
+            read("throughput", &["985 img/s", "1.5k img/s"]),
+            (Some("images/s".into()), vec![Some(985.0), Some(1500.0)])
+        );
+        let tokens = (Some("tokens/s".to_string()), vec![Some(60e3), Some(1.5e6)]);
+        assert_eq!(read("rate", &["60K tokens/s", "1.5M tokens/s"]), tokens);
+        assert_eq!(
+            read("rate", &["2K tokens/s", "3K tokens/s"]),
+            (Some("tokens/s".into()), vec![Some(2e3), Some(3e3)])
+        );
+        assert_eq!(read("time", &["58.5s", "1.5m", "2 min"]).1, [58.5, 90.0, 120.0].map(Some));
+        assert_eq!(read("time_ms", &["950", "1.5m", "1.5k"]).1, [Some(950.0), None, Some(1500.0)]);
+        assert_eq!(read("bw", &["900 MB/s", "1.5 GB/s", "2 Gbit/s"]).1, [Some(900.0), Some(1500.0), None]);
+    }
+
+    #[test]
+    fn apostrophes_and_blanks_divide_thousands() {
+        let found = [5226.5, 1_234_567.5, 998.5].map(Some);
+        assert_eq!(read("time_us", &["5'226.5", "1'234'567.5", "998.5"]).1, found);
+        assert_eq!(read("time_us", &["5\u{2019}226.5", "1\u{2019}234\u{2019}567.5", "998.5"]).1, found);
+        assert_eq!(read("time_us", &["5 226.5", "1 234 567.5", "998.5"]).1, found);
+        assert_eq!(read("time_us", &["5\u{202f}226,5", "1\u{a0}234\u{a0}567,5", "998,5"]).1, found);
+        assert_eq!(read("n", &["1\u{a0}024", "8 512", "8'51", "1234'567"]).1, [Some(1024.0), None, None, None]);
+    }
+
+    #[test]
+    fn points_divide_thousands_beside_decimal_commas() {
+        let (sizes, times) = (["960", "1.024", "1.234.567"], ["15,68", "1.046,2", "16,5"]);
+        let table = [Notation::of("Batch", sizes.into_iter()), Notation::of("Zeit_ms", times.into_iter())];
+        let of = |at: usize, cells: [&'static str; 3]| {
+            let notation = table[at].clone().beside_commas(&table, true, cells.into_iter());
+            cells.map(|cell| notation.number(cell))
+        };
+        assert_eq!(of(0, sizes), [960.0, 1024.0, 1_234_567.0].map(Some));
+        assert_eq!(of(1, times), [15.68, 1046.2, 16.5].map(Some));
+        assert_eq!(of(0, ["0.5", "1.024", "2.048"]), [0.5, 1.024, 2.048].map(Some));
     }
 
     #[test]

@@ -63,8 +63,9 @@ const REMARKS: &[&str] = &[
     "outliers",
     "test_time",
 ];
-/// A text column of more different values distinguishes no series.
+/// A text column of more different values distinguishes no series, unless each comes with this many rows.
 const MOST_GROUPS: usize = 64;
+const LONG_SERIES: usize = 8;
 
 /// Which columns are what.
 ///
@@ -142,8 +143,8 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Colum
     if seen.is_numeric() {
         return Ok(seen);
     }
-    // For a column of texts with numbers in them, take the number.
-    let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| seen.is_numeric());
+    // For a column of texts with numbers in them, take the number: it may be a size, and is part of a time.
+    let derived = find(profile, &format!("{} (number)", seen.name)).filter(|seen| flag == "--x" && seen.is_numeric());
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
         let numbers: Vec<&str> =
@@ -173,7 +174,10 @@ fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
         }
         let sets = is_setting(name) || is_size(name) || is_batch_size(name);
         // A text that is another one in most rows is a remark.
-        let splits = || column.distinct() <= MOST_GROUPS && 2 * column.distinct() <= column.texts.len();
+        let splits = || {
+            (column.distinct() <= MOST_GROUPS || LONG_SERIES * column.distinct() <= column.texts.len())
+                && 2 * column.distinct() <= column.texts.len()
+        };
         if column.is_numeric() { sets } else { splits() }
     };
     profile.columns.iter().filter(is_key).map(|column| column.name.clone()).collect()

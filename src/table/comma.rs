@@ -15,11 +15,11 @@ pub(super) enum Comma {
 }
 
 impl Comma {
-    /// The meaning of commas in `texts`, which may be numbers. `semicolons` says that semicolons separate the fields, as in spreadsheets with
-    /// decimal commas.
-    pub fn of<'a>(texts: impl Iterator<Item = &'a str>, semicolons: bool) -> Self {
+    /// The meaning of commas in `texts`, which may be numbers.
+    pub fn of<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> Self {
         let mut found = Self::None;
-        for text in texts.filter(|text| text.contains(',')) {
+        for text in texts.filter(|text| text.as_ref().contains(',')) {
+            let text = text.as_ref();
             found = match parts(text) {
                 Some(parts) if !may_be_thousands(parts) => return Self::Decimal,
                 Some(_) if found == Self::None => Self::Unknown,
@@ -28,7 +28,7 @@ impl Comma {
                 None => found,
             };
         }
-        if found == Self::Unknown && semicolons { Self::Decimal } else { found }
+        found
     }
 
     /// The number in a text with a comma; `None` if the text is not a number, or its comma may mean something else.
@@ -36,7 +36,7 @@ impl Comma {
         match self {
             Self::Decimal => {
                 let (whole, fraction) = parts(text)?;
-                format!("{whole}.{fraction}").parse().ok()
+                format!("{}.{fraction}", whole.replace('.', "")).parse().ok()
             }
             Self::Thousands => thousands(text),
             Self::None | Self::Unknown => None,
@@ -44,12 +44,23 @@ impl Comma {
     }
 }
 
-/// What stands before and after the one comma of a number.
+/// What stands before and after the one comma of a number; points may divide thousands before it.
 fn parts(text: &str) -> Option<(&str, &str)> {
     let (whole, fraction) = text.trim().split_once(',')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let mantissa = fraction.split_once(['e', 'E']).map_or(fraction, |(mantissa, _)| mantissa);
-    (digits(whole.trim_start_matches(['+', '-'])) && digits(mantissa)).then_some((whole, fraction))
+    let is_whole = digits(whole.trim_start_matches(['+', '-'])) || is_grouped(whole);
+    (is_whole && digits(mantissa)).then_some((whole, fraction))
+}
+
+/// Whether the points of a text may all divide groups of three digits, and it has one: `1.024`, `1.234.567`.
+pub(super) fn is_grouped(text: &str) -> bool {
+    let mut groups = text.trim_start_matches(['+', '-']).split('.');
+    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let is_first = |first: &str| (1..=3).contains(&first.len()) && digits(first) && !first.starts_with('0');
+    let first = groups.next().is_some_and(is_first);
+    let mut groups = groups.peekable();
+    first && groups.peek().is_some() && groups.all(|group| group.len() == 3 && digits(group))
 }
 
 fn may_be_thousands((whole, fraction): (&str, &str)) -> bool {
@@ -72,7 +83,7 @@ mod tests {
     use super::*;
 
     fn read(texts: &[&str]) -> Vec<Option<f64>> {
-        let comma = Comma::of(texts.iter().copied(), false);
+        let comma = Comma::of(texts.iter());
         texts.iter().map(|text| comma.read(text)).collect()
     }
 
@@ -81,7 +92,12 @@ mod tests {
         assert_eq!(read(&["1,5", "-12,25", "1,234", "2,5e-3"]), [1.5, -12.25, 1.234, 2.5e-3].map(Some));
         assert_eq!(read(&["0,123"]), [Some(0.123)]);
         assert_eq!(read(&["1,234", "56,789"]), [None, None]);
-        assert_eq!(read(&["1,5", "1,234,567", "1.234,5", "a,5", ",5", "5,"])[1..], [None; 5]);
+        assert_eq!(read(&["1,5", "1,234,567", "12.34,5", "a,5", ",5", "5,"])[1..], [None; 5]);
+        assert_eq!(read(&["1.046,2", "998,5", "1.234.567,25"]), [1046.2, 998.5, 1_234_567.25].map(Some));
+        assert_eq!(
+            ["1.024", "1.234.567", "12.5", "0.123", "1024", ""].map(is_grouped),
+            [true, true, false, false, false, false]
+        );
     }
 
     #[test]
@@ -89,6 +105,6 @@ mod tests {
         assert_eq!(read(&["1,234", "5,179.7"]), [Some(1234.0), Some(5179.7)]);
         assert_eq!(read(&["1,234,567", "12,345"]), [Some(1_234_567.0), Some(12_345.0)]);
         assert_eq!(read(&["1,23,456.7"]), [None]);
-        assert_eq!(Comma::of(["1,234"].into_iter(), true), Comma::Decimal, "beside semicolons");
+        assert_eq!(Comma::of(["1,234"].into_iter()), Comma::Unknown);
     }
 }

@@ -73,7 +73,10 @@ impl Grid {
         for column in 0..self.names.len() {
             let is_text = !self.cells(column).any(is_number);
             let is_merged = self.cells(column).next().is_some_and(|first| !is_missing(first));
-            if !is_text || !is_merged || !self.cells(column).any(str::is_empty) {
+            // A text that is written twice in a row is not merged: an empty cell beside it is a value of its own.
+            let cells: Vec<&str> = self.cells(column).collect();
+            let is_repeated = cells.windows(2).any(|pair| !pair[0].is_empty() && pair[0] == pair[1]);
+            if !is_text || !is_merged || is_repeated || !cells.contains(&"") {
                 continue;
             }
             let mut last = String::new();
@@ -166,6 +169,11 @@ impl Grid {
     }
 }
 
+/// The note on what stands behind a table.
+pub(super) fn note_of_end(line: usize) -> String {
+    format!("the table ends before line {line}: what follows is text or another table, and is left out")
+}
+
 /// The table in a text.
 ///
 /// # Errors
@@ -210,6 +218,13 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
             repeated += 1;
             continue;
         }
+        let unclosed = match way {
+            Fields::Separated(separator) => text::unclosed(record, separator, layout.names.len()),
+            _ => None,
+        };
+        if let Some(error) = unclosed {
+            return Err(at_line(error, path, record.line));
+        }
         match layout.part(record, apart).map_err(|e| at_line(e, path, record.line))? {
             RecordKind::Row => grid.rows.push(record.clone()),
             RecordKind::End
@@ -221,10 +236,7 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
                 left_out += 1;
             }
             RecordKind::End => {
-                grid.notes.push(format!(
-                    "the table ends before line {}: what follows is text or another table, and is left out",
-                    record.line
-                ));
+                grid.notes.push(note_of_end(record.line));
                 break;
             }
         }

@@ -1,13 +1,22 @@
 //! JSON as a table: a list of flat objects, lines of such, columns, and what [`super::tools`] knows.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::grid::Grid;
+use super::refusal::shown;
 use super::{Hints, python, refusal, tools};
 use crate::error::Result;
 
 /// A named value of a row.
 pub(super) type NamedValues = Vec<(String, String)>;
+
+/// Rows, and the names of the lists beside them that are left out.
+struct Found {
+    rows: Vec<NamedValues>,
+    left_out: Vec<String>,
+}
 
 /// Objects in objects are read so deep.
 const DEEPEST: usize = 3;
@@ -23,17 +32,18 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`crate::error::Kind::Data`] where there is none in it.
 pub(super) fn grid(text: &str) -> Result<Option<Grid>> {
-    let lines: Vec<Value> = text
-        .lines()
-        .filter_map(|line| line.trim_start().starts_with('{').then(|| serde_json::from_str(line.trim()).ok())?)
-        .collect();
+    let (lines, unread) = lines(text);
     if !is_document(text.as_bytes()) && lines.len() < 3 {
         return python::value(text.trim()).map(|value| of_value(&value)).transpose();
     }
     match serde_json::from_str::<Value>(text.trim()) {
         Err(_) if let Some(value) = python::value(text.trim()) => of_value(&value).map(Some),
         Ok(value) => of_value(&value).map(Some),
-        Err(_) if !lines.is_empty() => of_value(&Value::Array(lines)).map(Some),
+        Err(_) if !lines.is_empty() => {
+            let mut grid = of_value(&Value::Array(lines))?;
+            grid.notes.extend(unread.first().map(|first| note_of_unread(*first, unread.len())));
+            Ok(Some(grid))
+        }
         // A log begins with `[INFO]`, and a section of an INI file with `[run]`.
         Err(error) if text.trim_start().starts_with('{') || text.trim_start().starts_with("[{") => {
             Err(refusal::of_json(&format!("this looks like JSON, and is damaged or cut off: {error}")))
@@ -42,13 +52,40 @@ pub(super) fn grid(text: &str) -> Result<Option<Grid>> {
     }
 }
 
+/// The objects that have a line each, and the numbers of the lines that begin as one and are none.
+fn lines(text: &str) -> (Vec<Value>, Vec<usize>) {
+    let (mut values, mut unread) = (Vec::new(), Vec::new());
+    for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| line.starts_with('{')) {
+        // Python writes `NaN`, which is not JSON.
+        match serde_json::from_str(line).ok().or_else(|| python::value(line)) {
+            Some(value) => values.push(value),
+            None if line.len() > 1 => unread.push(at + 1),
+            None => {}
+        }
+    }
+    (values, unread)
+}
+
+fn note_of_unread(first: usize, count: usize) -> String {
+    match count {
+        1 => format!("line {first} begins as an object of JSON, is damaged or cut off, and is left out"),
+        _ => format!(
+            "{count} lines begin as objects of JSON, are damaged or cut off, and are left out; the first is line {first}"
+        ),
+    }
+}
+
 fn of_value(value: &Value) -> Result<Grid> {
     if let Some((rows, hints)) = tools::rows(value)? {
         return Ok(Grid { hints, ..Grid::of_rows(rows) });
     }
-    let rows = rows(value, 0).filter(|rows| !rows.is_empty());
-    let rows = rows.ok_or_else(|| refusal::of_json("this JSON contains no list of measurements"))?;
-    let mut grid = Grid::of_rows(rows);
+    let found = rows(value, 0).filter(|found| !found.rows.is_empty());
+    let found = found.ok_or_else(|| refusal::of_json("this JSON contains no list of measurements"))?;
+    let mut grid = Grid::of_rows(found.rows);
+    if !found.left_out.is_empty() {
+        let names: Vec<&str> = found.left_out.iter().map(String::as_str).collect();
+        grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {}", shown(&names)));
+    }
     // Values that say nothing, and lists within a row, are no columns.
     let hints = tools::hints(&grid.names);
     grid.hints = Hints { ..hints };
@@ -56,23 +93,54 @@ fn of_value(value: &Value) -> Result<Grid> {
 }
 
 /// The rows of a list of objects, a list of lists, an object of columns, or of an object that holds one of them.
-fn rows(value: &Value, depth: usize) -> Option<Vec<NamedValues>> {
+fn rows(value: &Value, depth: usize) -> Option<Found> {
+    let alone = |rows: Vec<NamedValues>| Found { rows, left_out: Vec::new() };
     match value {
         Value::Array(items) if items.iter().any(Value::is_object) => {
-            Some(items.iter().filter_map(Value::as_object).flat_map(exploded).collect())
+            Some(alone(items.iter().filter_map(Value::as_object).flat_map(exploded).collect()))
         }
-        Value::Array(items) if items.iter().all(Value::is_array) => listed(items),
-        Value::Object(object) => of_columns(object).or_else(|| of_map(object)).or_else(|| {
-            let inner = object.values().filter(|value| value.is_array() || value.is_object());
-            let found =
-                (depth < DEEPEST).then(|| inner.filter_map(|value| rows(value, depth + 1)).max_by_key(Vec::len));
-            found
-                .flatten()
-                .filter(|rows| rows.len() > 1)
-                .or_else(|| Some(exploded(object)).filter(|rows| depth == 0 && rows[0].len() > 1))
+        Value::Array(items) if items.iter().all(Value::is_array) => listed(items).map(alone),
+        Value::Object(object) => of_columns(object).or_else(|| of_map(object)).map(alone).or_else(|| {
+            inner(object, depth)
+                .filter(|found| found.rows.len() > 1)
+                .or_else(|| Some(exploded(object)).filter(|rows| depth == 0 && rows[0].len() > 1).map(alone))
         }),
         _ => None,
     }
+}
+
+/// The rows of the values of an object. Of values with the same columns all, told apart by their keys; the columns with the most rows count.
+fn inner(object: &Map<String, Value>, depth: usize) -> Option<Found> {
+    if depth == DEEPEST {
+        return None;
+    }
+    let of_value = |(key, value): (&String, &Value)| {
+        let found = rows(value, depth + 1)?;
+        Some((names_of(&found), key.clone(), found))
+    };
+    let all: Vec<(BTreeSet<String>, String, Found)> = object.iter().filter_map(of_value).collect();
+    let names = {
+        let mut counts: BTreeMap<&BTreeSet<String>, usize> = BTreeMap::new();
+        all.iter().for_each(|(names, _, found)| *counts.entry(names).or_default() += found.rows.len());
+        counts.iter().max_by_key(|(_, count)| **count).map(|(names, _)| (*names).clone())?
+    };
+    let (same, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(own, ..)| *own == names);
+    let name = ["variant", "key", "list"].into_iter().find(|name| !names.contains(*name)).filter(|_| same.len() > 1);
+    // A value of one row is no list.
+    let others = others.into_iter().filter(|(.., found)| found.rows.len() > 1);
+    let mut left_out: Vec<String> = others.map(|(_, key, _)| key).collect();
+    let mut joined: Vec<NamedValues> = Vec::new();
+    for (_, key, found) in same {
+        left_out.extend(found.left_out);
+        let own = name.map(|name| (name.to_string(), key));
+        joined.extend(found.rows.into_iter().map(|row| row.into_iter().chain(own.clone()).collect::<NamedValues>()));
+    }
+    Some(Found { rows: joined, left_out })
+}
+
+/// The names of the columns of rows.
+fn names_of(found: &Found) -> BTreeSet<String> {
+    found.rows.iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
 /// A list of lists, of which the first may be names.
@@ -133,6 +201,10 @@ fn of_columns(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
 fn of_map(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
     let keys: Vec<&str> = object.keys().map(String::as_str).collect();
     let (mut name, numbers) = sizes(&keys)?;
+    // `fp8`, `fp16` and `fp32` may name tables.
+    if object.values().any(is_table) {
+        return None;
+    }
     let is_index = keys.iter().enumerate().all(|(at, key)| *key == at.to_string());
     if is_index && object.values().all(Value::is_object) {
         name = "index".to_string();
@@ -145,6 +217,15 @@ fn of_map(object: &Map<String, Value>) -> Option<Vec<NamedValues>> {
         std::iter::once((name.clone(), number)).chain(values).collect()
     };
     Some(numbers.into_iter().zip(object.values()).map(row).collect())
+}
+
+/// Whether a value holds rows, or columns of values.
+fn is_table(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
+        Value::Object(object) => object.values().any(Value::is_array) && of_columns(object).is_some(),
+        _ => false,
+    }
 }
 
 /// What names that end in different numbers begin with, and the numbers: `bs8`, `bs16`. Bare numbers are sizes.
@@ -253,6 +334,35 @@ mod tests {
             read(r#"[{"cfg": {"n": 4}, "shape": [4, 8], "x": [{}]}]"#),
             ("cfg.n,shape".into(), vec!["4,[4, 8]".into()])
         );
+    }
+
+    #[test]
+    fn lists_with_the_same_columns_are_told_apart_by_their_keys() {
+        let rows = ["4,1.5,fp16", "8,2.5,fp16", "4,3.5,fp32", "8,4.5,fp32"].map(str::to_string).to_vec();
+        for (text, names) in [
+            (
+                r#"{"fp16": [{"n": 4, "ms": 1.5}, {"n": 8, "ms": 2.5}], "fp32": [{"n": 4, "ms": 3.5}, {"n": 8, "ms": 4.5}]}"#,
+                "n,ms,variant",
+            ),
+            (r#"{"fp16": {"n": [4, 8], "ms": [1.5, 2.5]}, "fp32": {"n": [4, 8], "ms": [3.5, 4.5]}}"#, "n,ms,variant"),
+            (r#"{"fp16": [[4, 1.5], [8, 2.5]], "fp32": [[4, 3.5], [8, 4.5]]}"#, "column 1,column 2,variant"),
+        ] {
+            assert_eq!(read(text), (names.to_string(), rows.clone()), "{text}");
+        }
+        let three = r#"{"fp8": [{"n": 4, "ms": 1.5}], "fp16": [{"n": 4, "ms": 2.5}], "fp32": [{"n": 4, "ms": 3.5}]}"#;
+        assert_eq!(read(three).1, ["4,1.5,fp8", "4,2.5,fp16", "4,3.5,fp32"]);
+        let other = r#"{"runs": [{"n": 4}, {"n": 8}, {"n": 12}], "losses": [{"epoch": 1}, {"epoch": 2}]}"#;
+        let grid = grid(other).expect("read").expect("a table");
+        assert_eq!((grid.names.join(","), grid.rows.len(), grid.notes.len()), ("n".to_string(), 3, 1));
+        assert!(grid.notes[0].ends_with("left out: losses"), "{:?}", grid.notes);
+    }
+
+    #[test]
+    fn lines_of_json_that_are_not_read_are_counted() {
+        let text = "{\"n\": 4, \"ms\": NaN}\n{\"n\": 8, \"ms\": 2.5}\n{\"n\": 12, \"m\n{\"n\": 16, \"ms\": 3.5}\n";
+        assert_eq!(read(text).1, ["4,", "8,2.5", "16,3.5"]);
+        let grid = grid(text).expect("read").expect("a table");
+        assert!(grid.notes.len() == 1 && grid.notes[0].starts_with("line 3 "), "{:?}", grid.notes);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod wide;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use cell::Notation;
@@ -56,6 +57,8 @@ pub struct Sheet {
     names: Vec<String>,
     notations: Vec<Notation>,
     notes: Vec<String>,
+    /// The notes on a table that is read a stretch at a time and ends before its file does, once it was read.
+    notes_at_end: OnceLock<Vec<String>>,
     hints: Hints,
     body: Body,
     profile: Profile,
@@ -189,8 +192,9 @@ impl Sheet {
         let Grid { names, rows, notes, hints, semicolons } = grid;
         let body = Body::Grid(rows);
         let empty = Profile::default();
-        let path = path.to_path_buf();
-        Self { path, notations: Vec::new(), names, notes, hints, body, profile: empty }.profiled(semicolons)
+        let (path, notes_at_end) = (path.to_path_buf(), OnceLock::new());
+        Self { path, notations: Vec::new(), names, notes, notes_at_end, hints, body, profile: empty }
+            .profiled(semicolons)
     }
 
     fn of_stream(path: &Path, head: &str, separator: u8, layout: Layout) -> Result<Self> {
@@ -209,9 +213,13 @@ impl Sheet {
         let Body::Grid(rows) = &self.body else { return self };
         let rows = &rows[..rows.len().min(PROFILED)];
         let points = rows.iter().flat_map(|row| &row.fields).any(|cell| cell::has_point(cell));
+        let cells_of = |at: usize| rows.iter().map(move |row| row.fields.get(at).map_or("", String::as_str));
+        let of_column =
+            |(at, name): (usize, &String)| Notation::of(name, cells_of(at)).beside_points(points, semicolons);
+        let found: Vec<Notation> = self.names.iter().enumerate().map(of_column).collect();
         for (at, name) in self.names.iter_mut().enumerate() {
-            let cells = rows.iter().map(|row| row.fields.get(at).map_or("", String::as_str));
-            let notation = Notation::of(name, cells.clone(), semicolons).beside_points(points);
+            let cells = cells_of(at);
+            let notation = found[at].clone().beside_commas(&found, semicolons, cells.clone());
             if let Some(unit) = notation.addition(name) {
                 *name = format!("{name} ({unit})");
             }
@@ -231,9 +239,9 @@ impl Sheet {
         &self.names
     }
 
-    /// What a person should know about how the text was read.
+    /// What a person should know about how the text was read; of a large table, once it was.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        self.notes_at_end.get().unwrap_or(&self.notes)
     }
 
     /// Which columns are x, y and groups.
@@ -274,7 +282,11 @@ impl Sheet {
             Body::Grid(rows) => rows.iter().try_for_each(|row| take(row).map(|_| ()))?,
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
-                rows_of(source, *separator, layout, &mut take).map_err(|(line, e)| at_line(e, &self.path, line))?;
+                let end = rows_of(source, *separator, layout, &mut take);
+                if let Some(line) = end.map_err(|(line, e)| at_line(e, &self.path, line))? {
+                    let note = std::iter::once(grid::note_of_end(line));
+                    self.notes_at_end.get_or_init(|| self.notes.iter().cloned().chain(note).collect());
+                }
             }
         }
         each(named(cells), lines)
@@ -287,13 +299,14 @@ fn at_line(error: Error, path: &Path, line: usize) -> Error {
     error.at(if line == 0 { path.to_string() } else { format!("{path}:{line}") })
 }
 
-/// The rows of a table of separated fields, until it ends or `each` has enough. An error comes with its line, or 0 if `each` refused.
+/// The rows of a table of separated fields, until it ends or `each` has enough: the line before which it ends, if more follows. An error comes with
+/// its line, or 0 if `each` refused.
 fn rows_of(
     text: impl std::io::BufRead,
     separator: u8,
     layout: &Layout,
     each: &mut dyn FnMut(&Record) -> Result<bool>,
-) -> Result<(), (usize, Error)> {
+) -> Result<Option<usize>, (usize, Error)> {
     let mut reader = text::reader(Lines::of(text), separator);
     let mut bytes = csv::ByteRecord::new();
     let mut record = Record::default();
@@ -315,12 +328,17 @@ fn rows_of(
                 Err(_) => field.push_str(&western(bytes)),
             }
         }
-        let part = layout.part(&mut record, false).map_err(|e| (last, e))?;
-        if part == RecordKind::End || !each(&record).map_err(|e| (0, e))? {
+        if let Some(error) = text::unclosed(&record, separator, layout.names.len()) {
+            return Err((last, error));
+        }
+        if layout.part(&mut record, false).map_err(|e| (last, e))? == RecordKind::End {
+            return Ok(Some(last));
+        }
+        if !each(&record).map_err(|e| (0, e))? {
             break;
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Bytes that are no UTF-8, as the first 256 letters, which most of western Europe's older files are in.

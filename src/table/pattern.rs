@@ -110,13 +110,10 @@ fn derived(cells: &[&str]) -> Option<(Vec<String>, Vec<String>)> {
             .collect()
     };
     // Numbers that follow the varying number, such as the other side of a square, do not distinguish series.
-    let follows = |pattern: &Pattern, at: usize| pattern.numbers.iter().any(|&other| other == pattern.numbers[at]);
     let squares = read
         .iter()
         .all(|pattern| pattern.numbers.len() > 1 && pattern.numbers.iter().all(|number| *number == pattern.numbers[0]));
-    let kinds = with(&|pattern, at| {
-        if squares && follows(pattern, at) { pattern.around.join("N") } else { pattern.without(at) }
-    });
+    let kinds = with(&|pattern, at| if squares { pattern.around.join("N") } else { pattern.without(at) });
     Some((with(&|pattern, at| pattern.numbers[at].to_string()), kinds))
 }
 

@@ -74,7 +74,7 @@ fn put(json: &mut String, word: &mut String, is_name: bool) {
         (_, true) => json.push_str(&Value::String(word).to_string()),
         ("True", _) => json.push_str("true"),
         ("False", _) => json.push_str("false"),
-        ("None" | "nan" | "inf" | "NaN", _) => json.push_str("null"),
+        ("None" | "nan" | "inf" | "-inf" | "NaN" | "Infinity" | "-Infinity", _) => json.push_str("null"),
         // `4.` is a number of NumPy's.
         _ => json.push_str(&word.trim_end_matches('.').replace('_', "")),
     }
@@ -89,6 +89,7 @@ mod tests {
         for (text, json) in [
             ("[(8, 1.5), (16, None),]", "[[8,1.5],[16,null]]"),
             ("{8: 1.5, 'a': [True, nan]}", r#"{"8":1.5,"a":[true,null]}"#),
+            (r#"{"a": NaN, "b": [Infinity, -Infinity, -inf]}"#, r#"{"a":null,"b":[null,null,null]}"#),
             ("[[  8.    1.5]\n [ 16.    2.5]]", "[[8,1.5],[16,2.5]]"),
             ("array([[ 8. ,  1.5],\n       [16. ,  2.5]])", "[[8,1.5],[16,2.5]]"),
             ("bs = [8, 1_6]\n# later\nms = (1.5, 2.5)\n", r#"{"bs":[8,16],"ms":[1.5,2.5]}"#),

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 
 /// What counts the way of a run: the x where nothing else is.
 const STEPS: &[&str] = &["step", "global_step", "_step", "steps", "epoch", "iteration", "iter", "line"];
+/// Words of columns that hold what came of a run, and words of those that hold what was set.
+const OUTCOMES: &[&str] = &["rounds", "loss", "power", "temperature"];
+const LIMITS: &[&str] = &["limit", "cap"];
 
 /// The column of sizes.
 pub(super) fn x_of<'p>(
@@ -43,12 +46,15 @@ pub(super) fn x_of<'p>(
         .iter()
         .copied()
         .filter(|column| column.varies() && !column.is_value() && !column.is_time_stamp() && !column.is_repeat())
+        .filter(|column| !is_outcome(column))
         .collect();
     let (derived, plain): (Vec<&ColumnSample>, Vec<&ColumnSample>) =
         open.into_iter().partition(|column| column.is_derived());
     let whole: Vec<&ColumnSample> = plain.iter().copied().filter(|column| column.is_whole()).collect();
     let values_left = columns.len() > plain.len();
     match (&plain[..], &whole[..], &derived[..]) {
+        // A size in a name, beside a number that is none.
+        ([_], [], [first, ..]) => return Ok(first),
         ([one], _, _) if values_left => return Ok(one),
         (_, [one], _) => return Ok(one),
         ([first, others @ ..], _, _)
@@ -68,6 +74,7 @@ pub(super) fn x_of<'p>(
     // The first of two columns of numbers.
     if let ([first, _], true) = (columns, plain.len() != 1)
         && !first.is_value()
+        && !is_outcome(first)
     {
         return Ok(first);
     }
@@ -85,6 +92,12 @@ pub(super) fn x_of<'p>(
         true => error.hint("name it with `--x COLUMN`"),
         false => error.hint("a table needs a column of sizes and a column of times or rates, with a row for each size"),
     })
+}
+
+fn is_outcome(column: &ColumnSample) -> bool {
+    let plain = seen::plain(&column.name);
+    let has = |words: &[&str]| plain.split('_').any(|word| words.contains(&word));
+    has(OUTCOMES) && !has(LIMITS)
 }
 
 /// Chooses among several sizes: the first, if each of them determines the others; else the one with the most distinct values, if it has at

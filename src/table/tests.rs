@@ -270,7 +270,9 @@ fn a_large_table_is_read_a_stretch_at_a_time_with_the_same_answer() {
     assert!(text.len() as u64 > super::WHOLE / 2);
     text.push_str(&"9,a,-\n".repeat(900_000));
     assert!(text.len() as u64 > super::WHOLE);
-    let (choice, x, y, _) = read(&text, &Query::default()).expect("read");
+    text.push_str("batch,label,time_ms\n9,a,5\n");
+    let (choice, x, y, notes) = read(&text, &Query::default()).expect("read");
+    assert!(notes.len() == 1 && notes[0].starts_with("the table ends before line 2600003:"), "{notes:?}");
     assert_eq!((choice.x.as_str(), choice.ys[0].as_str()), ("batch", "time_ms"));
     assert_eq!((x.len(), y.iter().filter(|y| y.is_finite()).count()), (2_600_000, rows as usize));
 }
@@ -291,6 +293,99 @@ fn a_merged_cell_is_that_of_the_rows_below_it() {
         })
         .expect("read");
     assert_eq!(found, "aabb");
+}
+
+#[test]
+fn an_empty_cell_below_two_equal_ones_is_its_own_value() {
+    let text = "label,n,ms\nhalf,8,1.5\nhalf,16,2.5\n,8,1.2\n,16,2.2\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    std::fs::write(&path, text).expect("written");
+    let sheet = Sheet::open(&path).expect("a table");
+    let mut found = Vec::new();
+    sheet
+        .scan(&["label"], &mut |columns, _| {
+            found.extend((0..columns[0].1.len()).map(|row| columns[0].1.get(row).to_string()));
+            Ok(())
+        })
+        .expect("read");
+    assert_eq!(found, ["half", "half", "", ""]);
+}
+
+#[test]
+fn thousands_beside_semicolons_are_read_by_what_the_table_shows() {
+    for (text, times) in [
+        ("Batch;Zeit_ms\n960;15,68\n1.024;16,2\n1.088;1.016,5\n", vec![15.68, 16.2, 1016.5]),
+        ("batch;time_ms\n960;15.68\n\"1,024\";16.2\n\"1,088\";17.5\n", vec![15.68, 16.2, 17.5]),
+    ] {
+        let (_, x, y, _) = read(text, &Query::default()).expect(text);
+        assert_eq!((x, y), (vec![960.0, 1024.0, 1088.0], times), "{text}");
+    }
+    // Three digits behind a point, and no decimal comma.
+    let (_, x, y, _) = read("n;ms\n1;5.227\n2;5.431\n3;5.601\n", &Query::default()).expect("read");
+    assert_eq!((x, y), (vec![1.0, 2.0, 3.0], vec![5.227, 5.431, 5.601]));
+}
+
+#[test]
+fn a_time_that_is_not_read_is_named_with_a_cell() {
+    let text = "n,time\n8,00:00:05.2\n16,00:00:06.3\n24,00:00:07.4\n";
+    let refused = found(text);
+    assert!(refused.contains("`time` holds `00:00:05.2`, which is not read as a number"), "{refused}");
+    let query = Query { y: Some("time".into()), ..Query::default() };
+    assert!(read(text, &query).is_err_and(|error| error.to_string().contains("contains text")));
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused() {
+    let rows = |n: u32| format!("a,{n},{n}.5\n");
+    let text = format!(
+        "label,n,ms\n{}\"{}",
+        (1..=6).map(|i| rows(8 * i)).collect::<String>(),
+        (7..=12).map(|i| rows(8 * i)).collect::<String>()
+    );
+    let refused = found(&text);
+    assert!(refused.contains("a quote in this row is not closed: 5 rows belong to its text"), "{refused}");
+    let closed = "n,ms,error\n8,1.5,\n16,2.5,\"a\nb\nc\"\n24,3.5,\n";
+    assert_eq!(found(closed), "n: ms (time), 3");
+}
+
+#[test]
+fn states_of_nvbench_are_told_apart_by_their_device() {
+    let state = |device: u32, n: u32, skipped: bool| {
+        format!(
+            r#"{{"device": {device}, "is_skipped": {skipped}, "axis_values": [{{"name": "Elements", "value": "{n}"}}],
+                "summaries": [{{"tag": "nv/cold/time/gpu/mean", "data": [{{"name": "value", "value": "{n}.5"}}]}}]}}"#
+        )
+    };
+    let states: Vec<String> =
+        [0, 1].iter().flat_map(|&device| [2, 4, 6].map(|n| state(device, n, device == 1 && n == 6))).collect();
+    let text = format!(
+        r#"{{"devices": [{{"id": 0, "name": "one"}}, {{"id": 1, "name": "two"}}],
+            "benchmarks": [{{"name": "copy", "states": [{}]}}]}}"#,
+        states.join(",")
+    );
+    let (choice, x, y, _) = read(&text, &Query::default()).expect("read");
+    assert!(choice.keys.contains(&"device".to_string()), "{:?}", choice.keys);
+    assert_eq!((x, &y[..5], y[5].is_nan()), (vec![2.0, 4.0, 6.0, 2.0, 4.0, 6.0], &[2.5, 4.5, 6.5, 2.5, 4.5][..], true));
+}
+
+#[test]
+fn a_size_in_a_name_comes_before_a_number_that_is_none() {
+    for (text, expected) in [
+        ("config,loss,time_ms\nbs8,2,5.5\nbs16,3,6.5\nbs24,4,7.5\n", "config (number): time_ms (time), 3"),
+        (
+            "run,power_w,time_ms\nnet50-bs8,200.5,5.5\nnet50-bs16,201,6.5\nnet50-bs24,202,7.5\n",
+            "run (number): time_ms (time), 3",
+        ),
+        (
+            "name,mean,rounds\ntest_sort_8,5.5,193\ntest_sort_16,6.5,180\ntest_sort_24,7.5,170\n",
+            "name (number): mean (time), 3",
+        ),
+        ("config,total,time_ms\nbs8,2.5,5.5\nbs16,3.5,6.5\nbs24,4.5,7.5\n", "config (number): time_ms (time), 3"),
+        ("power_limit,time_ms\n100,5.5\n150,4.5\n200,3.5\n", "power_limit: time_ms (time), 3"),
+    ] {
+        assert_eq!(found(text), expected, "{text}");
+    }
 }
 
 #[test]
@@ -413,7 +508,9 @@ fn every_format_has_a_sample_with_its_answer() {
     for sample in samples {
         let text = std::fs::read_to_string(&sample).expect("readable");
         let name = sample.file_name().expect("a name").to_string_lossy().into_owned();
-        let (_, x, y, _) = read(&text, &Query::default()).expect(&name);
+        let (_, x, mut y, _) = read(&text, &Query::default()).expect(&name);
+        // What was skipped has no time, and is left out with a warning.
+        y.retain(|time| !time.is_nan());
         assert!(x.iter().chain(&y).all(|number| number.is_finite()), "{name}");
         let ends = |numbers: &[f64]| format!("{}..{}", numbers[0], numbers[numbers.len() - 1]);
         found.push_str(&format!("{name}: {}; {}; {}\n", self::found(&text), ends(&x), ends(&y)));

@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, Read};
 
-use super::cell::is_number;
+use super::cell::{is_bare_number, is_number};
 use super::layout::{Layout, Record, cleaned, told_apart};
+use crate::error::Error;
 
 /// What stands between the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,21 @@ pub(super) fn reader<R: Read>(text: R, separator: u8) -> csv::Reader<R> {
     let mut builder = csv::ReaderBuilder::new();
     builder.delimiter(separator).has_headers(false).flexible(true).trim(csv::Trim::All);
     builder.from_reader(text)
+}
+
+/// The refusal of a record that holds rows of the table within a field: a quote before them is not closed.
+pub(super) fn unclosed(record: &Record, separator: u8, columns: usize) -> Option<Error> {
+    let is_row = |line: &&str| {
+        let mut fields = line.split(separator as char);
+        fields.clone().count() == columns && fields.any(is_bare_number)
+    };
+    let long = record.fields.iter().filter(|field| field.contains('\n'));
+    let rows = long.flat_map(|field| field.lines().skip(1)).filter(is_row).count();
+    (columns > 1 && rows > 0).then(|| {
+        let lines = if rows == 1 { "the row below it belongs".to_string() } else { format!("{rows} rows belong") };
+        Error::data(format!("a quote in this row is not closed: {lines} to its text"))
+            .hint("close the quote, or leave it out")
+    })
 }
 
 fn fields(line: &str, way: Fields, is_jmh: bool) -> Vec<String> {

@@ -112,17 +112,23 @@ fn google(value: &Value) -> Option<RowsAndHints> {
     Some((chosen.iter().map(row).collect(), Hints { x: vec!["name (number)"], y: vec!["real_time"] }))
 }
 
-/// nvbench: axes are sizes; the mean time of the GPU.
+/// nvbench: axes are sizes; the mean time of the GPU. A state that was skipped has none.
 fn nvbench(value: &Value) -> Option<RowsAndHints> {
     let benchmarks = list(value, "benchmarks")?;
+    let devices = value.get("devices").and_then(Value::as_array);
+    let device = |id: &Value| {
+        let name = devices?.iter().find(|device| device.get("id") == Some(id))?.get("name")?;
+        // Two devices may be of one kind.
+        let alike = devices?.iter().filter(|device| device.get("name") == Some(name)).count();
+        Some(if alike > 1 { format!("{} ({})", said(name), said(id)) } else { said(name) })
+    };
     let mut rows = Vec::new();
     for benchmark in benchmarks {
         let name = said(benchmark.get("name")?);
         for state in list(benchmark, "states")? {
-            if state.get("is_skipped").and_then(Value::as_bool) == Some(true) {
-                continue;
-            }
+            let is_skipped = state.get("is_skipped").and_then(Value::as_bool) == Some(true);
             let mut row = vec![pair("benchmark", name.clone())];
+            row.extend(state.get("device").map(|id| pair("device", device(id).unwrap_or_else(|| said(id)))));
             for axis in state.get("axis_values").and_then(Value::as_array).into_iter().flatten() {
                 let value = axis.get("value").map(said).unwrap_or_default();
                 row.push((axis.get("name").map(said).unwrap_or_default(), value));
@@ -141,7 +147,7 @@ fn nvbench(value: &Value) -> Option<RowsAndHints> {
             let gpu = time("nv/cold/time/gpu/mean")
                 .or_else(|| time("nv/batch/time/gpu/mean"))
                 .or_else(|| time("nv/cpu_only/time/cpu/mean"));
-            row.push(pair("time_s", gpu.unwrap_or_default()));
+            row.push(pair("time_s", gpu.filter(|_| !is_skipped).unwrap_or_default()));
             rows.push(row);
         }
     }

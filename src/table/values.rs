@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::cell::is_missing;
 use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
-use super::refusal::{ambiguous, shown};
+use super::refusal::{ambiguous, short, shown};
 use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
 use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result};
@@ -70,9 +71,25 @@ pub(super) fn y_of(
         return several(computed, "rate");
     }
     let what = asked.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
+    if let Some((name, cell)) = unread(profile) {
+        let what = format!("`{}` holds `{}`, which is not read as a number", short(name), short(cell));
+        return Err(Error::data(what).hint("write its cells as `5226.8`, or name another column with `--y COLUMN`"));
+    }
     let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
     Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
         .hint("name it with `--y COLUMN`"))
+}
+
+/// A column of texts with the name of a time or a rate, and one of its cells.
+fn unread(profile: &Profile) -> Option<(&str, &str)> {
+    let is_named = |column: &&ColumnSample| {
+        let reading = Reading::of(&column.name);
+        let is_time = reading.may_be(TimeOrRate::Time) || STEP_TIMES.contains(&&reading.stem[..]);
+        !column.is_numeric() && (is_time || reading.may_be(TimeOrRate::Rate))
+    };
+    let cell = |column: &ColumnSample| column.texts.iter().position(|text| !is_missing(text));
+    let column = profile.columns.iter().find(|column| is_named(column) && cell(column).is_some())?;
+    Some((column.name.as_str(), column.texts[cell(column)?].as_str()))
 }
 
 /// Whether a name is another one with a number: `time` and `time 2`.
