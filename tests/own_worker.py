@@ -396,6 +396,19 @@ class Failures(Worker):
         kind, what = self.refused("import os\nimport no_such_module\n")
         expected = "cannot import the step's file: ModuleNotFoundError: No module named 'no_such_module' (my_step.py, line 2)"
         self.assertEqual((kind, what), ("device", f"{sys.executable} {expected}"))
+        self.write("", "own_package/__init__.py")
+        self.write("", "own_module.py")
+        for source, help in [
+            ("import own_package", "`own_package` is in the working folder, which is not searched: add `--env PYTHONPATH=$PWD`"),
+            ("from own_module import x", "`own_module` is in the working folder, which is not searched: add `--env PYTHONPATH=$PWD`"),
+            (
+                "from . import x",
+                "the file is imported by itself, as part of no package: import from `steps` by its name, and add `--env PYTHONPATH=$PWD`",
+            ),
+            ("import no_such_module", None),
+        ]:
+            _, answer = self.open(source, name="steps/my_step.py")
+            self.assertEqual((answer["error"]["kind"], answer["error"].get("help")), ("device", help), source)
         self.write("", "helper.py")
         kind, what = self.refused("from helper import nothing")
         self.assertEqual(kind, "spec")

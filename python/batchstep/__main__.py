@@ -3,6 +3,6 @@
 import subprocess
 import sys
 
-from ._program import program
+from ._program import environment, program
 
-sys.exit(subprocess.call([program(), *sys.argv[1:]]))
+sys.exit(subprocess.call([program(), *sys.argv[1:]], env=environment()))

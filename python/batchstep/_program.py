@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Sequence
 
@@ -25,9 +26,14 @@ def program() -> str:
     return found
 
 
+def environment() -> dict[str, str]:
+    """That of the program: it runs a file with the Python that runs this, unless the caller names another."""
+    return {**({"BATCHSTEP_PYTHON": sys.executable} if sys.executable else {}), **os.environ}
+
+
 def output_of(arguments: Sequence[str]) -> str:
     """What the program prints. Its exit code 1 (done, with warnings) is no error."""
-    done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False, env=environment())
     if done.returncode not in (0, 1):
         raise BatchstepError(done.stderr.strip() or f"batchstep ended with code {done.returncode}")
     return done.stdout

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Optional, Union
 
-from ._program import BatchstepError, program
+from ._program import BatchstepError, environment, program
 from ._run import Run, load
 
 #: A line of the program that says how far it has come.
@@ -29,6 +29,9 @@ _WIDTH = 118
 _WORDS = [
     (re.compile(r"`--set (\w+)=\.\.\.`, or a key of \[sweep\]"), r"`\1=...`"),
     (re.compile(r"\S*/spec\.toml:\d+: (?:sweep\.)?"), ""),
+    # The spec, and mostly the run, are in a folder that goes with this process. A long command is broken over two lines.
+    (re.compile(r"continue with `batchstep run [^`\n]*(?:`|$)"), "raise `time`"),
+    (re.compile(r"^ {8}[^`\n]*--resume --time [^`\n]*`\n"), ""),
     (re.compile(r"--smallest-jump"), "smallest_jump"),
     (re.compile(r"--(time|out)\b"), r"\1"),
     (re.compile(r"`time_limit` or `blocks\.max` in \[measure\]"), "`time`"),
@@ -43,8 +46,8 @@ def sweep(
     step: Union[Callable[..., Any], str, os.PathLike[str]],
     *,
     x: str = "batch_size",
-    time: str = "5min",
-    smallest_jump: Optional[str] = None,
+    time: Union[str, float] = "5min",
+    smallest_jump: Union[str, float, None] = None,
     out: Union[str, os.PathLike[str], None] = None,
     **arguments: Values,
 ) -> Run:
@@ -56,8 +59,8 @@ def sweep(
 
         run = batchstep.sweep(step, batch_size=range(1, 71), seq_len=[128, 512], time="2min")
 
-    Every further argument is one of the step's; several values are measured side by side. `x` names the one that is swept. `out` is the run's folder; without it
-    the run goes with this process.
+    Every further argument is one of the step's; several values are measured side by side. `x` names the one that is swept. `time` as a number counts seconds, and
+    `smallest_jump` is a share: 0.05, or "5%". `out` is the run's folder; without it the run goes with this process.
 
     Raises BatchstepError with the program's words.
     """
@@ -65,9 +68,9 @@ def sweep(
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     spec, name = _spec(step, folder, x, arguments)
     destination = pathlib.Path(out) if out is not None else folder / name
-    command = [program(), "run", str(spec), "--out", str(destination), "--time", time]
+    command = [program(), "run", str(spec), "--out", str(destination), "--time", time if isinstance(time, str) else f"{float(time):g}s"]
     if smallest_jump is not None:
-        command += ["--smallest-jump", smallest_jump]
+        command += ["--smallest-jump", smallest_jump if isinstance(smallest_jump, str) else f"{100 * float(smallest_jump):g}%"]
     if callable(step):
         code, said = _serve(command, step)
     else:
@@ -112,14 +115,15 @@ def _source(step: Callable[..., Any]) -> str:
 
 
 def _values(values: Values) -> str:
-    if isinstance(values, (str, int, float)):
+    # A NumPy number has no dimensions.
+    if isinstance(values, (str, int, float)) or getattr(values, "ndim", None) == 0:
         return _toml(values)
-    return "[" + ", ".join(_toml(value.item() if hasattr(value, "item") else value) for value in values) + "]"
+    return "[" + ", ".join(map(_toml, values)) + "]"
 
 
 def _toml(value: Any) -> str:
-    """Of texts, numbers and truth values JSON's form is TOML's too."""
-    return json.dumps(value)
+    """Of texts, numbers and truth values JSON's form is TOML's too; a NumPy number is one of Python first."""
+    return json.dumps(value.item() if hasattr(value, "item") else value)
 
 
 class _Program:
@@ -128,7 +132,13 @@ class _Program:
     def __init__(self, command: list[str], pipes: tuple[int, ...] = ()):
         # In a session of its own: an interrupt comes to it from here, once.
         self.child = subprocess.Popen(
-            command, pass_fds=pipes, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            pass_fds=pipes,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=environment(),
         )
         self.lines: list[str] = []
         self.shown = threading.Thread(target=self._show, daemon=True)

@@ -11,8 +11,10 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import batchstep
+from batchstep import _program, _sweep
 
 SPEC = """
 version = 1
@@ -97,6 +99,28 @@ class Sweep(unittest.TestCase):
         ]:
             with self.assertRaisesRegex(batchstep.BatchstepError, words):
                 batchstep.sweep(needy, **{"batch_size": range(1, 9), "time": "10s", **arguments})
+
+    def test_a_run_that_ends_too_early_asks_for_more_time(self):
+        command = "batchstep run /tmp/b/step/spec.toml --out /tmp/b/step --resume --time 20s"
+        self.assertEqual(_sweep._in_python(f"  help: continue with `{command}`\n"), "  help: raise `time`\n")
+        lines = ["  help: continue with `batchstep run /tmp/b/spec.toml\n", "        --out /tmp/b --resume --time 20s`\n"]
+        self.assertEqual("".join(map(_sweep._in_python, lines)), "  help: raise `time`\n")
+
+    def test_a_number_of_numpy_is_a_number(self):
+        class Number:
+            ndim = 0
+
+            def item(self):
+                return 128
+
+        self.assertEqual((_sweep._values(Number()), _sweep._values([Number(), 256])), ("128", "[128, 256]"))
+
+    def test_a_file_runs_with_this_python_unless_another_is_named(self):
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("BATCHSTEP_PYTHON", None)
+            self.assertEqual(_program.environment()["BATCHSTEP_PYTHON"], sys.executable)
+            os.environ["BATCHSTEP_PYTHON"] = "/other/python"
+            self.assertEqual(_program.environment()["BATCHSTEP_PYTHON"], "/other/python")
 
     def test_an_interrupt_ends_the_run_and_keeps_what_was_measured(self):
         visits = []

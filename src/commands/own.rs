@@ -34,7 +34,6 @@ pub fn is_step(path: &Path) -> bool {
 pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
     path.metadata().map_err(|error| Error::io("read the step", path, &error))?;
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut text = format!("version = 1\nname = {}\n\n[engine]\nstep = {}\n", quoted(&run_name(&stem)), quoted(&file));
     let mut env = Vec::new();
@@ -57,14 +56,10 @@ pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
         given.push(assignment(set, "--set")?);
     }
     for (name, values) in given {
-        let value = |value: &str| match value.trim() {
-            number if is_toml_number(number) => number.to_owned(),
-            truth @ ("true" | "false") => truth.to_owned(),
-            other => quoted(other),
-        };
         let is_range = (name == x || name == OwnSteps::BATCH_SIZE) && values.contains("..");
-        let list = values.split(',').map(value).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "{} = {}", quoted(name), if is_range { quoted(values) } else { format!("[{list}]") });
+        let list = || values.split(',').map(|text| value(name, text)).collect::<Result<Vec<_>>>();
+        let values = if is_range { quoted(values) } else { format!("[{}]", list()?.join(", ")) };
+        let _ = writeln!(text, "{} = {values}", quoted(name));
     }
     // Errors name the command line instead of this text.
     Spec::parse(&text, &path.display().to_string()).map_err(|error| {
@@ -72,12 +67,38 @@ pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
     })
 }
 
-fn is_toml_number(text: &str) -> bool {
-    text.parse::<i64>().is_ok_and(|number| number.to_string() == text)
-        || (text.parse::<f64>().is_ok_and(f64::is_finite)
-            && text.starts_with(|first: char| first.is_ascii_digit() || first == '-')
-            && text.contains(['.', 'e'])
-            && !text.ends_with('.'))
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// One value of an argument as TOML writes it. Truth values and numbers are also read as Python writes them.
+fn value(name: &str, text: &str) -> Result<String> {
+    match text.trim() {
+        "true" | "True" => Ok("true".to_owned()),
+        "false" | "False" => Ok("false".to_owned()),
+        "None" => Err(Error::spec("`None` cannot be given: a value is a number, a text or a truth value")
+            .at(format!("--set {name}"))
+            .hint("leave the argument out; the default that the file gives it then counts")),
+        other => Ok(number(other).unwrap_or_else(|| quoted(other))),
+    }
+}
+
+/// The number that a text is: `1E-3`, `.5` and `1_000` are numbers of Python too, and none of TOML.
+fn number(text: &str) -> Option<String> {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let groups: Vec<&str> = text.split('_').collect();
+    if !groups.windows(2).all(|pair| pair[0].ends_with(is_digit) && pair[1].starts_with(is_digit)) {
+        return None;
+    }
+    let plain = groups.concat();
+    if let Ok(whole) = plain.parse::<i64>() {
+        // `007` is the name of something.
+        return Some(whole.to_string()).filter(|text| *text == plain);
+    }
+    let begins = plain.starts_with(|letter: char| letter.is_ascii_digit() || "-.".contains(letter));
+    let number = plain.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    (begins && plain.contains(['.', 'e', 'E'])).then(|| format!("{number:?}"))
 }
 
 fn assignment<'a>(text: &'a str, option: &str) -> Result<(&'a str, &'a str)> {
@@ -118,7 +139,8 @@ pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run
     }
     let settings = experiment.grid.count(EngineName::Python) / experiment_processes(steps);
     let sets = experiment.batch_sizes.len() * settings.max(1);
-    Engines::of_steps(device, || own::open(steps, &experiment.model.names, sets, run))
+    let limit_s = experiment.measure.visit_limit_s;
+    Engines::of_steps(device, || own::open(steps, &experiment.model.names, sets, limit_s, run))
 }
 
 /// The number of processes that one file needs.
@@ -162,7 +184,9 @@ pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exi
         let experiment = Experiment { batch_sizes: vec![size], executes: None, ..(**experiment).clone() };
         notice(own::announcement(steps));
         let models = &experiment.model.names;
-        let mut engines = Engines::of_steps(device, || own::open(steps, models, 1, StepHost::Heard))?;
+        // Nothing but the person ends a visit that takes long.
+        let open = || own::open(steps, models, 1, f64::INFINITY, StepHost::Heard);
+        let mut engines = Engines::of_steps(device, open)?;
         for cell in Plan::new(&experiment)?.cells {
             let engine = engines.get(cell.engine)?;
             print(&tried(engine, &cell.workload, experiment.x())?);
@@ -202,4 +226,42 @@ fn layers(step: &dyn Step) -> String {
         let _ = writeln!(text, "  {:<30} {:<16} {:<9} {time}", layer.layer, layer.operation, layer.direction);
     }
     if text.is_empty() { "  no layers: `return run, model` from step() names them\n".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_python_writes_them() {
+        for (text, expected) in [
+            ("True", "true"),
+            (" false", "false"),
+            ("17", "17"),
+            ("-3", "-3"),
+            ("1_000", "1000"),
+            ("1E-3", "0.001"),
+            ("1e-30", "1e-30"),
+            (".5", "0.5"),
+            ("-.5", "-0.5"),
+            ("2.50", "2.5"),
+            ("1_0.5", "10.5"),
+            ("sdpa", "\"sdpa\""),
+            ("007", "\"007\""),
+            ("_1", "\"_1\""),
+            ("1__0", "\"1__0\""),
+            ("inf", "\"inf\""),
+            ("e", "\"e\""),
+            ("none", "\"none\""),
+        ] {
+            assert_eq!(value("amp", text).expect("a value"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn none_is_refused_with_what_to_do() {
+        let error = value("amp", "None").expect_err("no value").to_string();
+        assert!(error.starts_with("--set amp: `None` cannot be given"), "{error}");
+        assert!(error.contains("help: leave the argument out"), "{error}");
+    }
 }

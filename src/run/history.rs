@@ -33,7 +33,12 @@ pub struct History {
     pub(super) tally: Tally,
     /// Whether other programs held up the steps of the last visit of this process.
     pub(super) held_up: bool,
+    /// What the first cells failed of, and how many in a row, while none was measured.
+    alike: (String, usize),
 }
+
+/// A run ends once this many cells have failed with the same message and none was measured.
+const ALIKE: usize = 5;
 
 /// What a visit measured.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +87,7 @@ impl History {
             warm: BTreeSet::new(),
             tally: Tally::default(),
             held_up: false,
+            alike: (String::new(), 0),
         }
     }
 
@@ -123,6 +129,14 @@ impl History {
     pub(super) fn begin_block(&mut self, block: usize, order: &[usize]) {
         self.open = self.cells.iter().filter(|cell| !cell.is_left()).count();
         self.left_in_block = order.iter().filter(|cell| !self.cells[**cell].was_visited(block)).count();
+    }
+
+    /// Notes that a cell failed; whether nothing was measured so far and the first cells all failed of the same. The others would, too, each with a new
+    /// process of a person's own step.
+    pub(super) fn all_fail_alike(&mut self, what: &str) -> bool {
+        let known = if self.alike.0 == what { self.alike.1 } else { 0 };
+        self.alike = (what.to_owned(), known + 1);
+        self.visits.is_empty() && self.alike.1 >= ALIKE
     }
 
     pub(super) fn visit_count(&self) -> usize {

@@ -281,6 +281,10 @@ impl Sweep<'_> {
             // After the steps: a GPU's engine looks at every call for it.
             Ok((steps, (is_first || times_layers).then(|| step.layers())))
         });
+        if cell.engine == EngineName::Python {
+            // Where the step's process ended, the next one imports its file now, which is no part of the visit and has a limit of its own.
+            watchdog.disarm();
+        }
         let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
         let covariates = covariates.unwrap_or_else(|| self.device.read());
@@ -310,11 +314,17 @@ impl Sweep<'_> {
             }
             // A device that went away before the cell's turn says nothing about the cell.
             Err(error) if error.kind() == Kind::Device && history.visits_here > 0 => return Ok(Some(error)),
-            Err(error) if is_about_the_cell(&error) => {
+            Err(error) if is_about_the_cell(&error, history) => {
+                // A smaller size may fit.
+                let ends = !error.is_out_of_memory() && history.all_fail_alike(&error.clause());
                 let error = error.at(self.facts.name_of(cell));
+                if ends {
+                    return Err(error.hint("every size so far failed of this, and no other is tried"));
+                }
                 self.observer.warn(&error.to_string());
                 vec![self.facts.failure_row(cell, place, &error, &covariates)]
             }
+            Err(error) if error.kind() == Kind::Spec => return Err(error.at(self.facts.name_of(cell))),
             Err(error) => return Err(error),
         };
         self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
@@ -343,8 +353,13 @@ impl Sweep<'_> {
 }
 
 /// A failure of one cell is a row and the sweep goes on; anything else ends it.
-fn is_about_the_cell(error: &Error) -> bool {
-    matches!(error.kind(), Kind::OutOfMemory | Kind::Engine)
+fn is_about_the_cell(error: &Error, history: &History) -> bool {
+    match error.kind() {
+        Kind::OutOfMemory | Kind::Engine => true,
+        // What no cell can run is refused at the first visit; where another was visited, the others can still be measured.
+        Kind::Spec => history.visit_count() > 0,
+        _ => false,
+    }
 }
 
 /// What is read around each step of a visit.

@@ -53,7 +53,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("device", &["error", "os"]),
     ("measure", &["stats"]),
     ("sequential", &["random", "stats"]),
-    ("engine", &["device", "error", "foreign", "network", "os", "random", "settings", "stats"]),
+    ("engine", &["device", "error", "foreign", "network", "os", "random", "settings", "stats", "units"]),
     ("shapes", &["detect", "random"]),
     ("store", &["device", "error", "os", "settings", "table"]),
     ("spec", &["engine", "error", "network", "random", "settings", "units"]),

@@ -121,6 +121,44 @@ fn a_step_that_fails_costs_only_its_size() {
     assert!(cells["series"][0]["points"] == 4, "{cells}");
 }
 
+/// A spec of three blocks for mine.py.
+fn three_blocks(engine: &str, measure: &str) -> String {
+    format!(
+        "version = 1\nname = \"t\"\n[engine]\nstep = \"mine.py\"\n{engine}\n[sweep]\nbatch_size = \"1..=6\"\n[measure]\n\
+         blocks = {{ min = 3, max = 3 }}\nsteps_per_visit = 2\ndecide = \"cells\"\n{measure}\n"
+    )
+}
+
+#[test]
+fn a_step_that_hangs_costs_only_its_size() {
+    let text = "import time\ndef step(batch_size):\n    return lambda: time.sleep(600 if batch_size == 3 else 1e-3)\n";
+    let Some(folder) = with(text) else { return };
+    let folder = folder.path();
+    write(folder, "t.toml", &three_blocks("", "visit_limit = \"4s\""));
+    let output = run(folder, &["run", "t.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let warned = stderr(&output);
+    assert!(warned.contains("python mine at batch size 3: mine.py gave no answer for"), "{warned}");
+    assert!(warned.contains("1 cell failed") && !warned.contains("never ended"), "{warned}");
+}
+
+/// The step writes into its own file, and each block has a process of its own.
+#[test]
+fn a_file_that_is_changed_during_the_run_ends_it() {
+    let text = "def step(batch_size):\n\
+        \x20   with open(__file__, 'a') as file:\n\
+        \x20       file.write('# changed\\n')\n\
+        \x20   return lambda: None\n";
+    let Some(folder) = with(text) else { return };
+    let folder = folder.path();
+    write(folder, "t.toml", &three_blocks("fresh = \"block\"", ""));
+    let output = run(folder, &["run", "t.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let warned = stderr(&output);
+    assert!(warned.contains("mine.py was changed while the run measured it"), "{warned}");
+    assert!(folder.join("results/t/steps.parquet").exists(), "what was measured is kept: {warned}");
+}
+
 #[test]
 fn a_file_lives_as_long_as_its_process_and_a_step_as_long_as_its_visit() {
     let text = "import os\n\

@@ -8,6 +8,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::visit::Visit;
 use crate::engine::{DeviceName, Engine, LayerExecution, SetupTimes, SourceFile, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
@@ -15,8 +16,9 @@ use crate::os::child::{self, Ended, Failure};
 use crate::settings::command::{Command, Timed, UNITS};
 use crate::settings::members;
 use crate::settings::{EngineName, Settings};
+use crate::units::human;
 
-/// The longest that a command may take.
+/// The longest that a command may take, where its visit may take longer.
 const PATIENCE: Duration = Duration::from_secs(1800);
 /// Bytes that it may print.
 const MOST: usize = 16 << 20;
@@ -28,6 +30,8 @@ pub(super) struct CommandEngine {
     /// `None`: the whole process is a step.
     printed: Option<Printed>,
     x: String,
+    /// The longest visit, in seconds.
+    visit_limit_s: f64,
     device: DeviceName,
     files: Vec<SourceFile>,
 }
@@ -58,7 +62,7 @@ pub fn pattern(text: &str) -> Result<Regex> {
 impl CommandEngine {
     /// # Errors
     /// [`Kind::Device`] where there is no such program.
-    pub fn open(command: &Command, x: &str) -> Result<Self> {
+    pub fn open(command: &Command, x: &str, visit_limit_s: f64) -> Result<Self> {
         let printed = match &command.timed {
             Timed::Printed { pattern: text, unit } => {
                 let seconds = UNITS.iter().find(|(name, _)| name == unit).map_or(1.0, |(_, seconds)| *seconds);
@@ -67,7 +71,8 @@ impl CommandEngine {
             Timed::Process | Timed::Lines => None,
         };
         let files = vec![super::program_file(command)?];
-        Ok(Self { command: command.clone(), printed, x: x.to_owned(), device: processor::device_name(), files })
+        let (command, x, device) = (command.clone(), x.to_owned(), processor::device_name());
+        Ok(Self { command, printed, x, visit_limit_s, device, files })
     }
 }
 
@@ -94,7 +99,8 @@ impl Engine for CommandEngine {
         values.extend(members(arguments.as_str()));
         let name = foreign::name(&self.command.name());
         let (words, printed) = (self.command.with(&values), self.printed.clone());
-        Ok(Box::new(CommandStep { name, words, env: members(env.as_str()), printed, ready: VecDeque::new() }))
+        let (env, ready, visit) = (members(env.as_str()), VecDeque::new(), Visit::begin(self.visit_limit_s));
+        Ok(Box::new(CommandStep { name, words, env, printed, ready, visit }))
     }
 
     /// Each step is a process of its own.
@@ -116,6 +122,7 @@ struct CommandStep {
     printed: Option<Printed>,
     /// Times that it printed and that were not yet asked for, in seconds.
     ready: VecDeque<f64>,
+    visit: Visit,
 }
 
 impl CommandStep {
@@ -131,9 +138,13 @@ impl CommandStep {
                 None => command.env_remove(name),
             };
         }
-        let ended = child::run(&mut command, Some(PATIENCE), MOST).map_err(|failure| match failure {
+        let patience = self.visit.left(PATIENCE);
+        let ended = child::run(&mut command, Some(patience), MOST).map_err(|failure| match failure {
             Failure::NotStarted(error) => not_started(&self.name, &error),
-            Failure::Late(_) => Error::engine(format!("{} did not end within {} s", self.name, PATIENCE.as_secs())),
+            Failure::Late(_) => {
+                let patience = human::duration(patience.as_secs_f64());
+                Error::engine(format!("{} did not end within {patience}", self.name))
+            }
             Failure::TooLong => Error::engine(format!("{} printed more than {} MiB", self.name, MOST >> 20)),
         })?;
         if !ended.status.success() {
@@ -177,17 +188,62 @@ fn failed(name: &str, ended: &Ended) -> Error {
 
 impl Printed {
     /// The numbers in the text that the pattern's group, or the whole pattern, matches.
+    ///
+    /// # Errors
+    /// [`Kind::Engine`] where there is none, or where it is unclear how many there are.
     fn times(&self, name: &str, text: &str) -> Result<Vec<f64>> {
-        let found = self.pattern.captures_iter(text).filter_map(|found| found.get(found.len() - 1));
-        let words = found.flat_map(|found| found.as_str().split([',', ';', ' ', '\t', '\n', '\r']));
-        let times: Vec<f64> =
-            words.filter_map(|word| word.parse().ok()).map(|value: f64| value * self.seconds).collect();
+        let mut times = Vec::new();
+        for found in self.pattern.captures_iter(text).filter_map(|found| found.get(found.len() - 1)) {
+            let is_list =
+                text[..found.start()].trim_end().ends_with('[') && text[found.end()..].trim_start().starts_with(']');
+            let words = found.as_str().split([';', ' ', '\t', '\n', '\r']);
+            for word in words.map(|word| word.trim_matches(',')).filter(|word| !word.is_empty()) {
+                if !is_list && may_be_one(word) {
+                    let word = foreign::name(word);
+                    return Err(Error::engine(format!("{name} printed a time whose commas can be read in two ways"))
+                        .hint(format!("`{word}` may be one number or several; print it without separators")));
+                }
+                times.extend(self.numbers(name, word)?);
+            }
+        }
         match times.iter().all(|time| time.is_finite() && *time > 0.0) && !times.is_empty() {
             true => Ok(times),
             false => Err(Error::engine(format!("{name} printed no time where `{}` looks for it", self.pattern))
                 .hint("the pattern is a regular expression, and its group holds one number or several")),
         }
     }
+
+    /// The numbers of a word, in seconds. A group holds nothing but numbers and their unit; without one, the pattern also matches other words.
+    fn numbers(&self, name: &str, word: &str) -> Result<Vec<f64>> {
+        let has_group = self.pattern.captures_len() > 1;
+        let mut times = Vec::new();
+        for part in word.split(',').filter(|part| !part.is_empty()) {
+            match part.parse::<f64>() {
+                Ok(value) => times.push(value * self.seconds),
+                Err(_) if has_group && !UNITS.iter().any(|(unit, _)| *unit == part) => {
+                    let part = foreign::name(part);
+                    return Err(Error::engine(format!("{name} printed `{part}` where a time is looked for"))
+                        .hint(format!("the group of `{}` must hold numbers only", self.pattern)));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(times)
+    }
+}
+
+/// Whether the commas in a word may be inside one number: `1,234.5` and `1,5`.
+fn may_be_one(word: &str) -> bool {
+    fn is_digits(text: &str) -> bool {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    }
+    let (whole, fraction) = word.split_once('.').map_or((word, None), |(whole, fraction)| (whole, Some(fraction)));
+    let groups: Vec<&str> = whole.split(',').collect();
+    if groups.len() < 2 || !groups.iter().copied().chain(fraction).all(is_digits) {
+        return false;
+    }
+    let are_thousands = groups[0].len() <= 3 && groups[1..].iter().all(|group| group.len() == 3);
+    are_thousands || (groups.len() == 2 && fraction.is_none())
 }
 
 impl Step for CommandStep {
@@ -225,6 +281,37 @@ mod tests {
         assert_eq!(printed(r"\d+", 1.0).times("bench", "4 and 5").expect("without a group, all of it"), [4.0, 5.0]);
         let nothing = printed(r"took (\d+)", 1.0).times("bench", "no time").expect_err("none");
         assert_eq!(nothing.to_string().lines().next(), Some(r"bench printed no time where `took (\d+)` looks for it"));
+    }
+
+    #[test]
+    fn what_may_be_one_number_or_several_is_refused() {
+        let printed = Printed { pattern: pattern("time: ([^:\\]]*)").expect("a pattern"), seconds: 1e-3 };
+        let times = |text: &str| printed.times("bench", &format!("time: {text}")).map_err(|error| error.to_string());
+        for text in ["1,234.5 ms", "1,234", "12,345,678", "1,5", "2.5, 1,234"] {
+            let said = times(text).expect_err(text);
+            assert!(said.contains("may be one number or several; print it without separators"), "{text}: {said}");
+        }
+        assert!(times("1,234.5 ms").expect_err("two ways").contains("`1,234.5`"));
+        let several = |text: &str| times(text).map(|times| times.len());
+        for (text, count) in [("1.5,2.5", 2), ("10,20,30", 3), ("1, 234", 2), ("1 234;5 ms", 3), ("7 µs", 1)] {
+            assert_eq!(several(text), Ok(count), "{text}");
+        }
+        for (text, word) in [("12x", "12x"), ("3 and 4", "and"), ("1.5,2_5", "2_5")] {
+            let said = times(text).expect_err(text);
+            assert!(said.starts_with(&format!("bench printed `{word}` where a time is looked for")), "{said}");
+        }
+        let list = Printed { pattern: pattern("\\[([^\\]]*)").expect("a pattern"), seconds: 1.0 };
+        assert_eq!(list.times("bench", "[1,234]").expect("a list"), [1.0, 234.0]);
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_ended_before_the_visit_counts_as_hung() {
+        let words = ["sleep", "60"].map(str::to_owned).to_vec();
+        let visit = Visit::begin(0.2);
+        let (name, env, ready) = ("sleep".to_owned(), Vec::new(), VecDeque::new());
+        let error = CommandStep { name, words, env, printed: None, ready, visit }.start().expect_err("it hangs");
+        assert_eq!(error.kind(), Kind::Engine);
+        assert!(error.to_string().contains("sleep did not end within "), "{error}");
     }
 
     #[test]

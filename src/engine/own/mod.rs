@@ -7,6 +7,7 @@ mod command;
 mod step;
 #[cfg(test)]
 mod tests;
+mod visit;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use crate::settings::{EngineName, Settings, Text};
 use command::CommandEngine;
 pub use command::pattern;
 use step::OwnStep;
+use visit::Visit;
 
 /// The Python side.
 const TEXT: &str = concat!(
@@ -97,20 +99,25 @@ pub struct OwnEngine {
     x: String,
     /// How many sets of arguments there are for each process.
     sets: usize,
+    /// The longest visit, in seconds.
+    visit_limit_s: f64,
     workers: BTreeMap<Holder, Rc<RefCell<Worker>>>,
     /// For each setting and size the time of its last step, in seconds.
     last_s: Rc<RefCell<BTreeMap<StepKey, f64>>>,
+    /// Notices of processes that were ended with their block.
+    said: Vec<String>,
 }
 
 /// What a step is of: its place, its size, its further arguments.
 type StepKey = (Holder, usize, Text);
 
 impl OwnEngine {
-    /// Starts a process for each file and each environment, which imports the file. `sets`: the number of argument sets that each process will get, for compilers.
+    /// Starts a process for each file and each environment, which imports the file. `sets`: the number of argument sets that each process will get, for compilers. A
+    /// process that hangs is ended in time for a visit of at most `visit_limit_s` seconds.
     ///
     /// # Errors
     /// [`Kind::Spec`] if a file has no such step; [`Kind::Device`] if there is no Python, or a module is missing.
-    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: StepHost) -> Result<Self> {
+    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, visit_limit_s: f64, run: StepHost) -> Result<Self> {
         let mut workers = BTreeMap::new();
         let (mut first, mut files) = (None, Vec::new());
         for (model, source) in models.iter().zip(sources(steps)) {
@@ -118,6 +125,7 @@ impl OwnEngine {
             for env in product(&steps.env) {
                 let mut worker = worker(steps, source, env, run)?;
                 let opened = open_one(&mut worker)?;
+                worker.patience.step = Visit::begin(visit_limit_s).left(PATIENCE.step);
                 files.extend(opened.files.iter().cloned());
                 first.get_or_insert(opened);
                 workers.insert((model.clone(), env), Rc::new(RefCell::new(worker)));
@@ -134,7 +142,8 @@ impl OwnEngine {
         let version = [Some(foreign::name(&first.version)), python].into_iter().flatten();
         let version = version.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
         let (pci_bus_id, fresh, x) = (first.pci_bus_id, steps.fresh, steps.x.clone());
-        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, workers, last_s: Rc::default() })
+        let (last_s, said) = (Rc::default(), Vec::new());
+        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, visit_limit_s, workers, last_s, said })
     }
 
     /// The GPU's address on the bus, where its steps run on one and say so.
@@ -154,14 +163,20 @@ pub struct OpenedEngine {
 ///
 /// # Errors
 /// As [`OwnEngine::open`]; [`Kind::Device`] where there is no such program.
-pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: StepHost) -> Result<OpenedEngine> {
+pub fn open(
+    steps: &OwnSteps,
+    models: &[String],
+    sets: usize,
+    visit_limit_s: f64,
+    run: StepHost,
+) -> Result<OpenedEngine> {
     match &steps.command {
         Some(command) if command.timed != Timed::Lines => {
-            let engine = Box::new(CommandEngine::open(command, &steps.x)?);
+            let engine = Box::new(CommandEngine::open(command, &steps.x, visit_limit_s)?);
             Ok(OpenedEngine { engine, pci_bus_id: None })
         }
         _ => {
-            let engine = OwnEngine::open(steps, models, sets, run)?;
+            let engine = OwnEngine::open(steps, models, sets, visit_limit_s, run)?;
             let pci_bus_id = engine.pci_bus_id();
             Ok(OpenedEngine { engine: Box::new(engine), pci_bus_id })
         }
@@ -330,6 +345,21 @@ fn open_one(worker: &mut Worker) -> Result<ImportReport> {
     serde_json::from_value(answer).map_err(|error| Error::engine(format!("{name} did not open: {error}")))
 }
 
+/// What a process has to say at its end.
+fn notices(worker: &mut Worker) -> Vec<String> {
+    let patience = worker.patience.step;
+    let Ok(answer) = worker.ask(&json!({"do": "summary"}), patience) else { return Vec::new() };
+    let notices = answer.get("notices").and_then(|notices| serde_json::from_value::<Vec<String>>(notices.clone()).ok());
+    let name = &worker.program.name;
+    notices.unwrap_or_default().iter().map(|notice| format!("{name}: {}", foreign::line(notice))).collect()
+}
+
+/// Whether two notices differ in numbers only: each block's process has its own.
+fn are_alike(one: &str, other: &str) -> bool {
+    let words = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+    words(one) == words(other)
+}
+
 impl Engine for OwnEngine {
     fn device(&self) -> &DeviceName {
         &self.device
@@ -357,17 +387,35 @@ impl Engine for OwnEngine {
         let mut given = Map::from_iter([(self.x.clone(), json!(workload.batch_size))]);
         given.extend(members(arguments.as_str()));
         let request = |id: u64| json!({"do": "prepare", "id": id, "arguments": given, "cells": self.sets});
-        let (id, answer) = worker.borrow_mut().prepare(request)?;
+        let (visit, mut held) = (Visit::begin(self.visit_limit_s), worker.borrow_mut());
+        if held.process.is_none() {
+            held.patience.start = visit.left(PATIENCE.start);
+            held.connect()?;
+        }
+        held.patience.prepare = visit.left(PATIENCE.prepare);
+        let (id, answer) = held.prepare(request)?;
+        drop(held);
         let compile_s = answer.get("compile_s").and_then(Value::as_f64);
         let has_layers = answer.get("has_layers").and_then(Value::as_bool).unwrap_or(false);
         let setup = SetupTimes { compile_s, ..SetupTimes::default() };
-        let cell = (place, workload.batch_size, arguments);
-        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup, (cell, Rc::clone(&self.last_s)), has_layers)))
+        let known = ((place, workload.batch_size, arguments), Rc::clone(&self.last_s));
+        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), visit, setup, known, has_layers)))
     }
 
     fn begin_block(&mut self) {
-        if self.fresh == Fresh::Block {
-            self.workers.values().for_each(|worker| worker.borrow_mut().process = None);
+        if self.fresh != Fresh::Block {
+            return;
+        }
+        for worker in self.workers.values() {
+            let mut worker = worker.borrow_mut();
+            // A process that has run nothing yet has nothing to say.
+            let notices = if worker.prepared > 0 { notices(&mut worker) } else { Vec::new() };
+            for notice in notices {
+                if !self.said.iter().any(|said| are_alike(said, &notice)) {
+                    self.said.push(notice);
+                }
+            }
+            worker.process = None;
         }
     }
 
@@ -376,18 +424,12 @@ impl Engine for OwnEngine {
     }
 
     fn last_words(&mut self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said = std::mem::take(&mut self.said);
+        let of_blocks = said.len();
         for worker in self.workers.values() {
-            let mut worker = worker.borrow_mut();
-            let patience = worker.patience.step;
-            let Ok(answer) = worker.ask(&json!({"do": "summary"}), patience) else { continue };
-            let notices: Vec<String> = answer
-                .get("notices")
-                .and_then(|notices| serde_json::from_value(notices.clone()).ok())
-                .unwrap_or_default();
-            for notice in notices {
-                let notice = format!("{}: {}", worker.program.name, foreign::line(&notice));
-                if !said.contains(&notice) {
+            for notice in notices(&mut worker.borrow_mut()) {
+                let is_known = said.contains(&notice) || said[..of_blocks].iter().any(|said| are_alike(said, &notice));
+                if !is_known {
                     said.push(notice);
                 }
             }
@@ -400,6 +442,7 @@ impl Engine for OwnEngine {
         for worker in self.workers.values() {
             let mut worker = worker.borrow_mut();
             if worker.process.is_none() {
+                worker.patience.start = PATIENCE.start;
                 worker.connect()?;
             }
         }

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::StepKey;
+use super::visit::Visit;
+use super::{PATIENCE, StepKey};
 use crate::engine::worker::{self, Accounts, Worker};
 use crate::engine::{KernelTime, LayerExecution, REST, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
@@ -23,6 +24,7 @@ type Known = (StepKey, Rc<RefCell<BTreeMap<StepKey, f64>>>);
 pub(super) struct OwnStep {
     id: u64,
     worker: Rc<RefCell<Worker>>,
+    visit: Visit,
     setup: SetupTimes,
     /// Steps that were run and not yet asked for.
     ready: VecDeque<StepTimes>,
@@ -111,10 +113,18 @@ impl LayerTimes {
 }
 
 impl OwnStep {
-    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known, has_layers: bool) -> Self {
+    pub fn new(
+        id: u64,
+        worker: Rc<RefCell<Worker>>,
+        visit: Visit,
+        setup: SetupTimes,
+        known: Known,
+        has_layers: bool,
+    ) -> Self {
         let (cell, last_s) = known;
-        let (ready, layers) = (VecDeque::new(), Vec::new());
-        Self { id, worker, setup, ready, expected: 0, cell, last_s, layers, has_layers, on_device: false, rests: false }
+        let (ready, layers, expected) = (VecDeque::new(), Vec::new(), 0);
+        let (on_device, rests) = (false, false);
+        Self { id, worker, visit, setup, ready, expected, cell, last_s, layers, has_layers, on_device, rests }
     }
 
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
@@ -127,7 +137,7 @@ impl OwnStep {
             count = 1;
         }
         let mut worker = self.worker.borrow_mut();
-        let patience = worker.patience.step;
+        let patience = self.visit.left(PATIENCE.step);
         let outside = worker.watched();
         let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
         let name = &worker.program.name;
@@ -186,8 +196,8 @@ impl Step for OwnStep {
 
     fn kernels(&mut self) -> Result<Vec<KernelTime>> {
         let mut worker = self.worker.borrow_mut();
-        let patience = worker.patience.prepare;
-        let answer = worker.ask(&worker::about(self.id, "kernels"), patience)?;
+        // The profiler runs after the visits, which have a limit.
+        let answer = worker.ask(&worker::about(self.id, "kernels"), PATIENCE.prepare)?;
         worker::kernels(answer)
     }
 
@@ -196,7 +206,7 @@ impl Step for OwnStep {
             return Ok(());
         }
         let mut worker = self.worker.borrow_mut();
-        let patience = worker.patience.step;
+        let patience = self.visit.left(PATIENCE.step);
         let answer = worker.ask(&worker::about(self.id, "layers"), patience)?;
         let times: Vec<LayerTimes> = serde_json::from_value(answer).map_err(|error| {
             Error::engine(format!("{} answered without the times of the layers: {error}", worker.program.name))

@@ -12,3 +12,10 @@ fn the_worker_passes_its_own_tests() {
         Err(error) => crate::needs::missing("python", error),
     }
 }
+
+#[test]
+fn notices_of_one_kind_are_alike() {
+    let one = "my_step.py: torch compiled 3 graphs for 70 sizes; the first visited (18) has its own";
+    assert!(super::are_alike(one, &one.replace("18", "7")));
+    assert!(!super::are_alike(one, "my_step.py: the model is compiled: its layers cannot be timed separately"));
+}

@@ -11,6 +11,7 @@ use super::{KernelTime, let_it_begin, steps_at_work};
 use crate::device::root::FilesystemRoot;
 use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
+use crate::foreign;
 pub use accounts::Accounts;
 pub use process::{Pipes, Process, Program, ProgramHost};
 
@@ -35,6 +36,9 @@ impl Patience {
     };
 }
 
+/// What to do where a file was changed during a run.
+const PUT_BACK: &str = "to go on with this run, put the file back and use `--resume`; `--out` begins another run";
+
 /// A process that is started again after it was lost.
 #[derive(Debug)]
 pub struct Worker {
@@ -47,6 +51,8 @@ pub struct Worker {
     pub prepared: u64,
     /// The number of answers that are still to be read.
     owed: usize,
+    /// The person's files that the first process read, with their hashes; null where it names none.
+    files: Option<Value>,
 }
 
 /// A request about step `id`.
@@ -60,6 +66,14 @@ pub fn about(id: u64, what: &str) -> Value {
 /// [`Kind::Engine`] where it is something else.
 pub fn kernels(answer: Value) -> Result<Vec<KernelTime>> {
     serde_json::from_value(answer).map_err(|error| Error::engine(format!("no list of kernels was answered: {error}")))
+}
+
+/// The name of a file that is in only one of two lists, or has another hash there.
+fn changed(first: &Value, files: &Value) -> Option<String> {
+    let (first, files) = (first.as_array()?, files.as_array()?);
+    let new = files.iter().find(|file| !first.contains(file));
+    let differs = new.or_else(|| first.iter().find(|file| !files.contains(file)))?;
+    differs.get("name").and_then(Value::as_str).map(foreign::name)
 }
 
 impl Worker {
@@ -78,17 +92,44 @@ impl Worker {
 
     /// Starts nothing yet.
     pub fn new(program: Program, open: Value, patience: Patience) -> Self {
-        Self { program, open, patience, process: None, prepared: 0, owed: 0 }
+        Self { program, open, patience, process: None, prepared: 0, owed: 0, files: None }
     }
 
     /// Starts a process; what it answers to the first request.
     ///
     /// # Errors
-    /// [`Kind::Device`] where it cannot be started; what it answers.
+    /// [`Kind::Device`] where it cannot be started, or a person's file is not the one that the first process read; what it answers.
     pub fn connect(&mut self) -> Result<Value> {
         self.process = Some(Process::start(&self.program)?);
         self.owed = 0;
-        self.ask(&self.open.clone(), self.patience.start)
+        let answer = self.ask(&self.open.clone(), self.patience.start).map_err(|error| self.not_again(error))?;
+        self.same_files(&answer)?;
+        Ok(answer)
+    }
+
+    /// A file that was imported once and is refused now was changed or removed: that says nothing about the size whose turn it is.
+    fn not_again(&mut self, error: Error) -> Error {
+        let had_files = self.files.as_ref().is_some_and(|files| !files.is_null());
+        match error.kind() {
+            Kind::Spec if had_files => {
+                self.process = None;
+                let (name, why) = (&self.program.name, error.clause());
+                Error::device(format!("{name} was changed while the run measured it: {why}")).hint(PUT_BACK)
+            }
+            _ => error,
+        }
+    }
+
+    /// A file that was changed since the first process read it would be measured under the name and the hash of the old one.
+    fn same_files(&mut self, answer: &Value) -> Result<()> {
+        let files = answer.get("files").cloned().unwrap_or_default();
+        let first = self.files.get_or_insert_with(|| files.clone());
+        if *first == files {
+            return Ok(());
+        }
+        let changed = changed(first, &files).unwrap_or_else(|| self.program.name.clone());
+        self.process = None;
+        Err(Error::device(format!("{changed} was changed while the run measured it")).hint(PUT_BACK))
     }
 
     /// Has the process prepare the next step, by its number; gives that number and the answer.
@@ -182,4 +223,54 @@ impl Worker {
 /// What a process that was watched did in steps that took so long; nothing where it was not.
 pub fn seen(outside: Option<Outside>, steps_s: &[f64]) -> Vec<Witnessed> {
     outside.and_then(|outside| outside.steps(steps_s, *accounts::CORES)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A program whose answer to the first request is what is in a file.
+    fn worker(answer: &Path) -> Worker {
+        let script = format!("read -r line; cat '{}'", answer.display());
+        let words = vec!["sh".to_owned(), "-c".to_owned(), script];
+        let place = ProgramHost::Command(words);
+        let (name, remedy) = ("my_step.py".to_owned(), String::new());
+        let program = Program { name, place, text: "", environment: Vec::new(), remedy, is_heard: false };
+        Worker::new(program, json!({"do": "open"}), Patience::USUAL)
+    }
+
+    #[test]
+    fn a_later_process_must_read_the_files_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = folder.path().join("answer");
+        let answers = |value: &Value| std::fs::write(&answer, format!("{value}\n")).unwrap();
+        let files = |helper: &str| {
+            let file = |name: &str, sha256: &str| json!({"name": name, "sha256": sha256});
+            json!({"ok": {"files": [file("my_step.py", "1"), file("helper.py", helper)]}})
+        };
+        let mut worker = worker(&answer);
+        answers(&files("2"));
+        worker.connect().unwrap();
+        worker.connect().unwrap();
+        answers(&files("3"));
+        let error = worker.connect().unwrap_err();
+        assert_eq!((error.kind(), worker.process.is_none()), (Kind::Device, true));
+        assert!(error.to_string().starts_with("helper.py was changed while the run measured it\n  help: "), "{error}");
+        answers(&json!({"error": {"kind": "spec", "what": "my_step.py has a syntax error in line 7"}}));
+        let error = worker.connect().unwrap_err();
+        assert_eq!(error.kind(), Kind::Device);
+        assert!(error.to_string().contains("while the run measured it: my_step.py has a syntax error"), "{error}");
+        answers(&files("2"));
+        worker.connect().unwrap();
+    }
+
+    #[test]
+    fn what_is_refused_at_first_is_a_mistake_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = folder.path().join("answer");
+        std::fs::write(&answer, "{\"error\": {\"kind\": \"spec\", \"what\": \"no step\"}}\n").unwrap();
+        assert_eq!(worker(&answer).connect().unwrap_err().kind(), Kind::Spec);
+    }
 }

@@ -93,6 +93,8 @@ enum WorkerReply {
     Error {
         kind: String,
         what: String,
+        /// What to do, where the process knows better than its remedy.
+        help: Option<String>,
         /// Whether it keeps memory that only its end gives back.
         #[serde(default)]
         spent: bool,
@@ -229,11 +231,11 @@ impl Process {
         };
         Some(match serde_json::from_str(&line) {
             Ok(WorkerReply::Ok(value)) => Ok(value),
-            Ok(WorkerReply::Error { kind, what, spent }) => {
+            Ok(WorkerReply::Error { kind, what, help, spent }) => {
                 if spent {
                     self.end();
                 }
-                Err(self.stated(&kind, &what))
+                Err(self.stated(&kind, &what, help.as_deref()))
             }
             Err(_) => Err(Error::engine(format!("the {} process answered `{}`", self.name, foreign::name(&line)))
                 .hint(format!("check that {} names Python 3.10 or later", interpreter::VARIABLE))),
@@ -268,12 +270,16 @@ impl Process {
         self.group.as_ref().map(Group::id)
     }
 
-    fn stated(&self, kind: &str, what: &str) -> Error {
-        let what = foreign::line(what);
+    fn stated(&self, kind: &str, what: &str, help: Option<&str>) -> Error {
+        let (what, help) = (foreign::line(what), help.map(foreign::line));
+        let with_help = |error: Error| match help {
+            Some(help) => error.hint(help),
+            None => error,
+        };
         match kind {
             "out_of_memory" => Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input"),
-            "device" => Error::device(what).hint(self.remedy.clone()),
-            "spec" => Error::spec(what),
+            "device" => with_help(Error::device(what)).hint(self.remedy.clone()),
+            "spec" => with_help(Error::spec(what)),
             _ => Error::engine(what),
         }
     }

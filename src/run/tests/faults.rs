@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use super::checked::Check;
 use super::table::{self, FaultRow};
@@ -15,8 +18,11 @@ use crate::device::fake::Fake;
 use crate::engine::cudnn::recorded::{self, Called, Fault, Library};
 use crate::store::{Begin, Table, files};
 
-/// Where the child, in which calls are recorded, puts what it finds.
+/// Where a child, in which calls are recorded, puts what it finds, and which of the faults are its own: the first, or the second of two.
 const FOLDER: &str = "BATCHSTEP_TEST_FAULTS";
+const SHARE: &str = "BATCHSTEP_TEST_FAULTS_SHARE";
+/// Children: each takes a minute of a core, so that two are no longer than the tests beside them.
+const CHILDREN: usize = 2;
 const NAME: &str = "run::tests::faults::every_call_that_fails_gives_a_message_and_the_run_can_continue";
 /// Where the table is written instead of compared.
 const WRITE: &str = "BATCHSTEP_WRITE_FAULTS";
@@ -213,12 +219,20 @@ impl FaultFreeRun {
     }
 }
 
-/// The child's part: all faults, one after another.
-fn find(folder: &Path) {
+/// What a child finds.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    rows: Vec<FaultRow>,
+    /// The functions that were called, by any child.
+    called: BTreeMap<Library, BTreeSet<String>>,
+}
+
+/// The child's part: its faults, one after another.
+fn find(folder: &Path, share: usize) {
     let ways: Vec<FaultFreeRun> =
         WAYS.iter().map(|(_, lines)| FaultFreeRun::new(format!("{NETWORK}{lines}"))).collect();
     let check = Check::new(&format!("{NETWORK}{}", WAYS[0].1));
-    let mut trials = Trials { folder, known: BTreeSet::new(), rows: Vec::new(), wrong: Vec::new() };
+    let mut trials = Trials { folder, share, count: 0, known: BTreeSet::new(), rows: Vec::new(), wrong: Vec::new() };
     std::panic::set_hook(Box::new(|_| {}));
     for way in &ways {
         trials.all(&way.calls, |fault| way.meets(fault));
@@ -226,17 +240,20 @@ fn find(folder: &Path) {
     trials.all(&check.calls, |fault| check.meets(fault));
     let _ = std::panic::take_hook();
     let Trials { known, rows, wrong, .. } = trials;
-    let called: BTreeMap<Library, BTreeSet<&str>> = known.iter().fold(BTreeMap::new(), |mut all, call| {
-        all.entry(call.library).or_default().insert(call.name);
+    let called = known.iter().fold(BTreeMap::new(), |mut all: BTreeMap<_, BTreeSet<_>>, call| {
+        all.entry(call.library).or_default().insert(call.name.to_owned());
         all
     });
     std::fs::write(folder.join("wrong"), wrong.join("\n")).unwrap();
-    std::fs::write(folder.join("table"), table::document(&WAYS.map(|(name, _)| name), &rows, &called)).unwrap();
+    std::fs::write(folder.join("found"), serde_json::to_vec(&Found { rows, called }).unwrap()).unwrap();
 }
 
 /// The faults so far.
 struct Trials<'a> {
     folder: &'a Path,
+    share: usize,
+    /// Faults of all children.
+    count: usize,
     known: BTreeSet<Called>,
     rows: Vec<FaultRow>,
     wrong: Vec<String>,
@@ -250,7 +267,10 @@ impl Trials<'_> {
             let places: BTreeSet<usize> = [0, count - 1].into_iter().collect();
             for (code, lasts) in codes(call) {
                 for &occurrence in &places {
-                    self.one(&Fault { call: call.clone(), occurrence, code, lasts }, &meets);
+                    if self.count % CHILDREN == self.share {
+                        self.one(&Fault { call: call.clone(), occurrence, code, lasts }, &meets);
+                    }
+                    self.count += 1;
                 }
             }
         }
@@ -274,19 +294,32 @@ impl Trials<'_> {
 #[test]
 fn every_call_that_fails_gives_a_message_and_the_run_can_continue() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        return find(&PathBuf::from(folder));
+        return find(&PathBuf::from(folder), std::env::var(SHARE).unwrap().parse().unwrap());
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args([NAME, "--exact", "--nocapture"]).env(FOLDER, folder.path());
-    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().unwrap();
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
-    assert!(output.status.success(), "{}: {}", read("now"), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(read("wrong"), "");
+    let folders = [(); CHILDREN].map(|()| tempfile::tempdir().unwrap());
+    let start = |(share, folder): (usize, &TempDir)| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([NAME, "--exact", "--nocapture"]).env(FOLDER, folder.path()).env(SHARE, share.to_string());
+        child.env("XDG_CACHE_HOME", folder.path().join("cache")).stdout(Stdio::null()).stderr(Stdio::piped());
+        child.spawn().unwrap()
+    };
+    let children: Vec<Child> = folders.iter().enumerate().map(start).collect();
+    let mut rows = Vec::new();
+    let mut called = BTreeMap::new();
+    for (child, folder) in children.into_iter().zip(&folders) {
+        let output = child.wait_with_output().unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        assert!(output.status.success(), "{}: {}", read("now"), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(read("wrong"), "");
+        let found: Found = serde_json::from_str(&read("found")).unwrap();
+        rows.extend(found.rows);
+        called = found.called;
+    }
+    let made = table::document(&WAYS.map(|(name, _)| name), &rows, &called);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-faults.md");
     if std::env::var_os(WRITE).is_some() {
-        std::fs::write(&path, read("table")).unwrap();
+        std::fs::write(&path, &made).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == read("table"), "docs/gpu-faults.md is out of date: run this test with {WRITE}=1");
+    assert!(kept == made, "docs/gpu-faults.md is out of date: run this test with {WRITE}=1");
 }

@@ -3,26 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::cudnn::recorded::{Fault, Library};
 
 /// The result of one fault.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FaultRow {
     library: Library,
-    call: &'static str,
-    when: &'static str,
+    call: String,
+    when: String,
     captured: bool,
     code: u32,
-    outcome: &'static str,
+    outcome: String,
     message: String,
 }
 
 impl FaultRow {
-    pub fn new(fault: &Fault, outcome: &'static str, message: Option<&str>) -> Self {
+    pub fn new(fault: &Fault, outcome: &str, message: Option<&str>) -> Self {
         let call = &fault.call;
         let message = message.map(sentence).unwrap_or_default();
-        let (library, when, captured) = (call.library, call.when, call.captured);
-        Self { library, call: call.name, when, captured, code: fault.code, outcome, message }
+        let (library, captured) = (call.library, call.captured);
+        let [name, when, outcome] = [call.name, call.when, outcome].map(str::to_owned);
+        Self { library, call: name, when, captured, code: fault.code, outcome, message }
     }
 }
 
@@ -79,7 +82,7 @@ fn code(library: Library, code: u32) -> &'static str {
 }
 
 /// The document, with a table for each library.
-pub fn document(ways: &[&str], rows: &[FaultRow], called: &BTreeMap<Library, BTreeSet<&str>>) -> String {
+pub fn document(ways: &[&str], rows: &[FaultRow], called: &BTreeMap<Library, BTreeSet<String>>) -> String {
     let mut text = format!(
         "# When a call of a GPU library fails\n\n\
          Made by the test `run::tests::faults`, which fails if this page is out of date. Each call that a run makes of the driver, cuDNN,\n\
@@ -111,8 +114,8 @@ pub fn document(ways: &[&str], rows: &[FaultRow], called: &BTreeMap<Library, BTr
 fn lines(rows: &[FaultRow], library: Library) -> String {
     let mut groups: BTreeMap<(&str, &str, bool), BTreeMap<u32, BTreeSet<&str>>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.library == library) {
-        let codes = groups.entry((row.call, row.when, row.captured)).or_default();
-        codes.entry(row.code).or_default().insert(row.outcome);
+        let codes = groups.entry((row.call.as_str(), row.when.as_str(), row.captured)).or_default();
+        codes.entry(row.code).or_default().insert(&row.outcome);
     }
     let mut text = String::new();
     for ((call, when, captured), codes) in groups {

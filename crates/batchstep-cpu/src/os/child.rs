@@ -1,11 +1,12 @@
 //! A process whose output is read. It leads its own process group, which ends with it. The size of its output is bounded, and so is the time to
 //! wait for it. Descendants that keep its output open are not waited for.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,27 @@ use std::time::{Duration, Instant};
 const GOING: Duration = Duration::from_secs(5);
 /// The time that a pipe gets to close after the process at its other end is over: only a descendant that left the group can hold it.
 const CLOSING: Duration = Duration::from_millis(500);
+
+/// The groups that may have members. A program that exits drops nothing.
+static LIVING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn living() -> MutexGuard<'static, BTreeSet<u32>> {
+    LIVING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills every group, just before this program exits: no process starts after that.
+pub fn end_all() {
+    let living = living();
+    living.iter().for_each(|id| kill(*id));
+    // Whoever starts a process waits for it.
+    std::mem::forget(living);
+}
+
+/// Only while the leader was not waited for: after that, its number can be another's.
+fn kill(group: u32) {
+    // SAFETY: a call without memory. An error means that no process is left.
+    unsafe { libc::killpg(group as libc::pid_t, libc::SIGKILL) };
+}
 
 /// A process and the group that it leads, whose members are what it started. All of it is killed when this is dropped.
 #[derive(Debug)]
@@ -30,7 +52,10 @@ impl Group {
     /// # Errors
     /// The system's error if the process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { leader: command.process_group(0).spawn()?, status: None, ended: None })
+        let mut living = living();
+        let leader = command.process_group(0).spawn()?;
+        living.insert(leader.id());
+        Ok(Self { leader, status: None, ended: None })
     }
 
     /// The process, to take its pipes from.
@@ -70,7 +95,8 @@ impl Group {
         }
         self.ended.get_or_insert_with(Instant::now);
         if self.status.is_none() {
-            self.kill();
+            kill(self.id());
+            living().remove(&self.id());
             self.status = self.leader.wait().ok();
         }
         self.status
@@ -95,15 +121,9 @@ impl Group {
     /// Kills the group, and waits until its leader is gone.
     pub fn end(&mut self) {
         if self.status.is_none() {
-            self.kill();
+            kill(self.id());
             self.wait(GOING);
         }
-    }
-
-    /// Only while the leader was not waited for: after that, its number can be another's.
-    fn kill(&self) {
-        // SAFETY: a call without memory. An error means that no process is left.
-        unsafe { libc::killpg(self.id() as libc::pid_t, libc::SIGKILL) };
     }
 }
 
@@ -287,6 +307,30 @@ mod tests {
         assert!(is_gone_soon(&std::fs::read_to_string(note).unwrap()));
         let none = run(&mut Command::new("/nonexistent/program"), None, 1000);
         assert!(matches!(none, Err(Failure::NotStarted(_))), "{none:?}");
+    }
+
+    /// This test starts itself again: the inner one exits as a program does, which would take the processes of other tests along.
+    #[test]
+    fn a_program_that_exits_at_once_leaves_no_process_behind() {
+        const NAME: &str = "os::child::tests::a_program_that_exits_at_once_leaves_no_process_behind";
+        const INSIDE: &str = "BATCHSTEP_TEST_EXITS_AT_ONCE";
+        if let Some(note) = std::env::var_os(INSIDE) {
+            let script = format!("sleep 600 & echo $! > '{}'; wait", note.display());
+            let _group = Group::start(shell(&script).stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
+            let is_noted = || std::fs::read_to_string(&note).is_ok_and(|text| !text.is_empty());
+            let start = Instant::now();
+            while !is_noted() && start.elapsed() < SOON {
+                thread::sleep(Duration::from_millis(5));
+            }
+            end_all();
+            std::process::exit(3);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("note");
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let output = again.args([NAME, "--exact", "--nocapture"]).env(INSIDE, &note).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(is_gone_soon(&std::fs::read_to_string(note).unwrap()));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use device::Device;
 
 /// The library to which a call belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Library {
     Driver,
     CublasLt,

@@ -69,7 +69,19 @@ class File:
         if isinstance(error, ImportError):
             self.show(error)
             kind = "spec" if self.is_own(error.path or "") else "device"
-            raise Refusal(kind, f"{sys.executable} cannot import the step's file: {self.said(error)}") from None
+            raise Refusal(kind, f"{sys.executable} cannot import the step's file: {self.said(error)}", self.path_to(error)) from None
+
+    def path_to(self, error):
+        """How the person's own module is found that an import did not find: the working folder is not searched, and the file is part of no package."""
+        here, name = os.getcwd(), error.name
+        is_missing = isinstance(error, ModuleNotFoundError) and name
+        if is_missing and any(os.path.exists(os.path.join(here, found)) for found in (name, f"{name}.py")):
+            return f"`{name}` is in the working folder, which is not searched: add `--env PYTHONPATH=$PWD`"
+        if "relative import" in text_of(error):
+            parent, package = os.path.split(self.folder)
+            parent = "$PWD" if parent == here else parent
+            return f"the file is imported by itself, as part of no package: import from `{package}` by its name, and add `--env PYTHONPATH={parent}`"
+        return None
 
     def files(self):
         """The file, and what it has imported from its own folder, with the hashes of what is in them."""

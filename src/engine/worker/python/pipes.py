@@ -55,8 +55,8 @@ if __name__ == "__main__":
 
 
 class Refusal(Exception):
-    """An error for batchstep to report: the kind, and one clause."""
+    """An error for batchstep to report: the kind, one clause, and what to do where that is known here."""
 
-    def __init__(self, kind, what):
+    def __init__(self, kind, what, help=None):
         super().__init__(what)
-        self.kind = kind
+        self.kind, self.help = kind, help

@@ -27,7 +27,7 @@ def answer(worker, line):
     try:
         return {"ok": do[request["do"]](request)}
     except Refusal as refusal:
-        failure = {"kind": refusal.kind, "what": str(refusal)}
+        failure = {"kind": refusal.kind, "what": str(refusal), **({"help": refusal.help} if refusal.help else {})}
     except worker.ERRORS as error:
         failure = worker.failure(request["do"], error)
     # The exception is released here, and with its traceback the memory of the failed step.
