@@ -121,22 +121,36 @@ fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> 
 /// # Errors
 /// As [`Table::scan`].
 pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
-    let wanted = ["cell", "warmup", "allreduce_time_s", "step_time_s"];
+    cell_medians(path, ["allreduce_time_s", "step_time_s"], |[reduced, step]| reduced / step)
+}
+
+/// The median over the counted steps of each cell, by cell number, of what `value` makes of the numbers in `columns`. Steps of which it
+/// makes no finite number do not count. Empty where the steps of `path` lack one of the columns.
+///
+/// # Errors
+/// As [`Table::scan`].
+pub(super) fn cell_medians<const N: usize>(
+    path: &Path,
+    columns: [&str; N],
+    value: fn([f64; N]) -> f64,
+) -> Result<BTreeMap<i64, f64>> {
+    let wanted: Vec<&str> = ["cell", "warmup"].into_iter().chain(columns).collect();
     let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
     Table::scan(path, &wanted, &mut |batch| {
         if !wanted.iter().all(|name| batch.has(name)) {
             return Ok(());
         }
         let (cells, warmup) = (batch.numbers("cell")?, batch.texts("warmup")?);
-        let (reduced, steps) = (batch.numbers("allreduce_time_s")?, batch.numbers("step_time_s")?);
-        for (((cell, warmup), reduced), step) in cells.into_iter().zip(warmup).zip(reduced).zip(steps) {
-            if matches!(warmup.as_str(), "0" | "false") && (reduced / step).is_finite() {
-                found.entry(cell as i64).or_default().push(reduced / step);
+        let numbers = columns.iter().map(|name| batch.numbers(name)).collect::<Result<Vec<_>>>()?;
+        for (row, (cell, warmup)) in cells.into_iter().zip(warmup).enumerate() {
+            let value = value(std::array::from_fn(|column| numbers[column][row]));
+            if matches!(warmup.as_str(), "0" | "false") && value.is_finite() {
+                found.entry(cell as i64).or_default().push(value);
             }
         }
         Ok(())
     })?;
-    Ok(found.into_iter().map(|(cell, mut shares)| (cell, median(&mut shares))).collect())
+    Ok(found.into_iter().map(|(cell, mut values)| (cell, median(&mut values))).collect())
 }
 
 #[cfg(test)]
@@ -194,6 +208,18 @@ pub(crate) mod tests {
             let jump = parallel.jumps.iter().find(|beside| beside.before.batch_size == 12.0).expect("a jump");
             assert!(jump.alone_jumps && !jump.together_jumps && jump.changes(), "{jump:?}");
         }
+    }
+
+    // Of cell 0 count 1 / 4 and 3 / 4, whose median is 1 / 2, and neither the first step nor that without a time; of cell 1 nothing.
+    #[test]
+    fn the_share_of_a_cell_is_the_median_of_its_counted_steps() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("steps.csv");
+        let steps = "0,true,9,9\n0,false,1,4\n0,false,3,4\n0,false,,4\n1,false,0,0\n";
+        std::fs::write(&path, format!("cell,warmup,allreduce_time_s,step_time_s\n{steps}")).expect("writable");
+        assert_eq!(reducing(&path).expect("read"), BTreeMap::from([(0, 0.5)]));
+        std::fs::write(&path, "cell,warmup,step_time_s\n0,false,4\n").expect("writable");
+        assert_eq!(reducing(&path).expect("read"), BTreeMap::new(), "one process has no such column");
     }
 
     #[test]

@@ -10,13 +10,14 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::parallel::cell_medians;
 use super::{Analysed, Series};
 use crate::error::{Error, Result};
 use crate::os::look;
 use crate::settings::EngineName;
 use crate::settings::members;
 use crate::stats::quantile::median;
-use crate::store::{Table, files};
+use crate::store::files;
 
 /// What to set to see whether a jump goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,24 +130,12 @@ fn given_back(faults: &BTreeMap<u64, f64>, after: f64) -> Option<Switch> {
     })
 }
 
-/// The median of the counted steps of each cell.
+/// The median of the counted steps of each cell. The steps are read once more for their sizes: two columns of numbers, in runs of
+/// somebody's own steps.
 fn faults(path: &Path) -> Result<Faults> {
-    let wanted = ["cell", "batch_size", "warmup", "page_faults"];
-    let mut all: BTreeMap<i64, (f64, Vec<f64>)> = BTreeMap::new();
-    Table::scan(path, &wanted, &mut |batch| {
-        if !wanted.iter().all(|name| batch.has(name)) {
-            return Ok(());
-        }
-        let (cells, sizes) = (batch.numbers("cell")?, batch.numbers("batch_size")?);
-        let (warmup, faults) = (batch.texts("warmup")?, batch.numbers("page_faults")?);
-        for (((cell, size), warmup), faults) in cells.into_iter().zip(sizes).zip(warmup).zip(faults) {
-            if matches!(warmup.as_str(), "0" | "false") && faults.is_finite() {
-                all.entry(cell as i64).or_insert((size, Vec::new())).1.push(faults);
-            }
-        }
-        Ok(())
-    })?;
-    Ok(all.into_iter().map(|(cell, (size, mut faults))| (cell, (size, median(&mut faults)))).collect())
+    let faults = cell_medians(path, ["page_faults"], |[faults]| faults)?;
+    let sizes = cell_medians(path, ["batch_size"], |[size]| size)?;
+    Ok(faults.into_iter().filter_map(|(cell, faults)| Some((cell, (*sizes.get(&cell)?, faults)))).collect())
 }
 
 /// The versions that the steps reported: `torch 2.15.0, Python 3.11.7`.
@@ -179,6 +168,16 @@ mod tests {
         assert_eq!(of(&|size| if size > 12 { 4448.0 } else { 2.0 }), None, "elsewhere");
         assert_eq!(of(&|size| if size > 8 { 200.0 } else { 0.0 }), None, "a few small allocations");
         assert_eq!(of(&|_| 5000.0), None, "at every size");
+    }
+
+    // By hand: the median of 2, 4 and 9 is 4; the first step of cell 0 does not count, and cell 1 has no faults.
+    #[test]
+    fn the_faults_of_a_cell_are_with_its_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("steps.csv");
+        let steps = "0,8,true,900\n0,8,false,2\n0,8,false,9\n0,8,false,4\n1,16,false,\n";
+        std::fs::write(&path, format!("cell,batch_size,warmup,page_faults\n{steps}")).expect("writable");
+        assert_eq!(faults(&path).expect("read"), Faults::from([(0, (8.0, 4.0))]));
     }
 
     /// The stored runs of other people's steps have the variables as an axis, so that nothing is left to suggest.

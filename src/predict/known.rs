@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Basis, Place, Row, Series, pooled_noise};
+use super::{Basis, Place, Row, Series};
 use crate::error::Result;
 use crate::predict::database::{Database, describe, network_id};
 use crate::predict::model::curve::{Breaks, Curve, Level};
-use crate::predict::model::repeats::{Pooled, pooled};
+use crate::predict::model::repeats::{Pooled, between_runs, pooled};
 use crate::settings::EngineName;
 use crate::stats::quantile::median;
 use crate::store::CollectedCell;
@@ -58,7 +58,7 @@ impl<'a> Measured<'a> {
         if pooled.levels.len() < FEWEST_LEVELS {
             return Ok(None);
         }
-        let own = pooled_noise(std::iter::once(&pooled));
+        let own = between_runs(std::iter::once(&pooled));
         let noise = if own.is_some() { own } else { self.noise()? };
         let measured: Vec<f64> = pooled.levels.iter().map(|level| level.batch).collect();
         let Some(curve) = Curve::new(pooled.levels, breaks(&cells), noise.unwrap_or(0.0)) else { return Ok(None) };
@@ -98,7 +98,7 @@ impl<'a> Measured<'a> {
             }
             curves.extend(groups.values().map(|cells| pool(cells.iter())));
         }
-        Ok(pooled_noise(curves.iter()))
+        Ok(between_runs(curves.iter()))
     }
 }
 

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
-use crate::predict::model::repeats::between_runs;
 use crate::settings::{AXES, EngineName};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
@@ -245,9 +244,4 @@ fn series<'a>(plan: &'a Plan, experiment: &Experiment) -> Vec<Series<'a>> {
         Series { engine: cells[0].engine, settings: words.join(", "), cells: cells.iter().collect() }
     };
     plan.cells.chunk_by(same).map(of).collect()
-}
-
-/// The standard deviation between runs over all curves of a device.
-fn pooled_noise<'a>(curves: impl Iterator<Item = &'a crate::predict::model::repeats::Pooled>) -> Option<f64> {
-    between_runs(curves)
 }

@@ -11,12 +11,11 @@ use std::path::Path;
 
 use super::Setup;
 use crate::analysis::Series;
+use crate::analysis::parallel::cell_medians;
 use crate::detect::Findings;
 use crate::error::Result;
 use crate::network::Network;
 use crate::settings::DataPath;
-use crate::stats::quantile::median;
-use crate::store::Table;
 
 /// Bytes of a float32, the type of the inputs.
 const SCALAR: u64 = 4;
@@ -126,23 +125,9 @@ pub fn example_bytes(network: &Network) -> u64 {
 /// Median seconds of the copy of the batch, by cell number. Empty where the steps in `path` do not record it.
 ///
 /// # Errors
-/// As [`Table::scan`].
+/// As [`crate::store::Table::scan`].
 pub fn times(path: &Path) -> Result<BTreeMap<i64, f64>> {
-    let wanted = ["cell", "warmup", "h2d_time_s"];
-    let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    Table::scan(path, &wanted, &mut |batch| {
-        if !wanted.iter().all(|name| batch.has(name)) {
-            return Ok(());
-        }
-        let (cells, warmup, copies) = (batch.numbers("cell")?, batch.texts("warmup")?, batch.numbers("h2d_time_s")?);
-        for ((cell, warmup), copy) in cells.into_iter().zip(warmup).zip(copies) {
-            if matches!(warmup.as_str(), "0" | "false") && copy.is_finite() {
-                found.entry(cell as i64).or_default().push(copy);
-            }
-        }
-        Ok(())
-    })?;
-    Ok(found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect())
+    cell_medians(path, ["h2d_time_s"], |[copy]| copy)
 }
 
 /// `None` where no link between the data and the device is known, as on a CPU.

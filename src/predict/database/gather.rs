@@ -12,6 +12,7 @@ use super::lacking::leave_out;
 use crate::error::{Error, Kind, Result};
 use crate::network::Sides;
 use crate::os::look;
+use crate::settings::Precision;
 use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Experiment, StudyKind, parse_as, text_of};
 use crate::store::{
@@ -219,7 +220,12 @@ impl<'a> Candidate<'a> {
 
     fn runs(&self, experiment: &Experiment, parts: &[CollectedPart]) -> Result<Vec<OfDevice>> {
         let Environment { run_id, peaks, machine, .. } = &self.environment;
-        let highest = |of: fn(&MeasuredPeaks) -> f64| peaks.iter().map(of).reduce(f64::max);
+        // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
+        let is_of =
+            |peak: &MeasuredPeaks, device: &str| self.device_of(&peak.engine).is_ok_and(|own| own.key == device);
+        let is_float32 =
+            |peak: &&MeasuredPeaks| [Precision::Fp32, Precision::Tf32].iter().any(|one| peak.precision == one.name());
+        let peaks_of = |device: &str| peaks.iter().filter(|peak| is_of(peak, device)).collect::<Vec<_>>();
         let mut cells: BTreeMap<&str, i64> = BTreeMap::new();
         for part in parts {
             *cells.entry(&part.device).or_default() += part.cells.len() as i64;
@@ -243,8 +249,12 @@ impl<'a> Candidate<'a> {
                 cores: self.cores(),
                 os: machine.os.clone(),
                 driver: machine.driver.version.clone(),
-                peak_flops_per_s: highest(|peak| peak.flops_per_s),
-                peak_bytes_per_s: highest(|peak| peak.bytes_per_s),
+                peak_flops_per_s: peaks_of(device)
+                    .into_iter()
+                    .filter(is_float32)
+                    .map(|peak| peak.flops_per_s)
+                    .reduce(f64::max),
+                peak_bytes_per_s: peaks_of(device).into_iter().map(|peak| peak.bytes_per_s).reduce(f64::max),
                 spec: spec.clone(),
                 environment: self.environment_text.clone(),
             },

@@ -100,6 +100,40 @@ fn a_run_that_has_gone_on_takes_the_place_of_its_earlier_state() {
     assert_eq!(database.runs("AMD EPYC (2 cores)").expect("read").len(), 1);
 }
 
+/// The environment of `run` with one more engine on a device of its own, and two more peaks.
+fn with_other_peaks(run: &Path) {
+    let path = run.join("environment.json");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let mut environment: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let peak = |engine: &str, precision: &str, flops: f64, bytes: f64| {
+        serde_json::json!({"engine": engine, "precision": precision, "threads": null,
+            "flops_per_s": flops, "bytes_per_s": bytes})
+    };
+    let mut engine = environment["engines"][0].clone();
+    for (key, value) in [("name", "cudnn"), ("device", "cuda"), ("device_name", "NVIDIA H200")] {
+        engine[key] = value.into();
+    }
+    environment["engines"].as_array_mut().expect("engines").push(engine);
+    let peaks = environment["peaks"].as_array_mut().expect("peaks");
+    peaks.push(peak("cpu", "bf16", 9e11, 5e10));
+    peaks.push(peak("cudnn", "fp32", 5e13, 4e12));
+    std::fs::write(&path, environment.to_string()).expect("written");
+}
+
+#[test]
+fn the_peaks_of_a_device_are_its_own_and_in_float32() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = copied("2026-11-23-epyc-2-cores-quickstart", &folder.path().join("run"));
+    with_other_peaks(&run);
+    let into = folder.path().join("database");
+    taken(std::slice::from_ref(&run), &into);
+    let runs = Database::open(&into).expect("a database").runs("AMD EPYC (2 cores)").expect("read");
+    // The run's own environment.json has 215.9 GFLOP/s in float32; a copy is as fast in every precision.
+    let [run] = &runs[..] else { panic!("{runs:?}") };
+    assert!(run.peak_flops_per_s.is_some_and(|peak| (peak / 215_909_363_424.474 - 1.0).abs() < 1e-9), "{run:?}");
+    assert_eq!(run.peak_bytes_per_s, Some(5e10));
+}
+
 #[test]
 fn what_does_not_belong_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -29,7 +29,7 @@ pub struct Breaks {
 #[derive(Clone, Debug)]
 pub struct Curve {
     pieces: Pieces,
-    breaks: Breaks,
+    stairs: Option<Stairs>,
     /// The number of measured neighbours on each side from which a value is computed.
     neighbours: usize,
     inside_radius: f64,
@@ -52,8 +52,48 @@ struct Pieces {
 enum Continuation {
     /// The line through this share of the levels, counted from the last.
     Line(f64),
-    /// A line with equal steps after the multiples of the period.
-    Staircase(f64),
+    /// A line with equal steps after the places of the period.
+    Staircase(Stairs),
+}
+
+/// The batch sizes after which a proven period has its jumps: `offset`, `offset + period`, `offset + 2 period`, ...
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stairs {
+    period: f64,
+    /// At least 0 and less than the period.
+    offset: f64,
+}
+
+impl Stairs {
+    /// `None` without a period. The offset is the remainder of the jumps with which most of them agree; 0 if several do equally well.
+    fn new(levels: &[Level], breaks: &Breaks) -> Option<Self> {
+        let period = breaks.period?;
+        let agreeing = |stairs: &Self| breaks.jumps.iter().filter(|&&after| stairs.explain(levels, after)).count();
+        let remainders = breaks.jumps.iter().rev().map(|after| after % period);
+        remainders.chain([0.0]).map(|offset| Self { period, offset }).max_by_key(agreeing)
+    }
+
+    /// Whether a jump may be at one of the places: it is after `after`, or after one of the batch sizes up to the next level, which were not
+    /// measured.
+    fn explain(self, levels: &[Level], after: f64) -> bool {
+        let next = levels.get(levels.partition_point(|level| level.batch <= after));
+        self.first_from(after) < next.map_or(after + 1.0, |level| level.batch)
+    }
+
+    /// The first place that is not less than a batch size.
+    fn first_from(self, batch: f64) -> f64 {
+        self.offset + ((batch - self.offset) / self.period).ceil() * self.period
+    }
+
+    fn has(self, batch: f64) -> bool {
+        batch % self.period == self.offset
+    }
+
+    /// The steps between batch size 1 and this one. A step after `k` counts from `k + 1` on.
+    fn steps(self, batch: f64) -> f64 {
+        let below = |x: f64| ((x - 1.0 - self.offset) / self.period).floor();
+        below(batch) - below(1.0)
+    }
 }
 
 /// Numbers of neighbours to choose from.
@@ -78,14 +118,15 @@ impl Curve {
         if levels.len() < 3 {
             return None;
         }
-        let scored = NEIGHBOURS.map(|neighbours| left_out(&levels, &breaks, neighbours));
+        let stairs = Stairs::new(&levels, &breaks);
+        let scored = NEIGHBOURS.map(|neighbours| left_out(&levels, &breaks, stairs, neighbours));
         let neighbours = NEIGHBOURS[best(&scored, |_| true)];
         // The error of a level counts with the number of neighbours that the others choose, or the errors would be too small.
         let mut errors: Vec<f64> = (0..scored[0].len()).map(|out| scored[chosen_without(out, &scored)][out]).collect();
-        let (beyond, beyond_radius) = way(&levels, &breaks);
+        let (beyond, beyond_radius) = way(&levels, stairs);
         let pieces = Pieces::new(levels, &breaks);
         let inside_radius = radius(&mut errors);
-        Some(Self { pieces, breaks, neighbours, inside_radius, beyond, beyond_radius, between_runs })
+        Some(Self { pieces, stairs, neighbours, inside_radius, beyond, beyond_radius, between_runs })
     }
 
     /// Whether `batch` lies among the measured batch sizes.
@@ -98,7 +139,7 @@ impl Curve {
     /// continued.
     pub fn goes_on_with_a_jump_after(&self, batch: f64) -> bool {
         let levels = &self.pieces.levels;
-        matches!(self.beyond, Continuation::Staircase(period) if batch >= levels[levels.len() - 1].batch && batch % period == 0.0)
+        matches!(self.beyond, Continuation::Staircase(stairs) if batch >= levels[levels.len() - 1].batch && stairs.has(batch))
     }
 
     /// The step time at a batch size, with the interval for one more measurement in one more run.
@@ -107,11 +148,11 @@ impl Curve {
         let (first, last) = (levels[0].batch, levels[levels.len() - 1].batch);
         let repeated = Z * self.between_runs;
         if self.is_inside(batch) {
-            let Value { seconds, spread } = self.pieces.value(batch, &self.breaks, self.neighbours);
+            let Value { seconds, spread } = self.pieces.value(batch, self.stairs, self.neighbours);
             return Estimate::around(seconds, self.inside_radius.hypot(repeated) + spread);
         }
         if batch < first {
-            let seconds = self.pieces.value(batch, &self.breaks, self.neighbours.max(2)).seconds;
+            let seconds = self.pieces.value(batch, self.stairs, self.neighbours.max(2)).seconds;
             let distance = (first - batch) / first;
             return Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated));
         }
@@ -153,7 +194,7 @@ impl Pieces {
         Self { levels, ranges }
     }
 
-    fn value(&self, batch: f64, breaks: &Breaks, neighbours: usize) -> Value {
+    fn value(&self, batch: f64, stairs: Option<Stairs>, neighbours: usize) -> Value {
         let first = |range: &Range<usize>| self.levels[range.start].batch;
         let last = |range: &Range<usize>| self.levels[range.end - 1].batch;
         let exact = |range: &Range<usize>| Value { seconds: self.line(range, batch, neighbours), spread: 0.0 };
@@ -169,8 +210,8 @@ impl Pieces {
         let (before, behind) = (&self.ranges[right - 1], &self.ranges[right]);
         let (from, to) = (last(before), first(behind));
         let [left, right] = [before, behind].map(|range| self.line(range, batch, neighbours));
-        let multiple = breaks.period.map(|period| (from / period).ceil() * period).filter(|at| *at < to);
-        if let Some(at) = multiple {
+        let place = stairs.map(|stairs| stairs.first_from(from)).filter(|at| *at < to);
+        if let Some(at) = place {
             return Value { seconds: if batch <= at { left } else { right }, spread: 0.0 };
         }
         // The jump is after one of the batch sizes from `from` to the one before `to`; which one was not measured.
@@ -210,11 +251,11 @@ fn weighted_line(levels: &[Level], weight: impl Fn(&Level) -> f64, at: f64) -> f
 
 /// `|ln(truth / prediction)|` of each level except the first and the last, predicted from the others. If a level is
 /// left out, the place of a jump after it is unknown.
-fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
+fn left_out(levels: &[Level], breaks: &Breaks, stairs: Option<Stairs>, neighbours: usize) -> Vec<f64> {
     let error = |out: usize| {
         let near = out.saturating_sub(12)..(out + 13).min(levels.len());
         let others: Vec<Level> = near.filter(|&i| i != out).map(|i| levels[i]).collect();
-        let value = Pieces::new(others, breaks).value(levels[out].batch, breaks, neighbours);
+        let value = Pieces::new(others, breaks).value(levels[out].batch, stairs, neighbours);
         ((levels[out].seconds / value.seconds).ln().abs() - value.spread).max(0.0)
     };
     (1..levels.len() - 1).map(error).collect()
@@ -243,9 +284,9 @@ fn chosen_without(out: usize, scored: &[Vec<f64>; NEIGHBOURS.len()]) -> usize {
 /// square: the middle error forgives a line that leaves the curve soon. The steps of a proven period are preferred to a line if they are
 /// about as good. The errors beyond one place are not independent: a line that leaves the curve is wrong at every level from there on. So
 /// each place counts once, with the radius of its errors.
-fn way(levels: &[Level], breaks: &Breaks) -> (Continuation, f64) {
+fn way(levels: &[Level], stairs: Option<Stairs>) -> (Continuation, f64) {
     let lines = SHARES.map(Continuation::Line).into_iter();
-    let ways: Vec<Continuation> = lines.chain(breaks.period.map(Continuation::Staircase)).collect();
+    let ways: Vec<Continuation> = lines.chain(stairs.map(Continuation::Staircase)).collect();
     let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
     let size = |(way, errors): &(Continuation, Vec<Vec<f64>>)| {
         let patience = if matches!(way, Continuation::Staircase(_)) { PATIENCE } else { 1.0 };
@@ -289,8 +330,8 @@ fn continued(levels: &[Level], way: Continuation, batch: f64) -> f64 {
             let count = ((share * levels.len() as f64).ceil() as usize).max(FEWEST.min(levels.len()));
             weighted_line(&levels[levels.len() - count..], relative, batch)
         }
-        Continuation::Staircase(period) => {
-            let terms = |x: f64| [1.0, x, ((x - 1.0) / period).floor()];
+        Continuation::Staircase(stairs) => {
+            let terms = |x: f64| [1.0, x, stairs.steps(x)];
             let rows: Vec<[f64; 3]> =
                 levels.iter().map(|level| terms(level.batch).map(|term| term / level.seconds)).collect();
             let factors = nonnegative::least_squares(&rows, &vec![1.0; rows.len()]);
@@ -330,6 +371,48 @@ mod tests {
             [64.0, 80.0, 81.0, 96.0].map(|batch| curve.goes_on_with_a_jump_after(batch)),
             [true, true, false, true]
         );
+    }
+
+    /// 10 ms and 1 ms for each example, 8 ms more after 5, 21, 37, 53, ...
+    fn shifted(batch: f64) -> f64 {
+        0.010 + 0.001 * batch + if batch > 5.0 { 0.008 * (1.0 + ((batch - 6.0) / 16.0).floor()) } else { 0.0 }
+    }
+
+    #[test]
+    fn a_period_with_an_offset_goes_on_from_its_own_jumps() {
+        let breaks = Breaks { jumps: vec![5.0, 21.0, 37.0, 53.0], kinks: Vec::new(), period: Some(16.0) };
+        let curve = Curve::new(levels(1..=64, shifted), breaks, 0.0).unwrap();
+        let jumps: Vec<u32> = (64..=96_u32).filter(|b| curve.goes_on_with_a_jump_after(f64::from(*b))).collect();
+        assert_eq!(jumps, [69, 85]);
+        // By hand: four steps lie below 69, five below 85, six below 86.
+        for (batch, seconds) in [(65.0, 0.107), (69.0, 0.111), (70.0, 0.120), (85.0, 0.135), (86.0, 0.144)] {
+            let found = curve.at(batch);
+            assert!((found.seconds / seconds - 1.0).abs() < 1e-3, "{batch}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_period_with_an_offset_has_its_jump_among_sizes_that_were_not_measured() {
+        // 20 to 23 were not measured, so the jump after 21 was found after 19.
+        let breaks = Breaks { jumps: vec![5.0, 19.0, 37.0, 53.0], kinks: Vec::new(), period: Some(16.0) };
+        let measured = levels((1..=64).filter(|b| !(20..=23).contains(b)), shifted);
+        let curve = Curve::new(measured, breaks, 0.0).unwrap();
+        for (batch, seconds) in [(20.0, 0.038), (21.0, 0.039), (22.0, 0.048), (23.0, 0.049)] {
+            let found = curve.at(batch);
+            assert!((found.seconds / seconds - 1.0).abs() < 1e-3, "{batch}: {found:?}");
+        }
+    }
+
+    // Among multiples of 10, jumps after 16, 32, 48, 64, 80 and 96 are found after 10, 30, 40, 60, 80 and 90. The most common remainder by 16
+    // is 10, of two jumps; all six may be at multiples of 16.
+    #[test]
+    fn jumps_between_distant_sizes_do_not_hide_the_multiples() {
+        let of = |jumps: Vec<f64>| {
+            let breaks = Breaks { jumps, kinks: Vec::new(), period: Some(16.0) };
+            Stairs::new(&levels((10..=100).step_by(10), stairs), &breaks).map(|found| found.offset)
+        };
+        assert_eq!(of(vec![10.0, 30.0, 40.0, 60.0, 80.0, 90.0]), Some(0.0));
+        assert_eq!(of(Vec::new()), Some(0.0));
     }
 
     #[test]
