@@ -19,6 +19,7 @@ use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::StepHost;
 use batchstep::error::{Error, Result};
 use batchstep::os::atomic;
+use batchstep::os::child;
 use batchstep::os::look;
 use batchstep::page;
 use batchstep::report::{self, Warning};
@@ -47,6 +48,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let specs = read_all(args)?;
     if let Some(size) = args.own.try_size {
         return own::try_each(&specs, size, device);
+    }
+    if args.export_json.is_some() && specs.len() > 1 {
+        return Err(Error::spec("each study would overwrite the file of the one before")
+            .at("--export-json")
+            .hint("run one spec at a time"));
     }
     let place = own::place(args.own.worker_fds.as_deref())?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -232,6 +238,7 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
         let since = first.get_or_insert_with(Instant::now).elapsed();
         if flag.swap(true, Ordering::Relaxed) {
             if since > SAME_REQUEST {
+                child::end_all();
                 std::process::exit(Exit::Warned as i32);
             }
             return;
@@ -400,6 +407,7 @@ impl Session<'_> {
                 notice(format!(
                     "{error}\n  The step never ended; every visit before it is stored: continue with `--resume`"
                 ));
+                child::end_all();
                 std::process::exit(Exit::Failed as i32);
             },
         };

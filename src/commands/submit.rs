@@ -10,10 +10,16 @@ use batchstep::os::child::{self, Failure};
 use batchstep::spec::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy};
 
-use super::{Exit, print};
+use super::{Exit, own, print};
 use crate::cli::{self, SubmitArgs};
 
 pub fn submit(args: &SubmitArgs) -> Result<Exit> {
+    if own::is_step(&args.spec) {
+        return Err(Error::spec("a job array needs a spec").at(args.spec.display().to_string()).hint(format!(
+            "write one with `[engine] step = \"{}\"`: `batchstep run {0} --dry-run` prints it",
+            args.spec.display()
+        )));
+    }
     let experiment = Experiment::read(&args.spec)?;
     let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
     check(&experiment, args.nodes, by)?;
@@ -35,11 +41,11 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let job = sbatch(&script, &args.sbatch)?;
-    let (out, merged) = (out.display(), out.with_extension("merged"));
+    let merged = format!("{}.merged", out.display().to_string().trim_end_matches(".shards"));
+    let out = out.display();
     print(&format!(
         "{job}\nLogs:     {out}/shard-1.log and so on\nProgress: batchstep status {out}/shard-*-of-{shards}\nResult:   batchstep \
-         merge {} {out}/shard-*-of-{shards}\n",
-        merged.display()
+         merge {merged} {out}/shard-*-of-{shards}\n"
     ));
     Ok(Exit::Done)
 }
@@ -53,7 +59,7 @@ fn check(experiment: &Experiment, nodes: usize, by: ShardBy) -> Result<()> {
 }
 
 fn keep(path: &Path, experiment: &Experiment) -> Result<()> {
-    let text = experiment.to_toml();
+    let text = experiment.to_toml_in(path.parent().unwrap_or(Path::new("")));
     match std::fs::read_to_string(path) {
         Ok(earlier) if earlier != text => Err(Error::new(
             Kind::Conflict,

@@ -60,11 +60,14 @@ impl Labelled {
         self.pixels.len() / self.labels.len().max(1)
     }
 
-    /// Keeps the first `count` examples.
-    fn truncate(&mut self, count: usize) {
-        let each = self.each();
-        self.labels.truncate(count);
-        self.pixels.truncate(count * each);
+    /// Keeps `count` examples at even distances, so that all classes stay where a file has one after the other.
+    fn thin(&mut self, count: usize) {
+        let (all, each) = (self.labels.len(), self.each());
+        if count < all {
+            let places = || (0..count).map(|place| place * all / count);
+            self.pixels = places().flat_map(|at| self.pixels[at * each..(at + 1) * each].iter().copied()).collect();
+            self.labels = places().map(|at| self.labels[at]).collect();
+        }
     }
 }
 
@@ -171,4 +174,21 @@ pub struct DataSet {
     pub fingerprint: u64,
     /// What the user should know, such as that there were no MNIST files.
     pub notices: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_examples_are_of_all_classes() {
+        // Two pixels each; sorted by class.
+        let labels: Vec<u8> = (0..12).map(|at| at / 4).collect();
+        let pixels = (0..24).collect();
+        let mut set = Labelled { name: "sorted".into(), pixels, labels };
+        set.thin(3);
+        assert_eq!((&set.labels[..], &set.pixels[..]), (&[0, 1, 2][..], &[0, 1, 8, 9, 16, 17][..]));
+        set.thin(100);
+        assert_eq!(set.labels.len(), 3);
+    }
 }

@@ -88,7 +88,7 @@ fn drawn(data: &Data, seed: u64) -> UnnormalisedSet {
 fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
     let read = |part, limit: Option<usize>| -> Result<idx::Images> {
         let mut images = idx::read(path, part)?;
-        images.set.truncate(limit.unwrap_or(usize::MAX));
+        images.set.thin(limit.unwrap_or(usize::MAX));
         Ok(images)
     };
     let train = read("train", data.examples)?;

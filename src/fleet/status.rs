@@ -86,7 +86,11 @@ impl Status {
     }
 }
 
-/// When the parts, or the sealed table, changed last.
+/// When the parts, or the sealed table, changed last. The parts of each thousand visits have a folder of their own.
 fn last_change(path: &Path) -> Option<SystemTime> {
-    [files::PARTS, files::STEPS].iter().filter_map(|name| path.join(name).metadata().ok()?.modified().ok()).max()
+    let parts = path.join(files::PARTS);
+    let thousands = std::fs::read_dir(&parts).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let folders = thousands.filter(|path| path.is_dir());
+    let all = folders.chain([parts.clone(), path.join(files::STEPS)]);
+    all.filter_map(|path| path.metadata().ok()?.modified().ok()).max()
 }

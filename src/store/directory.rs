@@ -501,13 +501,21 @@ fn holds_something_else(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// Whether a sealed table says that the run has finished. A run that went on with more time has another limit in its spec than in its table, until it is
+/// sealed again.
 pub(super) fn is_complete(path: &Path) -> Result<bool> {
     for shelf in Shelf::main() {
         let table = path.join(shelf.table);
-        if look::is_file(&table)?
-            && parquet::describe(&table)?.1.get(keys::COMPLETE).is_some_and(|value| value == "true")
-        {
-            return Ok(true);
+        if !look::is_file(&table)? {
+            continue;
+        }
+        let metadata = parquet::describe(&table)?.1;
+        if metadata.get(keys::COMPLETE).is_some_and(|value| value == "true") {
+            let sealed = metadata.get(keys::SPEC);
+            let spec = look::text(&path.join(files::SPEC))?;
+            let went_on =
+                |(sealed, spec): (&String, String)| *sealed != spec && without_limit(sealed) == without_limit(&spec);
+            return Ok(!sealed.zip(spec).is_some_and(went_on));
         }
     }
     Ok(false)
@@ -553,13 +561,16 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
 /// # Errors
 /// [`Kind::Conflict`] where they differ in anything else.
 fn has_more_time(path: &Path, begun: &str, spec: &str) -> Result<bool> {
-    let without_limit = |spec: &str| spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect::<String>();
     if begun != spec && without_limit(begun) != without_limit(spec) {
         return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(begun, spec)))
             .at(path.display().to_string())
             .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
     }
     Ok(begun != spec)
+}
+
+fn without_limit(spec: &str) -> String {
+    spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect()
 }
 
 /// The lines in which two specs differ, as `-` what was and `+` what is.

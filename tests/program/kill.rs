@@ -27,10 +27,13 @@ steps_per_visit = 3
 seed = 5
 "#;
 
-/// The number of visits with a part file.
+/// The number of visits with a part file; those of each thousand visits have a folder of their own.
 fn parts(run: &Path) -> usize {
-    let entries = run.join("parts").read_dir().into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("visit-")).count()
+    let files =
+        |folder: &Path| folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+    let all =
+        files(&run.join("parts")).into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    all.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("visit-"))).count()
 }
 
 /// The stored data: for each visit its block, cell and step times.
@@ -156,6 +159,23 @@ fn a_run_that_ran_out_of_time_continues_with_more() {
     assert!(first.iter().all(|(visit, rows)| longer.get(visit) == Some(rows)));
     let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("a spec");
     assert!(spec.contains("time_limit = \"2s\""), "{spec}");
+    // Killed while it goes on, it has not finished, and the same command goes on again.
+    let mut command = support::batchstep(folder.path());
+    command
+        .args(["run", "t.toml", "--out", "run", "--time", "4s", "--resume"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null());
+    let mut child = command.spawn().expect("starts");
+    let begun = Instant::now();
+    while parts(&folder.path().join("run")) == 0 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    let status = support::stdout(&support::run(folder.path(), &["status", "run"]));
+    assert!(!status.contains("finished"), "{status}");
+    let last = run(&["--time", "4s", "--resume"]);
+    assert!(last.len() > longer.len() && longer.iter().all(|(visit, rows)| last.get(visit) == Some(rows)));
 }
 
 /// A scheduler may suspend a job for hours.

@@ -147,4 +147,19 @@ fn a_batch_script_is_written_and_a_spec_that_every_shard_would_refuse_is_refused
     assert!(stderr(&submit("0")).contains("0 is not a number of machines"));
     write(folder, "s.toml", &SPEC.replace("5%", "6%"));
     assert!(stderr(&submit("8")).contains("the shards of another spec"));
+
+    // A step's file is found from the copy of the spec, too.
+    std::fs::create_dir(folder.join("specs")).expect("a folder");
+    write(&folder.join("specs"), "step.py", "def step(batch_size):\n    return lambda: None\n");
+    write(
+        &folder.join("specs"),
+        "own.toml",
+        "version = 1\nname = \"own\"\n[engine]\nstep = \"step.py\"\n[sweep]\nbatch_size = \"1..=16\"\n",
+    );
+    let output = run(folder, &["submit", "--slurm", "specs/own.toml", "--nodes", "2", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let copy = folder.join("results/own.shards/spec.toml").display().to_string();
+    let output = run(folder, &["run", &copy, "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&run(folder, &["submit", "--slurm", "specs/step.py", "--nodes", "2"])).contains("needs a spec"));
 }

@@ -40,7 +40,8 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let sources = source::read_all(runs, &mut notices)?;
     let whole = sources[0].experiment.whole();
     let mut statement = Statement::new(&sources);
-    let run_id = format!("{}-merged-of-{}", whole.name, sources.len());
+    // The same merge again has the same name, and one of other runs another.
+    let run_id = format!("{}-merged-of-{}", sources[0].environment.run_id, sources.len());
     let environment = RunEnvironment { run_id: run_id.clone(), ..sources[0].environment.clone() };
     let (spec, environment) = (whole.to_toml(), environment.to_json());
     let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
