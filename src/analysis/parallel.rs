@@ -210,7 +210,7 @@ pub(crate) mod tests {
         }
     }
 
-    // Of cell 0 count 1 / 4 and 3 / 4, whose median is 1 / 2, and neither the first step nor that without a time; of cell 1 nothing.
+    // Cell 0 has 1 / 4 and 3 / 4, whose median is 1 / 2: its first step and the step without a time do not count. Cell 1 has nothing.
     #[test]
     fn the_share_of_a_cell_is_the_median_of_its_counted_steps() {
         let folder = tempfile::tempdir().expect("a folder");

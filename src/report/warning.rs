@@ -12,7 +12,7 @@ use crate::units::human;
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;
 
-/// Of the message that a file of the user is another one now: the device works.
+/// Part of the message about a changed file. It ends a run as a lost device does, but the device works.
 const WAS_CHANGED: &str = "was changed while the run measured it";
 
 /// A warning. In JSON its `kind` and its numbers, as a run keeps them.

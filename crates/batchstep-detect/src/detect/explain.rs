@@ -329,7 +329,7 @@ impl Report<'_, '_, '_> {
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let slopes = Slopes::new(self.model, x);
         let fit = self.curve();
-        // A slope between a bend and a step is none of fewer points either.
+        // With fewer points between a bend and a step, the slope there is not known either.
         let is_beside =
             |j: &usize, k: usize| matches!(candidates.term(*j), Term::Step(at) if at.abs_diff(k) < BESIDE_KINK);
         let beside_a_step = |k: usize| self.model.terms.iter().any(|j| is_beside(j, k));

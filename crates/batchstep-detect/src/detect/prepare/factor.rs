@@ -158,7 +158,7 @@ impl Run {
         };
         let points: Vec<FactorPoint> = self.places.iter().zip(&factor.smoothed).map(point).collect();
         let (low, high) = points.iter().fold((f64::MAX, f64::MIN), |(a, b), p| (a.min(p.relative), b.max(p.relative)));
-        // Less is nothing to tell anyone.
+        // A smaller one would be printed as zero.
         let is_seen = low.abs().max(high.abs()) >= LEAST_SAID;
         let note = is_seen.then(|| Note::CommonFactor { low, high, reference: factor.reference_limit() });
         Undisturbed { reduced: reduce::reduce(&series.groups, &log, series.share()), log, note, factor: points }

@@ -18,8 +18,8 @@ use crate::stats::{bootstrap, distribution};
 /// The number of resamples that are drawn before the sizes are computed.
 const AT_A_TIME: usize = 8;
 
-/// How much wider intervals are than the errors of a model that is given, since this one was searched for in the same data; and where the curve has a bend or is
-/// curved, as no form of the list is quite right. So 95 % of the intervals have the true size on smooth curves of eight kinds that are not in the list (240 series, 469 jumps; `scripts/smooth-curves`),
+/// How much wider intervals are than the errors of the model say, since the model was searched for in the same data. Where it has a bend or a curved shape,
+/// [`CHOSEN`] counts: no shape of the list is quite right. So 95 % of the intervals have the true size on smooth curves of eight kinds that are not in the list (240 series, 469 jumps; `scripts/smooth-curves`),
 /// and 97 % on families for development.
 const SEARCHED: f64 = 1.1;
 const CHOSEN: f64 = 1.8;
@@ -46,7 +46,7 @@ pub(crate) fn intervals(
     let is_form = |j: &usize| matches!(model.problem.candidates.term(*j), Term::Hinge(_) | Term::Shape(_));
     let wider = if model.terms.iter().any(is_form) { CHOSEN } else { SEARCHED };
     let t = wider * distribution::t_upper_quantile(tail, model.freedom());
-    // What differs between blocks is not for the choice of the model.
+    // The scatter between blocks does not depend on the choice of the model.
     let beside_blocks = |size: &Size, spread: f64| (1.0 + (wider * wider - 1.0) * (size.error / spread).powi(2)).sqrt();
     if settings.resamples == 0 {
         return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
