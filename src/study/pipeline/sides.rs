@@ -56,7 +56,7 @@ impl<'a> Drain<'a> {
 pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Done> {
     let round = options.workers.max(1);
     let mut drain = Drain::settled(loader, options)?;
-    let (start, clocks) = (Instant::now(), Clocks::now());
+    let (clocks, start) = (Clocks::now(), Instant::now());
     let mut done = Done { threads: round, ..Done::default() };
     while done.images == 0 || start.elapsed().as_secs_f64() < seconds {
         for _ in 0..round {
@@ -120,7 +120,7 @@ fn in_turn(mut drain: Drain, trainer: &mut dyn Trainer, batches: &[Ready], durin
     let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     // The first step does not count.
     trainer.step(next()?.batch())?;
-    let (start, clocks) = (Instant::now(), Clocks::now());
+    let (clocks, start) = (Clocks::now(), Instant::now());
     let mut loader = Done { threads: 1, ..Done::default() };
     let mut training = Done { threads: during.threads, ..Done::default() };
     while training.images == 0 || start.elapsed().as_secs_f64() < during.seconds {

@@ -57,8 +57,10 @@ impl Done {
 }
 
 /// What one thread did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct ThreadWork {
+    start: Instant,
+    end: Instant,
     images: u64,
     cpu_s: f64,
     delay_s: f64,
@@ -86,17 +88,15 @@ where
         barrier.wait();
         let (mut work, first) = begun.map_err(|_| died())?;
         first?;
-        let (start, cpu, delay) = (Instant::now(), thread_time(), thread_delay());
-        let mut share = ThreadWork::default();
-        let mut index = thread;
-        while start.elapsed() < limit {
+        let (cpu, delay, start) = (thread_time(), thread_delay(), Instant::now());
+        let (mut index, mut images, mut bytes) = (thread, 0, 0);
+        while images == 0 || start.elapsed() < limit {
             index += threads;
-            share.bytes += work(index)? as u64;
-            share.images += 1;
+            bytes += work(index)? as u64;
+            images += 1;
         }
-        share.cpu_s = thread_time() - cpu;
-        share.delay_s = thread_delay() - delay;
-        Ok(share)
+        let end = Instant::now();
+        Ok(ThreadWork { start, end, images, cpu_s: thread_time() - cpu, delay_s: thread_delay() - delay, bytes })
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -108,19 +108,21 @@ where
             })
             .collect();
         barrier.wait();
-        let (start, stored) = (Instant::now(), storage_bytes());
+        let stored = storage_bytes();
         let mut done = Done { threads, ..Done::default() };
         // All of them: the scope itself panics over one that has died and was not asked for.
         let shares: Vec<Result<ThreadWork>> =
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(died()))).collect();
-        for share in shares {
-            let share = share?;
+        let shares = shares.into_iter().collect::<Result<Vec<ThreadWork>>>()?;
+        for share in &shares {
             done.images += share.images;
             done.cpu_s += share.cpu_s;
             done.delay_s = Some(done.delay_s.unwrap_or(0.0) + share.delay_s / threads as f64);
             done.file_bytes += share.bytes;
         }
-        done.elapsed_s = start.elapsed().as_secs_f64();
+        // By the threads' own clocks: this one may get a core later than they do.
+        let (first, last) = (shares.iter().map(|share| share.start).min(), shares.iter().map(|share| share.end).max());
+        done.elapsed_s = first.zip(last).map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         done.storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
         Ok(done)
     })
@@ -241,9 +243,9 @@ pub fn batch(options: Options, during: While) -> Result<Done> {
     let workers = if options.workers == 0 { 0 } else { during.threads };
     let mut loader = Loader::new(examples, Options { workers, ..options })?;
     loader.begin(0);
-    let (start, clocks) = (Instant::now(), Clocks::now());
+    let (clocks, start) = (Clocks::now(), Instant::now());
     let mut done = Done { threads: during.threads, ..Done::default() };
-    while start.elapsed().as_secs_f64() < during.seconds {
+    while done.images == 0 || start.elapsed().as_secs_f64() < during.seconds {
         match loader.next_batch()? {
             Some(batch) => done.images += batch.labels.len() as u64,
             None => loader.begin(1),
@@ -280,9 +282,9 @@ pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Resu
     let mut in_turn = batches.iter().cycle();
     let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch is ready"));
     trainer.step(next()?.batch())?;
-    let (start, clocks) = (Instant::now(), Clocks::now());
+    let (clocks, start) = (Clocks::now(), Instant::now());
     let (mut images, mut copy_s) = (0, 0.0);
-    while start.elapsed().as_secs_f64() < during.seconds {
+    while images == 0 || start.elapsed().as_secs_f64() < during.seconds {
         let batch = next()?;
         copy_s += trainer.step(batch.batch())?.h2d_s.unwrap_or(0.0);
         images += batch.labels.len() as u64;

@@ -60,7 +60,7 @@ pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options
     loop {
         if number == settled {
             fed = Fed::default();
-            (start, clocks, stored) = (Instant::now(), Clocks::now(), storage_bytes());
+            (stored, clocks, start) = (storage_bytes(), Clocks::now(), Instant::now());
         }
         let counted = number.saturating_sub(settled);
         if counted >= ROUNDS * round && counted.is_multiple_of(round) && start.elapsed().as_secs_f64() >= seconds {

@@ -247,34 +247,40 @@ impl Report<'_, '_, '_> {
         let mut sizes = sizes::sizes(self.model, &accepted);
         for (found, size) in accepted.iter().zip(&mut sizes) {
             let local = neighbourhood::local_size(self.model, &examination.straightened, found.k);
-            if let Some(local) = local.filter(|_| !found.in_staircase) {
+            // Where their lines are less certain than the jump is high, they say nothing about it.
+            if let Some(local) = local.filter(|(_, error)| !found.in_staircase && *error < size.value.abs()) {
                 size.doubt(local);
             }
             size.rounded(examination.tick[found.k]);
         }
         let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
-        findings.jumps = accepted
-            .iter()
-            .zip(&sizes)
-            .zip(intervals)
-            .map(|((found, size), (low, high))| {
-                let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
-                // Its sign is proven.
-                let [low, high] = if size.value > 0.0 { [low.max(0.0), high] } else { [low, high.min(0.0)] };
-                Jump {
-                    after: x[likeliest],
-                    after_low: x[first],
-                    after_high: x[last],
-                    size: size.value * unit,
-                    low: low * unit,
-                    high: high * unit,
-                    relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
-                    p_value: threshold::p_value(found.z(), freedom, self.looks),
-                    verdict: None,
-                }
-            })
-            .collect();
+        for ((found, size), (low, high)) in accepted.iter().zip(&sizes).zip(intervals) {
+            let p_value = threshold::p_value(found.z(), freedom, self.looks);
+            // Where the neighbours disagree with the whole curve by that much, they must show the jump by themselves.
+            let among_neighbours = || neighbourhood::local_z(self.model, &examination.straightened, found.k);
+            let is_known = low >= 0.0 || high <= 0.0 || examination.is_cliff(found.k);
+            if !is_known && among_neighbours() < self.limit {
+                let (after, size, reason) = (x[found.k], size.value * unit, Rejection::SizeUnknown);
+                findings.rejected.push(Candidate { after, size, p_value, reason });
+                continue;
+            }
+            let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
+            // Its sign is proven.
+            let [low, high] = if size.value > 0.0 { [low.max(0.0), high] } else { [low, high.min(0.0)] };
+            findings.jumps.push(Jump {
+                after: x[likeliest],
+                after_low: x[first],
+                after_high: x[last],
+                size: size.value * unit,
+                low: low * unit,
+                high: high * unit,
+                relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                p_value,
+                verdict: None,
+            });
+        }
+        findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
         bends
     }
 

@@ -229,6 +229,8 @@ pub enum Rejection {
     TooSteep,
     /// The lines on both sides meet between the two x: a bend.
     Bend,
+    /// The interval of its size has zero in it.
+    SizeUnknown,
     /// The lines through its neighbours show a smaller step.
     NotAmongNeighbours {
         local: f64,
@@ -257,9 +259,7 @@ impl fmt::Display for Rejection {
             }
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
-            Self::NotAmongNeighbours { local } if *local < 0.0 => {
-                f.write_str("its neighbours show a change the other way")
-            }
+            Self::SizeUnknown => f.write_str("its neighbours disagree by so much that its size may be zero"),
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
                 f.write_str("its neighbours show a change the other way")
             }

@@ -1,7 +1,7 @@
 //! Series without a jump, and patterns that look like one.
 
 use super::{Simulation, found, jumping, line};
-use crate::detect::Rejection;
+use crate::detect::{Observation, Rejection};
 use crate::random::Rng;
 
 #[test]
@@ -126,4 +126,23 @@ fn a_weak_jump_is_found_or_rejected_with_a_reason() {
         |reason| matches!(reason, Rejection::NotAmongNeighbours { .. }),
     ];
     assert!(of.iter().all(|is| reasons.iter().any(is)), "{reasons:?}");
+}
+
+/// Steps after 16, 32, 48 and 64, and noise of 2 % that neighbours share, as beside a compiler. Where several neighbours are disturbed together, the whole
+/// curve and they show different sizes of a jump, and it may be none. Of 2,000 seeds it is so in these two.
+#[test]
+fn a_size_that_may_be_zero_is_no_jump() {
+    let rejected = [1582, 1999].map(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut shared = rng.normal();
+        let mut series = Vec::new();
+        for x in 1..=70 {
+            shared = 0.75 * shared + (1.0 - 0.75f64.powi(2)).sqrt() * rng.normal();
+            let y = (200.0 + 5.0 * f64::from(x) + 90.0 * f64::from((x - 1) / 16)) * (1.0 + 0.02 * shared);
+            series.extend((0..4).map(|_| Observation::new(f64::from(x), y * (1.0 + 0.003 * rng.normal()))));
+        }
+        let unknown = found(&series).rejected.into_iter().filter(|one| one.reason == Rejection::SizeUnknown);
+        unknown.map(|one| one.after).collect::<Vec<f64>>()
+    });
+    assert_eq!(rejected, [[56.0], [65.0]]);
 }

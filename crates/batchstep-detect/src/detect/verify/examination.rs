@@ -129,7 +129,7 @@ impl Examination<'_, '_, '_> {
         })
     }
 
-    fn is_cliff(&self, k: usize) -> bool {
+    pub fn is_cliff(&self, k: usize) -> bool {
         self.model.problem.kept.contains(&self.model.problem.candidates.index(Term::Step(k)))
     }
 
