@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             said,
             "another program runs on these processors: 100 % of the steps were interrupted; at 1 batch size hardly any were not, so all times here \
-             are without the waits for a processor"
+             are without the waits for a processor. As root, `chrt --rr 1 batchstep run ...` goes before other programs"
         );
     }
 }

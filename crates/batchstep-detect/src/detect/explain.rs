@@ -55,20 +55,26 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 /// The points, jumps, kinks, period, rejected candidates and notes of a series.
 ///
 /// A time y and a rate 1 / y are one measurement, and a curve that has a short description as one of them may need a long one as the other. So both are described, and the
-/// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks.
+/// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks. A rate is also described as x / y: a step in the time of
+/// x examples is none in their rate where x grows by a factor from one to the next.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
-    let (own, length) = fitted(series, undisturbed, settings);
-    let (mut other, others_length) = fitted(series, &undisturbed.reciprocal(), settings);
-    let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
-    let (own_claims, others_claims) = (claims(&own), claims(&other));
-    let about_as_likely = (length - others_length).abs() < AS_LIKELY && own_claims != others_claims;
-    let is_better = if about_as_likely { others_claims < own_claims } else { others_length < length };
-    if is_better && other.points.iter().all(|point| point.fit > 0.0) {
-        other.turn();
-        other.kinks.retain(|kink| kink.share() >= LEAST_BEND);
-        return other;
+    let (mut best, mut length) = fitted(series, undisturbed, settings);
+    let reciprocal = undisturbed.reciprocal();
+    let of_steps = undisturbed.of_steps(series).filter(|_| settings.is_rate);
+    let others = [(Some(reciprocal), false), (of_steps, true)];
+    for (other, is_of_steps) in others.into_iter().filter_map(|(other, is_of_steps)| Some((other?, is_of_steps))) {
+        let (mut other, others_length) = fitted(series, &other, settings);
+        let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
+        let (own_claims, others_claims) = (claims(&best), claims(&other));
+        let about_as_likely = (length - others_length).abs() < AS_LIKELY && own_claims != others_claims;
+        let is_better = if about_as_likely { others_claims < own_claims } else { others_length < length };
+        if is_better && other.points.iter().all(|point| point.fit > 0.0) {
+            other.turn(|x| if is_of_steps { x } else { 1.0 });
+            other.kinks.retain(|kink| kink.share() >= LEAST_BEND);
+            (best, length) = (other, others_length);
+        }
     }
-    own
+    best
 }
 
 /// The findings, and the length of the description from which they follow.
@@ -254,7 +260,7 @@ impl Report<'_, '_, '_> {
             size.rounded(examination.tick[found.k]);
         }
         let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
-        let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
+        let intervals = interval::intervals(self.model, self.settings, &accepted, &sizes, blocks);
         for ((found, size), (low, high)) in accepted.iter().zip(&sizes).zip(intervals) {
             let p_value = threshold::p_value(found.z(), freedom, self.looks);
             // Where the neighbours disagree with the whole curve by that much, they must show the jump by themselves.

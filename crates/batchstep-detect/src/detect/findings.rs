@@ -17,6 +17,9 @@ pub(crate) const LOCAL_Z: f64 = 3.5;
 pub struct Findings {
     /// One entry for each distinct x, ascending.
     pub points: Vec<Point>,
+    /// For each of [`Self::points`], the smallest and the largest of its repetitions, less one in six at either end; empty where nothing was
+    /// searched.
+    pub extremes: Vec<[f64; 2]>,
     /// Accepted jumps, ascending.
     pub jumps: Vec<Jump>,
     /// Changes of slope without a gap, ascending.
@@ -52,9 +55,14 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether anything can be said about jumps: there must be enough blocks and enough points.
+    /// Whether anything can be said about jumps: there must be enough blocks and enough points, and they must have been searched.
     pub fn is_judged(&self) -> bool {
-        self.early.is_none() && self.points.len() >= FEWEST_POINTS
+        self.early.is_none() && self.points.len() >= FEWEST_POINTS && self.unsearched().is_none()
+    }
+
+    /// The note that says why nothing was searched, where there are points enough.
+    pub fn unsearched(&self) -> Option<&Note> {
+        self.notes.iter().find(|note| matches!(note, Note::TooManyPoints { .. } | Note::TooWide { .. }))
     }
 
     /// The smallest jump that would have been seen, if the measurement should show smaller ones: those remain open.
@@ -313,8 +321,8 @@ pub enum Note {
     TooFewPoints { count: usize },
     /// More distinct x than the method can handle.
     TooManyPoints { count: usize, most: usize },
-    /// Values span too many orders of magnitude to be one curve.
-    TooWide,
+    /// The x, or else the values, span too many orders of magnitude to be one curve.
+    TooWide { sizes: bool },
     /// There is one value for each x, so the noise is estimated from neighbours.
     NoRepetitions,
     /// The share of the steps that other programs interrupted, those programs and the most processes of each at a time. At `sizes` x
@@ -356,8 +364,9 @@ impl fmt::Display for Note {
             Self::TooManyPoints { count, most } => {
                 write!(f, "{count} distinct x, and this method takes at most {most}: nothing was searched")
             }
-            Self::TooWide => {
-                f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
+            Self::TooWide { sizes } => {
+                let what = if *sizes { "sizes" } else { "values" };
+                write!(f, "the {what} span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::OneLeftOut { times } => write!(
                 f,
@@ -380,11 +389,16 @@ impl fmt::Display for Note {
                 if !named.is_empty() {
                     write!(f, " ({})", named.join("; "))?;
                 }
-                match sizes {
-                    0 => Ok(()),
-                    1 => f.write_str("; at 1 batch size hardly any were not, so all times here are without the waits for a processor"),
-                    _ => write!(f, "; at {sizes} batch sizes hardly any were not, so all times here are without the waits for a processor"),
-                }
+                let of_sizes = match sizes {
+                    0 => return Ok(()),
+                    1 => "1 batch size".to_owned(),
+                    _ => format!("{sizes} batch sizes"),
+                };
+                write!(
+                    f,
+                    "; at {of_sizes} hardly any were not, so all times here are without the waits for a processor. As root, \
+                     `chrt --rr 1 batchstep run ...` goes before other programs"
+                )
             }
             Self::Slow(SlowTimes { visits, of, times }) => write!(
                 f,

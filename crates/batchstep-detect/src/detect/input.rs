@@ -39,6 +39,8 @@ pub struct Settings {
     pub smallest_jump: f64,
     /// The names of the machines, where several measured a series.
     pub nodes: Vec<String>,
+    /// Whether y is a rate, so that x / y may be the time of one step.
+    pub is_rate: bool,
     /// Numbers of the hardware that a period may be related to.
     pub hardware: HardwareNumbers,
 }
@@ -52,6 +54,7 @@ impl Default for Settings {
             seed: 1,
             smallest_jump: 0.003,
             nodes: Vec::new(),
+            is_rate: false,
             hardware: HardwareNumbers::default(),
         }
     }

@@ -104,8 +104,8 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if !undisturbed.reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    if unfitted::too_wide(&prepared.x, &undisturbed.reduced.center) {
-        findings.notes.push(Note::TooWide);
+    if let Some(note) = unfitted::too_wide(&prepared.x, &undisturbed.reduced.center) {
+        findings.notes.push(note);
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
@@ -116,6 +116,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         notes: findings.notes,
         factor: findings.factor,
         nodes: findings.nodes,
+        extremes: prepared.extremes(&undisturbed.log),
         false_positive_rate: settings.false_positive_rate,
         alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
         ..explained

@@ -1,10 +1,10 @@
-//! Findings of y from those of 1 / y: a time from a rate, or the reverse.
+//! Findings of y from those of 1 / y or of x / y: a time from a rate, or the reverse.
 
 use super::findings::Findings;
 
 impl Findings {
-    /// Makes those of y of those of its reciprocal.
-    pub(super) fn turn(&mut self) {
+    /// Makes those of y of those of `times(x)` / y.
+    pub(super) fn turn(&mut self, times: impl Fn(f64) -> f64) {
         /// Points on each side of a kink; it is at least four from an end, and three from a jump.
         const BESIDE: usize = 3;
         /// A fall of 1 / y by more than this share is stated as this one: by all of it, y would be infinite.
@@ -14,13 +14,14 @@ impl Findings {
         // A share of the level of 1 / y as one of y.
         let turned = |relative: f64| (1.0 + relative).max(f64::MIN_POSITIVE.sqrt()).recip() - 1.0;
         for point in &mut self.points {
-            (point.center, point.low, point.high) = (point.center.recip(), point.high.recip(), point.low.recip());
-            point.fit = point.fit.recip();
+            let of = |value: f64| times(point.x) / value;
+            (point.center, point.low, point.high) = (of(point.center), of(point.high), of(point.low));
+            point.fit = of(point.fit);
         }
         for jump in &mut self.jumps {
             // The places may have been moved from the boundary that was fitted.
             let level = jump.size / jump.relative;
-            let size = |size: f64| turned(size / level) / level;
+            let size = |size: f64| turned(size / level) / level * times(jump.after);
             // Where 1 / y may be zero, y has no upper bound: that is as far above y as the lower one is below, in logarithms.
             let ratio = 1.0 + jump.size / level;
             let lowest = if level + jump.low > 0.0 {
@@ -47,7 +48,7 @@ impl Findings {
         }
         for candidate in &mut self.rejected {
             let level = fit(candidate.after);
-            candidate.size = turned(candidate.size / level) / level;
+            candidate.size = turned(candidate.size / level) / level * times(candidate.after);
         }
         self.detectable = self.detectable.map(|share| share.min(LARGEST)).map(|share| share / (1.0 - share));
     }

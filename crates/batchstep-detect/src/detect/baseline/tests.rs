@@ -82,4 +82,5 @@ fn sizes_that_cannot_be_judged_are_reported() {
     let many: Vec<Observation> = (0..1001).map(|i| Observation::new(f64::from(i), 1.0)).collect();
     let findings = detect(Baseline::EDivisive, &many, &Settings::default());
     assert_eq!(findings.notes, [Note::TooManyPoints { count: 1001, most: 1000 }]);
+    assert!(!findings.is_judged());
 }

@@ -14,6 +14,7 @@ use super::prepared::Prepared;
 use super::reduce::{self, Reduced};
 use crate::detect::findings::{FactorPoint, Note};
 use crate::stats::common_factor::{self, CommonFactor, Visit};
+use crate::stats::quantile::median;
 
 /// The fewest visits for comparing neighbours.
 const FEWEST: usize = 28;
@@ -39,6 +40,18 @@ impl Undisturbed {
     pub fn reciprocal(&self) -> Self {
         let log = self.log.iter().map(|log| -log).collect();
         Self { log, reduced: self.reduced.reciprocal(), note: None, factor: Vec::new() }
+    }
+
+    /// The same of x / y: of the times, if y counts the x that are done in a second. `None` where x is not above zero.
+    pub fn of_steps(&self, series: &Prepared) -> Option<Self> {
+        if series.x[0] <= 0.0 {
+            return None;
+        }
+        let x: Vec<f64> = series.x.iter().map(|x| x.ln()).collect();
+        let mut turned = self.reciprocal();
+        turned.reduced.center.iter_mut().zip(&x).for_each(|(center, x)| *center += x);
+        turned.log.iter_mut().zip(series.membership()).for_each(|(log, i)| *log += x[i]);
+        Some(turned)
     }
 
     /// Some of the distinct x of `series`, without note and factor.
@@ -144,16 +157,16 @@ impl Run {
         if common_factor::is_there(&residuals) { common_factor::fit(&self.visits, count) } else { None }
     }
 
-    /// The series without the factor; centred, so that the mean of the factor's exponential over the run is one.
+    /// The series without the factor; centred, so that its median over the run is one: a pass in which the machine was slow does not make all times longer.
     fn subtract(&self, series: &Prepared, order: &[f64], factor: &CommonFactor) -> Undisturbed {
-        let mean = factor.smoothed.iter().map(|f| f.value.exp()).sum::<f64>() / factor.smoothed.len() as f64;
+        let usual = median(&mut factor.smoothed.iter().map(|f| f.value).collect::<Vec<f64>>());
         let mut log = series.log.clone();
         for (&i, others) in self.places.iter().zip(&factor.others) {
-            log[i] -= others.value - mean.ln();
+            log[i] -= others.value - usual;
         }
         let point = |(&i, smoothed): (&usize, &common_factor::Estimate)| FactorPoint {
             order: order[i],
-            relative: (smoothed.value - mean.ln()).exp_m1(),
+            relative: (smoothed.value - usual).exp_m1(),
             sd: smoothed.sd,
         };
         let points: Vec<FactorPoint> = self.places.iter().zip(&factor.smoothed).map(point).collect();

@@ -6,7 +6,7 @@
 
 use super::node_means::{Fitted, Level, NodeMeans};
 use super::prepared::Prepared;
-use super::reduce::{FLOOR, Reduced};
+use super::reduce::{FLOOR, ROUNDING, Reduced};
 use crate::detect::findings::Note;
 use crate::detect::machines::{NodeEffect, differences};
 use crate::stats::quantile::median;
@@ -79,8 +79,8 @@ impl Nodes {
     /// `reduced` with those levels.
     pub fn reduce(&self, series: &Prepared, log: &[f64], reduced: &mut Reduced) {
         let Some(levels) = self.levels(series, log) else { return };
-        reduced.error =
-            levels.iter().map(|level| level.error.hypot(reduced.rounded(level.center)).max(FLOOR)).collect();
+        let error = |(level, tick): (&Level, &f64)| level.error.hypot(ROUNDING * tick).max(FLOOR);
+        reduced.error = levels.iter().zip(&reduced.tick).map(error).collect();
         reduced.center = levels.iter().map(|level| level.center).collect();
         reduced.freedom = levels.iter().map(|level| level.freedom).collect();
         reduced.shares = levels.into_iter().map(|level| level.shares).collect();

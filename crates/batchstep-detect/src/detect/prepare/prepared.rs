@@ -85,6 +85,17 @@ impl Prepared {
         self.by_fastest.and_then(|fastest| fastest.share)
     }
 
+    /// For each x, the smallest and the largest of its values, whose logarithms are `log`; one in six at either end does not count.
+    pub fn extremes(&self, log: &[f64]) -> Vec<[f64; 2]> {
+        let of = |group: &Range<usize>| {
+            let mut own = log[group.clone()].to_vec();
+            own.sort_by(f64::total_cmp);
+            let last = own.len() - 1;
+            [own[last / 6], own[last - last / 6]].map(f64::exp)
+        };
+        self.groups.iter().map(of).collect()
+    }
+
     /// The observations of some of the distinct x.
     pub fn part(&self, x: &Range<usize>) -> Self {
         let rows = self.rows(x);

@@ -28,12 +28,10 @@ pub(crate) struct Reduced {
     pub scale: Vec<f64>,
     /// False where there are no repetitions: `error` then comes from second differences along x.
     pub repeated: bool,
-    /// The unit to which times are rounded; 0 if none is detected.
-    pub unit: f64,
+    /// The unit to which a value was rounded, as a share of it; 0 if none is detected.
+    pub tick: Vec<f64>,
     /// The quantile of the repetitions that `center` is; `None`: their biweight.
     pub share: Option<f64>,
-    /// Whether `center` are those of the reciprocals of y.
-    pub of_reciprocals: bool,
     /// For each x, the contribution of each of several machines; empty if visits count regardless of the machine.
     pub shares: Vec<Vec<Share>>,
 }
@@ -48,15 +46,10 @@ pub(crate) struct Share {
 }
 
 impl Reduced {
-    /// The relative error that rounding adds to a value.
-    pub fn rounded(&self, log: f64) -> f64 {
-        ROUNDING * self.unit / log.exp()
-    }
-
     /// The same of the reciprocals of y.
     pub fn reciprocal(&self) -> Self {
         let share = self.share.map(|share| 1.0 - share);
-        let mut turned = Self { of_reciprocals: !self.of_reciprocals, share, ..self.clone() };
+        let mut turned = Self { share, ..self.clone() };
         turned.center.iter_mut().for_each(|center| *center = -*center);
         turned.shares.iter_mut().flatten().for_each(|share| share.away = -share.away);
         turned
@@ -71,9 +64,8 @@ impl Reduced {
             freedom: of(&self.freedom),
             scale: of(&self.scale),
             repeated: self.repeated,
-            unit: self.unit,
+            tick: of(&self.tick),
             share: self.share,
-            of_reciprocals: self.of_reciprocals,
             shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
         }
     }
@@ -82,6 +74,94 @@ impl Reduced {
 /// Standard deviation of the rounding error, as a share of the unit.
 pub(crate) const ROUNDING: f64 = 0.288_675;
 
+/// What values were rounded to.
+struct Units {
+    /// One unit for all; 0 if none is detected.
+    unit: f64,
+    /// With so many significant digits that this is the unit of values from 1 to 10; 0 if they are not.
+    of_ones: f64,
+}
+
+impl Units {
+    /// Those of the values `log`, of which `groups` are those at each x.
+    fn of(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Self {
+        let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup_by(|b, a| *b - *a <= 2.0 * FLOOR * *b);
+        // The levels of a staircase without noise are multiples of its height without any clock.
+        let low = values[values.len() / 10];
+        let is_known =
+            |unit: &f64| *unit < COARSEST * low || *unit == ones(unit.ln()) || flickers(groups, log, medians, *unit);
+        let unit = quantum(log, &values, medians).map(|unit| as_printed(&values, unit)).filter(is_known);
+        Self { unit: unit.unwrap_or(0.0), of_ones: of_ones(&values, medians).unwrap_or(0.0) }
+    }
+
+    /// The unit of a value.
+    fn at(&self, log: f64) -> f64 {
+        self.unit.max(self.of_ones * ones(log))
+    }
+
+    /// The unit of a value, as a share of it.
+    fn share(&self, log: f64) -> f64 {
+        self.at(log) / log.exp()
+    }
+
+    /// A value in whole or half units, and at least half a unit: no value is zero.
+    fn snapped(&self, log: f64) -> f64 {
+        let unit = self.at(log);
+        if unit > 0.0 { (unit * ((2.0 * log.exp() / unit).round() / 2.0).max(0.5)).ln() } else { log }
+    }
+}
+
+/// The power of ten near `unit`, if all values are its multiples, as printed numbers are; else `unit`.
+fn as_printed(values: &[f64], unit: f64) -> f64 {
+    let printed = ones((1.2 * unit).ln());
+    let is_whole = |value: &f64| (value / printed - (value / printed).round()).abs() < EXACT;
+    if unit < 1.2 * printed && values.iter().all(is_whole) { printed } else { unit }
+}
+
+/// Whether values change from one unit to the next as those of a clock do: at one x, to and fro between neighbours, or at every few x.
+fn flickers(groups: &[Range<usize>], log: &[f64], medians: &[f64], unit: f64) -> bool {
+    let units = |a: f64, b: f64| ((b.exp() - a.exp()) / unit).round();
+    let differ = |g: &&Range<usize>| log[(*g).clone()].iter().any(|own| units(*own, log[g.start]) != 0.0);
+    let to_and_fro = |w: &&[f64]| units(w[0], w[1]) * units(w[1], w[2]) == -1.0;
+    let changes = medians.windows(2).filter(|w| units(w[0], w[1]) != 0.0).count();
+    let flickering = groups.iter().filter(differ).count() + medians.windows(3).filter(to_and_fro).count();
+    flickering >= FLICKERS || changes * SHORT > medians.len()
+}
+
+/// The power of ten at or below a value.
+fn ones(log: f64) -> f64 {
+    10f64.powf((log * std::f64::consts::LOG10_E + 1e-9).floor())
+}
+
+/// The unit of values from 1 to 10, if all ascending `values` have two or three significant digits: with each power of ten the unit is ten times
+/// as large. `None` also where `medians` beyond the first power of ten are mostly on a line without any rounding.
+fn of_ones(values: &[f64], medians: &[f64]) -> Option<f64> {
+    let first = ones(values[0].ln());
+    let beyond = |log: &f64| log.exp() >= 9.99 * first;
+    if values.len() < FEWEST_VALUES || !values.iter().any(|value| beyond(&value.ln())) {
+        return None;
+    }
+    let is_whole = |value: f64, of_ones: f64| {
+        let units = value / (of_ones * ones(value.ln()));
+        (units - units.round()).abs() < EXACT
+    };
+    let found = [0.1, 0.01].into_iter().find(|of_ones| values.iter().all(|value| is_whole(*value, *of_ones)))?;
+    let windows = || medians.windows(3).filter(|w| w.iter().all(beyond));
+    let is_straight = |w: &&[f64]| (w[0].exp() - 2.0 * w[1].exp() + w[2].exp()).abs() < STRAIGHT * found * ones(w[1]);
+    (windows().filter(is_straight).count() * 4 < windows().count() * 3).then_some(found)
+}
+
+/// A unit of a larger share of the level must be a power of ten, or values must be seen to change between units: at so many places, or after fewer x than this. A jump of a tenth of the level is
+/// then more than rounding.
+const COARSEST: f64 = 0.04;
+const FLICKERS: usize = 3;
+const SHORT: usize = 4;
+/// The fewest different values that show a number of digits, and how near whole units they are.
+const FEWEST_VALUES: usize = 8;
+const EXACT: f64 = 0.05;
+
 /// The unit of which the values in `log` are whole multiples apart, such as the tick of a clock, also where they were rounded once more when printed;
 /// `None` if no unit matters, or if `medians` are mostly on lines whose slope is a multiple of it.
 ///
@@ -89,15 +169,12 @@ pub(crate) const ROUNDING: f64 = 0.288_675;
 /// multiples of. The distances from the smallest value, in ascending order, refine a unit, each as a larger number of units. The largest unit
 /// to which the values then are improbably near counts. Distances below the least error count as none, so that a jitter below all noise
 /// changes nothing.
-fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
-    let mut values: Vec<f64> = log.iter().map(|log| log.exp()).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup_by(|b, a| *b - *a <= 2.0 * FLOOR * *b);
+fn quantum(log: &[f64], values: &[f64], medians: &[f64]) -> Option<f64> {
     let distances: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
     let smallest = distances.iter().copied().min_by(f64::total_cmp)?;
     let finest = (smallest / PARTS).max(FINEST * values[values.len() - 1]);
     let units = (0..).map(|i| smallest * LARGEST * FINER.powi(i)).take_while(|unit| *unit > finest);
-    let mut unit = units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(&values, unit))?;
+    let mut unit = units.filter(|unit| agree(&distances, *unit)).find_map(|unit| refined(values, unit))?;
     // The values of a line whose slope is the unit are on its multiples without any clock.
     let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
     let changing =
@@ -113,11 +190,6 @@ fn quantum(log: &[f64], medians: &[f64]) -> Option<f64> {
         unit *= 2.0;
     }
     Some(unit)
-}
-
-/// A value in units, to a half, and at least a half: no value is zero.
-pub(crate) fn ticks(value: f64, unit: f64) -> f64 {
-    ((2.0 * value / unit).round() / 2.0).max(0.5)
 }
 
 /// The share of values on whole units, above which those on halves do not count.
@@ -192,31 +264,21 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
             median(&mut scratch)
         })
         .collect();
-    let unit = quantum(log, &medians).unwrap_or(0.0);
+    let units = Units::of(groups, log, &medians);
     // The error that rounding adds to one value.
-    let rounded = |log: f64| ROUNDING * unit / log.exp();
+    let rounded = |log: f64| ROUNDING * units.share(log);
+    let tick = |center: &[f64]| center.iter().map(|log| units.share(*log)).collect();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
     if !repeated {
-        if unit > 0.0 {
-            // What is off a tick is arithmetic, or a jitter below all noise.
-            medians.iter_mut().for_each(|log| *log = (ticks(log.exp(), unit) * unit).ln());
-        }
+        // What is off a tick is arithmetic, or a jitter below all noise.
+        medians.iter_mut().for_each(|log| *log = units.snapped(*log));
         let sigma = from_neighbours(&medians);
         // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
         let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
-        return Reduced {
-            center: medians,
-            scale,
-            error,
-            freedom,
-            repeated,
-            unit,
-            share: None,
-            of_reciprocals: false,
-            shares: Vec::new(),
-        };
+        let tick = tick(&medians);
+        return Reduced { center: medians, scale, error, freedom, repeated, tick, share: None, shares: Vec::new() };
     }
     let freedom = vec![f64::INFINITY; groups.len()];
     if let Some(share) = share {
@@ -225,15 +287,15 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
         let error = |(low, own): (&LowLevel, &&[f64])| {
             (low.scale / (own.len() as f64).sqrt()).hypot(rounded(low.value)).max(FLOOR)
         };
+        let center: Vec<f64> = levels.iter().map(|low| low.value).collect();
         return Reduced {
-            center: levels.iter().map(|low| low.value).collect(),
+            tick: tick(&center),
+            center,
             error: levels.iter().zip(&cells).map(error).collect(),
             scale: levels.iter().map(|low| low.scale.max(FLOOR)).collect(),
             freedom,
             repeated,
-            unit,
             share: Some(share),
-            of_reciprocals: false,
             shares: Vec::new(),
         };
     }
@@ -247,7 +309,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
         // Repetitions share the same rounding error.
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
-    Reduced { center, error, freedom, scale, repeated, unit, share: None, of_reciprocals: false, shares: Vec::new() }
+    Reduced { tick: tick(&center), center, error, freedom, scale, repeated, share: None, shares: Vec::new() }
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.
@@ -331,6 +393,12 @@ mod tests {
         (groups, (0..count * reps).map(|_| sigma * rng.normal()).collect())
     }
 
+    /// The unit of single values.
+    fn unit(log: &[f64]) -> Option<f64> {
+        let groups: Vec<Range<usize>> = (0..log.len()).map(|i| i..i + 1).collect();
+        Some(Units::of(&groups, log, log).unit).filter(|unit| *unit > 0.0)
+    }
+
     #[test]
     fn the_stated_error_is_the_spread_of_the_centers() {
         for reps in [2, 3, 10, 20] {
@@ -347,12 +415,12 @@ mod tests {
         // 12.3, 12.4, ... in steps of 0.1: a uniform error of 0.1 has the standard deviation 0.1 / sqrt(12)
         let times: Vec<f64> = (0..30).map(|i| 12.3 + 0.1 * f64::from(i / 3)).collect();
         let log: Vec<f64> = times.iter().map(|t| t.ln()).collect();
-        assert!((quantum(&log, &log).expect("a unit") - 0.1).abs() < 1e-4);
+        assert!((unit(&log).expect("a unit") - 0.1).abs() < 1e-4);
         let groups: Vec<Range<usize>> = (0..30).map(|i| i..i + 1).collect();
         let error = reduce(&groups, &log, None).error[0];
         assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
         let noise = noisy(40, 1, 0.01).1;
-        assert_eq!(quantum(&noise, &noise), None);
+        assert_eq!(unit(&noise), None);
     }
 
     /// A counter of 24 MHz, 41.667 ns a tick, printed in whole ns; and sixtieths of a second in ms of float32.
@@ -363,21 +431,46 @@ mod tests {
                 .map(|i| 1e9 / 24e6 * (500.0 + rise * f64::from(i)).round())
                 .map(|ns| ((ns / printed).round() * printed).ln())
                 .collect();
-            let unit = quantum(&log, &log).expect("a unit");
+            let unit = unit(&log).expect("a unit");
             assert!((unit * 24e6 / 1e9 - 1.0).abs() < 0.01, "{rise}, {printed}: {unit}");
         }
         let log: Vec<f64> = (0..60).map(|i| f64::from((f64::from(30 + i / 4) * 1000.0 / 60.0) as f32).ln()).collect();
-        assert!((quantum(&log, &log).expect("a unit") * 60.0 / 1000.0 - 1.0).abs() < 1e-3);
+        assert!((unit(&log).expect("a unit") * 60.0 / 1000.0 - 1.0).abs() < 1e-3);
     }
 
     /// 15, 25, 35, ... and 4 more beyond 16: whole numbers, and no ticks.
     #[test]
     fn exact_lines_have_no_ticks() {
         let log: Vec<f64> = (1..=40).map(|x| f64::from(5 + 10 * x + if x > 16 { 4 } else { 0 }).ln()).collect();
-        assert_eq!(quantum(&log, &log), None);
+        assert_eq!(unit(&log), None);
         // Two levels 0.5 apart, of which neither is a multiple of 0.5: all that fits is 0.1.
         let log: Vec<f64> = (1..=16).map(|x| if x > 8 { 0.9f64.ln() } else { 0.4f64.ln() }).collect();
-        assert!(quantum(&log, &log).is_none_or(|unit| unit < 0.101));
+        assert!(unit(&log).is_none_or(|unit| unit < 0.101));
+    }
+
+    /// 3, 6, 9, ... for 16 points each: the steps of a staircase, and no clock. With noise between the ticks of a coarse clock it is one.
+    #[test]
+    fn exact_levels_have_no_ticks() {
+        let of = |level: &dyn Fn(u32) -> f64| unit(&(0..96).map(|x| level(x).ln()).collect::<Vec<f64>>());
+        assert_eq!(of(&|x| 3.0 * f64::from(1 + x / 16)), None);
+        assert_eq!(of(&|x| [5.0, 5.8, 6.8][x as usize / 32]), None);
+        assert!((of(&|x| 3.0 * f64::from(6 + x / 16 + x % 2)).expect("a unit") - 3.0).abs() < 1e-3);
+    }
+
+    /// Of 9.87 the last digit is 0.01, of 12.3 it is 0.1.
+    #[test]
+    fn the_unit_of_three_digits_grows_with_each_power_of_ten() {
+        let mut rng = Rng::new(4);
+        let times: Vec<f64> = (0..80).map(|i| (4.5 + 0.16 * f64::from(i)) * (1.0 + 0.002 * rng.normal())).collect();
+        let digits =
+            |time: f64| if time < 9.995 { (100.0 * time).round() / 100.0 } else { (10.0 * time).round() / 10.0 };
+        let log: Vec<f64> = times.iter().map(|time| digits(*time).ln()).collect();
+        let groups: Vec<Range<usize>> = (0..80).map(|i| i..i + 1).collect();
+        let units = Units::of(&groups, &log, &log);
+        assert!((units.at(5.0f64.ln()) - 0.01).abs() < 1e-4 && (units.at(12.0f64.ln()) - 0.1).abs() < 1e-3);
+        // Two decimals throughout.
+        let log: Vec<f64> = times.iter().map(|time| ((100.0 * time).round() / 100.0).ln()).collect();
+        assert!(Units::of(&groups, &log, &log).at(12.0f64.ln()) < 0.0101);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The reduced values on the scale of the fit.
 
-use super::reduce::{Reduced, ticks};
+use super::reduce::Reduced;
 use crate::stats::quantile::median;
 
 /// The lower bound on the dispersion: with repetitions the errors are known. Without them the errors are a rough guess,
@@ -8,8 +8,9 @@ use crate::stats::quantile::median;
 const KNOWN: f64 = 1.0;
 const GUESSED: f64 = 0.1;
 
-/// Errors of rounded values are counted in parts of this.
-const DIGITS: f64 = 1e9;
+/// Values and their errors are counted in parts of these.
+const VALUES: f64 = 1e12;
+const ERRORS: f64 = 1e9;
 
 /// Values of one series on their own scale: the fit does not depend on units.
 pub(crate) struct Scaled {
@@ -25,21 +26,12 @@ pub(crate) struct Scaled {
 impl Scaled {
     pub fn new(reduced: &Reduced) -> Self {
         let middle = median(&mut reduced.center.clone());
-        // Rounded values are multiples of their unit, and many changes to a model gain exactly the same. Whole numbers and errors of
-        // nine digits keep the last digit, and with it the unit of the input, from choosing between them.
-        let is_rounded = reduced.unit > 0.0 && !reduced.repeated;
-        let measured = |center: f64| if reduced.of_reciprocals { (-center).exp() } else { center.exp() };
-        let value = |center: f64| match is_rounded {
-            true => {
-                let [own, middle] = [center, middle].map(|center| ticks(measured(center), reduced.unit));
-                if reduced.of_reciprocals { middle / own } else { own / middle }
-            }
-            false => (center - middle).exp(),
-        };
-        let y: Vec<f64> = reduced.center.iter().map(|c| value(*c)).collect();
-        let tick = reduced.center.iter().zip(&y).map(|(c, y)| reduced.unit / measured(*c) * y).collect();
-        let digits = |error: f64| if is_rounded { (error * DIGITS).round() / DIGITS } else { error };
-        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| digits(*e) * level).collect();
+        // Of values without noise many changes to a model gain exactly the same. Fewer digits keep the last one, and with it the unit of the input, from
+        // choosing between them.
+        let to = |parts: f64, value: f64| if reduced.repeated { value } else { (value * parts).round() / parts };
+        let y: Vec<f64> = reduced.center.iter().map(|center| to(VALUES, (center - middle).exp())).collect();
+        let tick = reduced.tick.iter().zip(&y).map(|(tick, y)| tick * y).collect();
+        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| to(ERRORS, *e) * level).collect();
         Self { y, error, tick, unit: middle.exp(), floor: if reduced.repeated { KNOWN } else { GUESSED } }
     }
 }

@@ -9,8 +9,10 @@
 use super::blocks::Blocks;
 use super::sizes::Size;
 use crate::detect::input::Settings;
+use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
+use crate::detect::model::neighbourhood::OWN_SLOPE;
 use crate::detect::model::simd::dot;
 use crate::random::Rng;
 use crate::stats::{bootstrap, distribution};
@@ -18,7 +20,7 @@ use crate::stats::{bootstrap, distribution};
 /// The number of resamples that are drawn before the sizes are computed.
 const AT_A_TIME: usize = 8;
 
-/// How much wider intervals are than the errors of the model say, since the model was searched for in the same data. Where it has a bend or a curved shape,
+/// How much wider intervals are than the errors of the model say, since the model was searched for in the same data. Where it has a bend or a curved shape, or an end is near,
 /// [`CHOSEN`] counts: no shape of the list is quite right. So 95 % of the intervals have the true size on smooth curves of eight kinds that are not in the list (240 series, 469 jumps; `scripts/smooth-curves`),
 /// and 97 % on families for development.
 const SEARCHED: f64 = 1.1;
@@ -35,6 +37,7 @@ pub(crate) struct BlocksInUnit<'a> {
 pub(crate) fn intervals(
     model: &Model,
     settings: &Settings,
+    found: &[Boundary],
     sizes: &[Size],
     blocks: Option<BlocksInUnit>,
 ) -> Vec<(f64, f64)> {
@@ -44,12 +47,15 @@ pub(crate) fn intervals(
     let confidence = settings.confidence.clamp(0.0, 0.9999);
     let tail = 0.5 * (1.0 - confidence);
     let is_form = |j: &usize| matches!(model.problem.candidates.term(*j), Term::Hinge(_) | Term::Shape(_));
-    let wider = if model.terms.iter().any(is_form) { CHOSEN } else { SEARCHED };
-    let t = wider * distribution::t_upper_quantile(tail, model.freedom());
-    // The scatter between blocks does not depend on the choice of the model.
-    let beside_blocks = |size: &Size, spread: f64| (1.0 + (wider * wider - 1.0) * (size.error / spread).powi(2)).sqrt();
+    let has_form = model.terms.iter().any(is_form);
+    // So few points to an end show no slope of their own.
+    let to_an_end = |k: usize| (k + 1).min(model.problem.candidates.n - k - 1);
+    let wider = |k: usize| if has_form || to_an_end(k) < OWN_SLOPE { CHOSEN } else { SEARCHED };
+    let wider: Vec<f64> = found.iter().map(|boundary| wider(boundary.k)).collect();
+    let t = distribution::t_upper_quantile(tail, model.freedom());
     if settings.resamples == 0 {
-        return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
+        let interval = |(s, wider): (&Size, &f64)| (s.value - wider * t * s.error, s.value + wider * t * s.error);
+        return sizes.iter().zip(&wider).map(interval).collect();
     }
     let mut rng = Rng::new(settings.seed);
     let errors = match blocks {
@@ -57,19 +63,21 @@ pub(crate) fn intervals(
         None => from_residuals(model, sizes, settings.resamples, &mut rng),
     };
     let normal = distribution::normal_upper_quantile(tail);
-    let interval = |(size, mut errors): (&Size, Vec<f64>)| {
+    let interval = |((size, wider), mut errors): ((&Size, &f64), Vec<f64>)| {
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
             Some(BlocksInUnit { blocks, .. }) if spread > size.error => {
-                beside_blocks(size, spread) * distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
+                // The scatter between blocks does not depend on the choice of the model.
+                let beside_blocks = (1.0 + (wider * wider - 1.0) * (size.error / spread).powi(2)).sqrt();
+                beside_blocks * distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
             }
-            _ => size.error / spread * t,
+            _ => size.error / spread * wider * t,
         } / normal;
         let (low, high) = bootstrap::percentiles(&mut errors, confidence);
         // Basic interval: the excess of the estimate over its expectation is subtracted.
         (size.value - widen * high, size.value - widen * low)
     };
-    sizes.iter().zip(errors).map(interval).collect()
+    sizes.iter().zip(&wider).zip(errors).map(interval).collect()
 }
 
 /// Degrees of freedom of a `spread`, part of which is known from the fit and the rest from a few blocks (Satterthwaite

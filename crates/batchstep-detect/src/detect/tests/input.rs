@@ -16,6 +16,22 @@ fn bad_input_is_counted_and_never_panics() {
     assert!(found(&spoiled).notes.contains(&Note::Dropped { count: 3 }));
 }
 
+/// Powers of two from 1 to 2^30, of which the smallest gap is less than a billionth of the range; and a line that grows by e^20.
+#[test]
+fn what_spans_too_much_to_be_one_curve_is_not_judged() {
+    let of = |xs: Vec<f64>, curve: fn(f64) -> f64| {
+        let findings = found(&Simulation { xs, ..Simulation::new(1).reps(3) }.of(curve));
+        let wide = findings.notes.iter().find(|note| matches!(note, Note::TooWide { .. })).cloned();
+        assert_eq!((findings.is_judged(), findings.jumps.len()), (wide.is_none(), 0));
+        wide
+    };
+    let powers = |most: i32| (0..=most).map(|power| 2f64.powi(power)).collect();
+    let slow = |x: f64| 1e-5 + 1e-12 * x;
+    assert_eq!(of(powers(30), slow), Some(Note::TooWide { sizes: true }));
+    assert_eq!(of(powers(10), slow), None);
+    assert_eq!(of((0..=20).map(f64::from).collect(), f64::exp), Some(Note::TooWide { sizes: false }));
+}
+
 #[test]
 fn arbitrary_numbers_never_panic() {
     let odd = [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e300, 1e-300, f64::MIN_POSITIVE, f64::MAX, 0.1, 7.0];

@@ -1,7 +1,7 @@
 //! The smallest jump that would have been detected, from the conditions that a jump must meet.
 
 use super::autoregressive;
-use super::examination::{Examination, LEAST_UNITS};
+use super::examination::{Examination, LEAST_UNITS, straightened};
 use crate::detect::findings::LOCAL_Z;
 use crate::detect::model::boundary;
 use crate::detect::model::candidates::{EDGE, Term};
@@ -46,7 +46,7 @@ fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f6
     let (_, unit_error) = model.addition(step)?;
     let spread = model.spread();
     let error = unit_error * spread;
-    let (_, local) = neighbourhood::local_size(model, curve, k)?;
+    let (_, local) = neighbourhood::local_size(model, &straightened(model, curve), k)?;
     let level = curve[k].abs();
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
