@@ -7,7 +7,9 @@ use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Se
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
+use batchstep::foreign;
 use batchstep::report::{self, ListedCells, Style};
+use batchstep::spec::Experiment;
 use batchstep::units::Share;
 use batchstep::units::human;
 
@@ -27,6 +29,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     }
     let names = run_names(&paths);
     if design == Design::InTurns && paths.iter().all(|path| turns::is_spec(path)) {
+        foresee(args, &paths)?;
         paths = turns::measure(&paths, &args.turns)?;
     }
     let query = query(&args.columns);
@@ -45,6 +48,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     for (path, run) in paths.iter().zip(&runs) {
         refuse_early(path, run)?;
     }
+    say_steps(compare::step_names(&runs));
     if args.format == Form::Json && runs.len() != 2 {
         return Err(Error::spec("JSON output needs exactly two runs, or two columns of a table")
             .at("--format")
@@ -80,7 +84,27 @@ fn against(args: &CompareArgs, first: &[PathBuf], rules: &Rules) -> Result<Exit>
     };
     let side = |paths: &[PathBuf]| paths.iter().map(read).collect::<Result<Vec<_>>>();
     let (first, second) = (side(first)?, side(&args.against)?);
+    say_steps(compare::step_names([&first, &second].map(|side| side.iter().flatten())));
     two(args, &compare::sides(&first, &second, rules)?, unit(&first[0]))
+}
+
+/// Refuses specs that nothing could be compared of, before they are measured.
+fn foresee(args: &CompareArgs, specs: &[PathBuf]) -> Result<()> {
+    // Other columns make other cells.
+    if args.columns.x.is_some() || args.columns.group.is_some() {
+        return Ok(());
+    }
+    let experiments = specs.iter().map(|spec| Ok((spec.as_path(), Experiment::read(spec)?)));
+    compare::foreseen(&experiments.collect::<Result<Vec<(&Path, Experiment)>>>()?)
+}
+
+/// Says which steps of the user's own are compared, if they have different names.
+fn say_steps(names: Option<Vec<&str>>) {
+    let Some([first, others @ ..]) = names.as_deref() else { return };
+    let quoted = |name: &&str| format!("`{}`", foreign::name(name));
+    let mut others: Vec<String> = others.iter().filter(|name| *name != first).map(quoted).collect();
+    others.dedup();
+    notice(format!("the step {} is compared with {}", quoted(first), human::listed(&others)));
 }
 
 /// Nothing is reported of a run that is too early, so that no gate passes because of one.

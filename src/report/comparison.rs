@@ -27,14 +27,14 @@ pub enum ListedCells {
 pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Style) -> String {
     let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
     let verdict = style.wrap(&verdict(found), 2);
-    let yardstick = found.yardstick.map(|scatter| {
-        let scatter = human::percent(scatter);
-        format!("One value for each size: judged by the scatter of the ratios of sizes that do not differ, {scatter}. ")
-    });
-    let yardstick = yardstick.unwrap_or_default();
-    let means = style.wrap(&format!("{yardstick}{}{}.", spread(found), meaning(found, "a cell")), 0);
+    let means = match found.yardstick {
+        Some(scatter) => of_single_values(scatter),
+        None => format!("{}{}.", spread(found), meaning(found, "a cell")),
+    };
+    let means = style.wrap(&means, 0);
     let (shown, left) = listed(found, rows);
-    let table = if shown.is_empty() { String::new() } else { format!("\n{}", table(&shown, unit).render(style)) };
+    let table =
+        if shown.is_empty() { String::new() } else { format!("\n{}", table(found, &shown, unit).render(style)) };
     let left =
         if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) };
     format!("{verdict}\n{}\n{overall}{table}{left}\n{means}\n", counts(found))
@@ -51,7 +51,7 @@ const CANNOT_TELL: &str = "This may be the code, the machine between the two run
 /// what the series say as wholes; of one run a side only that it differs.
 pub fn verdict(found: &Comparison) -> String {
     let of = found.cells.len();
-    let several = found.cells.iter().any(|cell| cell.group != found.cells[0].group);
+    let several = is_of_several(found);
     let part = |decisions: &[Decision], name: &str| {
         let mut cells: Vec<&ComparedCell> =
             found.cells.iter().filter(|cell| decisions.contains(&cell.decision)).collect();
@@ -86,6 +86,11 @@ pub fn verdict(found: &Comparison) -> String {
     }
 }
 
+/// Whether the cells are of several series, which then have to be named.
+fn is_of_several(found: &Comparison) -> bool {
+    found.cells.iter().any(|cell| cell.group != found.cells[0].group)
+}
+
 /// `+4.5 %, +3.8 % to +5.1 %` of a ratio and its interval.
 fn percents(ratios: [f64; 3]) -> String {
     let [ratio, low, high] = ratios.map(|ratio| human::signed_percent(ratio - 1.0));
@@ -117,9 +122,10 @@ fn spread(found: &Comparison) -> String {
 pub fn comparison_json(found: &Comparison, unit: &str) -> Value {
     let number = |value: f64| if value.is_finite() { Value::from(value) } else { Value::Null };
     let cell = |cell: &ComparedCell| {
+        let bound = |value: f64| if cell.high.is_finite() { number(value) } else { Value::Null };
         json!({
             "group": cell.group, "x": position(cell.x), "first": number(cell.first), "second": number(cell.second),
-            "ratio": number(cell.ratio), "low": number(cell.low), "high": number(cell.high), "p_value": number(cell.p_value),
+            "ratio": number(cell.ratio), "low": bound(cell.low), "high": bound(cell.high), "p_value": number(cell.p_value),
             "decision": cell.decision.name(), "between_runs": cell.between,
         })
     };
@@ -161,6 +167,16 @@ fn listed(found: &Comparison, rows: ListedCells) -> (Vec<&ComparedCell>, usize) 
     }
     let left = found.cells.len() - shown.len();
     (shown, left)
+}
+
+/// What the cells of tables with one value for each size are judged by, and what that does not show. There is no rate of false alarms: it depends
+/// on how the noise is distributed, of which single values say nothing.
+fn of_single_values(scatter: f64) -> String {
+    format!(
+        "One value for each size: judged by the scatter of the ratios of sizes that do not differ, {}. A single slow measurement, or a machine that was \
+         slower, looks the same as slower code, and how often equal tables have a size named FASTER or SLOWER is not known. Give repetitions, a row for each.",
+        human::percent(scatter)
+    )
 }
 
 /// How often equal runs differ, and what may cause a difference.
@@ -321,17 +337,19 @@ fn whole(one: &Overall) -> String {
     )
 }
 
-fn table(cells: &[&ComparedCell], unit: &str) -> Table {
-    let several = cells.iter().any(|cell| cell.group != cells[0].group);
+/// Those of the comparison that are `shown`.
+fn table(found: &Comparison, shown: &[&ComparedCell], unit: &str) -> Table {
+    let several = is_of_several(found);
     let columns = ["batch size", "first", "second", "ratio", "95 % interval", "decision"].map(Column::right);
     let mut table = Table::new(several.then(|| Column::left("series")).into_iter().chain(columns));
-    for cell in cells {
+    for cell in shown {
         let row = [
             human::batch_size(cell.x),
             human::quantity(cell.first, unit),
             human::quantity(cell.second, unit),
             format!("{:.3}", cell.ratio),
-            format!("{:.3} to {:.3}", cell.low, cell.high),
+            // One block proves nothing.
+            if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
             cell.decision.name().to_string(),
         ];
         table.row(several.then(|| cell.group.clone()).into_iter().chain(row));
@@ -396,6 +414,17 @@ mod tests {
             text.contains("in turns, in 8 rounds: of equal runs, at most 5 %") && !text.contains("slower code"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn where_nothing_bounds_a_ratio_its_interval_is_unknown() {
+        let mut found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
+        (found.cells[0].low, found.cells[0].high) = (0.0, f64::INFINITY);
+        let text = comparison(&found, "s", ListedCells::All, &Style::PLAIN);
+        let row = text.lines().find(|line| line.contains("10.0 ms")).expect("a row");
+        assert!(row.contains("unknown") && !row.contains("inf"), "{text}");
+        let cell = &comparison_json(&found, "s")["cells"][0];
+        assert!(cell["low"].is_null() && cell["high"].is_null() && cell["ratio"].is_number(), "{cell}");
     }
 
     #[test]

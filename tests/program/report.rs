@@ -83,6 +83,38 @@ fn several_runs_share_a_page_and_a_file_has_its_own() {
         data["steps"][0]["series"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
     assert!(names.len() == 2 && names[0].starts_with("a:") && names[1].starts_with("b:"), "{names:?}");
     assert_eq!(data["documents"].as_array().map(Vec::len), Some(2));
+    let page = read(&folder.path().join("report.html"));
+    assert_eq!(page.matches("batchstep report ").count(), 1, "one command makes the whole page again");
+    assert!(page.contains(">batchstep report a.csv b.csv</pre>"), "that of both files");
+}
+
+/// A region, a file with a gap and sizes that span too much: what a page says of them is what they are called.
+#[test]
+fn a_page_changes_no_name_and_claims_nothing_that_was_not_searched() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = "region,batch_size,step_time_us\nus-east-1,1,\n".to_owned();
+    for (n, batch) in (0..4).flat_map(|_| 1..=16).enumerate() {
+        for region in ["us-east-1", "us-west-2"] {
+            text += &format!("{region},{batch},{}\n", 10.0 + f64::from(batch) + 0.01 * (n % 5) as f64);
+        }
+    }
+    write(folder.path(), "us.csv", &text);
+    let output = run(folder.path(), &["report", "us.csv"]);
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let page = read(&folder.path().join("us-report.html"));
+    let body = page.split("<script type=\"application/json\"").next().expect("a part");
+    assert!(body.contains("us-east-1") && body.contains("batchstep report us.csv"), "{body}");
+    assert!(!body.contains("\u{b5}s-") && !body.contains("\u{b5}s.csv") && !body.contains("Us.csv"), "{body}");
+    assert!(body.contains("us.csv: 1 row without a number in `step_time_us` is left out"), "{body}");
+    let line =
+        |power: i32| format!("{},{}\n", 1u64 << power, 10.0 + 1e-4 * 2f64.powi(power) + f64::from(power % 3) * 0.01);
+    let times: String = (0..4).flat_map(|_| 0..=30).map(line).collect();
+    write(folder.path(), "wide.csv", &format!("bytes,latency_us\n{times}"));
+    let output = run(folder.path(), &["report", "wide.csv"]);
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let page = read(&folder.path().join("wide-report.html"));
+    assert!(page.contains("No jump was looked for: the sizes span too many orders of magnitude"), "{page}");
+    assert!(!page.contains("has no jump"), "{page}");
 }
 
 #[test]
@@ -165,7 +197,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     write(folder.path(), "slower.csv", &table(1.1));
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder").to_owned();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
-    let action_of = |baseline: &str, candidate: &str, fail: &str| {
+    let action_with = |baseline: &str, candidate: &str, fail: &str, in_turns: &str| {
         let [summary, outputs] = ["summary.md", "outputs"].map(|name| folder.path().join(name));
         for file in [&summary, &outputs] {
             let _ = std::fs::remove_file(file);
@@ -177,6 +209,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
             .env("BASELINE", baseline)
             .env("CANDIDATE", candidate)
             .env("FAIL", fail)
+            .env("IN_TURNS", in_turns)
             .env("GITHUB_STEP_SUMMARY", &summary)
             .env("GITHUB_OUTPUT", &outputs)
             .output()
@@ -188,6 +221,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
             stdout(&done),
         )
     };
+    let action_of = |baseline: &str, candidate: &str, fail: &str| action_with(baseline, candidate, fail, "false");
     let action = |candidate: &str, fail: &str| action_of("before.csv", candidate, fail);
     let (code, summary, outputs, _) = action("same.csv", "slower");
     assert_eq!((code, outputs.as_str()), (Some(0), "slower=false\n"), "{summary}");
@@ -211,6 +245,14 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     let said = log.lines().find(|line| line.starts_with("::error ")).expect("an error");
     assert!(said.contains("SLOWER as a whole: +10 %25") && !said.contains("DIFFERS"), "{said}");
     assert_eq!(action_of(&slower, &before, "slower").0, Some(0));
+    // In turns there is one of each, also where its line ends; with several it is refused before anything is compared.
+    let (code, summary, _, _) = action_with("before.csv\n", "same.csv\n", "slower", "true");
+    assert!(code == Some(0) && summary.contains("Measured in turns, in 12 rounds"), "{summary}");
+    for (baseline, candidate) in [(&before[..], "slower.csv"), ("before.csv", &slower[..])] {
+        let (code, summary, _, log) = action_with(baseline, candidate, "slower", "true");
+        assert!(code == Some(2) && summary.is_empty() && log.contains("give one line in `baseline`"), "{log}{summary}");
+    }
+    assert_ne!(action_of("before.csv", " \n\n", "slower").0, Some(0));
     // One against several shows nothing of what differs between the first side's runs.
     assert_eq!(action(&slower, "slower").0, Some(2));
     assert_eq!(action("missing.csv", "slower").0, Some(2));
@@ -255,4 +297,30 @@ fn workflows_pin_actions_by_commit_and_the_action_installs_its_own_version() {
     assert!(used >= 8, "{used}");
     let pinned = concat!("    default: batchstep==", env!("CARGO_PKG_VERSION"), "\n");
     assert!(read("action.yml").contains(pinned), "action.yml");
+}
+
+/// GitHub reads the file as YAML, where a plain value must not hold a colon with a space behind it, nor begin with a character that means something.
+#[test]
+fn the_values_of_the_action_are_valid_yaml() {
+    let text = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("action.yml"));
+    // What is indented more than `run: |` is a text of its own.
+    let mut block: Option<usize> = None;
+    let mut values = 0;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let indent = line.len() - line.trim_start().len();
+        if block.is_some_and(|begin| indent > begin) {
+            continue;
+        }
+        let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
+        let value = value.trim();
+        block = (value == "|").then_some(indent);
+        assert!(!key.contains(['"', '`']), "{line}");
+        let quoted = |mark: char| value.len() > 1 && value.starts_with(mark) && value.ends_with(mark);
+        let is_plain = !value.contains(": ")
+            && !value.contains(" #")
+            && !value.starts_with(['`', '@', '%', '&', '*', '!', '[', '{', '"', '\'']);
+        assert!(quoted('"') || quoted('\'') || is_plain, "needs quotes: {line}");
+        values += 1;
+    }
+    assert!(values > 30, "{values}");
 }

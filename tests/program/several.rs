@@ -197,3 +197,40 @@ fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
     // The rate of false alarms was counted from three runs a side on.
     assert!(text.contains("how often equal code is named is not known") && !text.contains("at most 5 %"), "{text}");
 }
+
+/// Of each of two models, only one size of the second is slower.
+#[test]
+fn a_listed_cell_of_several_series_is_named_with_its_series() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = |seeds: [u64; 2], slower_at_7: f64| {
+        let rows = |(model, text): (&str, String)| -> String {
+            text.lines().skip(1).map(|line| format!("{model},{line}\n")).collect()
+        };
+        let [x, y] = [one_of_several(seeds[0], 0.0, 0.0), one_of_several(seeds[1], 0.0, slower_at_7)];
+        format!("model,batch_size,block,step_time_ms\n{}{}", rows(("x", x)), rows(("y", y)))
+    };
+    write(folder.path(), "a.csv", &table([40, 41], 0.0));
+    write(folder.path(), "b.csv", &table([42, 43], 0.08));
+    let output = run(folder.path(), &["compare", "a.csv", "b.csv"]);
+    let text = stdout(&output);
+    let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert!(tidy.iter().any(|line| line.starts_with("series batch size first second")), "{text}{}", stderr(&output));
+    assert!(tidy.iter().any(|line| line.starts_with("y 7 ") && line.ends_with("SLOWER")), "{text}");
+}
+
+#[test]
+fn a_constant_ratio_of_single_values_is_a_difference_and_no_rate_of_false_alarms_is_promised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |batch: u32| {
+        let old = 5.0 + 0.1 * f64::from(batch);
+        format!("{batch},{old:.1},{:.1}\n", 2.0 * old)
+    };
+    let rows: String = (1..=40).map(row).collect();
+    write(folder.path(), "both.csv", &format!("batch,old_ms,new_ms\n{rows}"));
+    let output = run(folder.path(), &["compare", "both.csv", "--y", "old_ms,new_ms", "--fail-on", "slower"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("DIFFERS at 40 of 40 sizes, most: ") && text.contains("(+100 %, "), "{text}");
+    assert!(text.contains("how often equal tables have a size named FASTER or SLOWER is not known"), "{text}");
+    assert!(text.contains("Give repetitions") && !text.contains("at most 5 %"), "{text}");
+}

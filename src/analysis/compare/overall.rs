@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cells, Decision, Design, Key, Precision, Rules, Welch};
+use super::cells::{Cells, Key};
+use super::welch::{Precision, Welch};
+use super::{Decision, Design, Rules};
 use crate::stats::quantile::median;
 
 /// A series as a whole: the second run against the first, over the cells that both have.
@@ -117,7 +119,7 @@ pub(super) fn precision(values: &[f64]) -> Precision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::Blocks;
+    use crate::analysis::compare::cells::Blocks;
 
     #[test]
     fn two_runs_are_compared_by_welchs_test_of_their_blocks() {

@@ -1,9 +1,8 @@
 //! More than two runs: each against the first, cell by cell, and all against each other as wholes.
 
-use super::{
-    Cells, ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, cells, conversion,
-    in_its_source, nothing_in_common, overall, unit_of,
-};
+use super::cells::{Cells, in_one_unit};
+use super::common::{in_its_source, nothing_in_common};
+use super::{ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, overall, step_names};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -34,14 +33,14 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
     let [baseline, ..] = runs else {
         return Ok(Several { against_first: Vec::new(), between: Vec::new() });
     };
-    let all = in_one_unit(&runs.iter().collect::<Vec<_>>())?;
+    let each: Vec<&[Series]> = runs.iter().map(Vec::as_slice).collect();
+    let all = in_one_unit(&each, step_names::left_out(runs))?;
     let mut against_first = against(&all[0], &all[1..], rules);
-    for (series, found) in runs[1..].iter().zip(&mut against_first) {
+    for ((series, cells), found) in runs[1..].iter().zip(&all[1..]).zip(&mut against_first) {
         if found.cells.is_empty() {
-            return Err(in_its_source(
-                series,
-                nothing_in_common("this run has no cell in common with the first", rules),
-            ));
+            let message = "this run has no cell in common with the first";
+            let error = nothing_in_common(message, [all[0].keys(), cells.keys()], rules.design);
+            return Err(in_its_source(series, error));
         }
         found.when = When::of(baseline, series, rules.design);
         found.runs = if let When::InTurns { rounds } = found.when { [rounds; 2] } else { [1, 1] };
@@ -52,17 +51,6 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
         between.iter_mut().for_each(|one| one.overall.as_rate());
     }
     Ok(Several { against_first, between })
-}
-
-/// The cells of each run, with values in the unit of the first.
-///
-/// # Errors
-/// As [`conversion`], with the run's source.
-pub(super) fn in_one_unit(runs: &[&Vec<Series>]) -> Result<Vec<Cells>> {
-    let factor = |run: &&Vec<Series>| conversion(runs[0], run).map_err(|error| in_its_source(run, error));
-    let factors: Vec<f64> = runs.iter().map(factor).collect::<Result<_>>()?;
-    let unit = unit_of(runs.iter().map(|run| &run[..]).zip(factors.iter().copied()));
-    Ok(runs.iter().zip(factors).map(|(run, factor)| cells(run, factor, unit)).collect())
 }
 
 fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {

@@ -23,9 +23,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cells::{Blocks, Cells, Key, in_one_unit};
+use super::common::nothing_in_common;
+use super::welch::Welch;
 use super::{
-    Cells, ComparedCell, Comparison, Decision, Design, Key, Rules, Series, Spread, Welch, When, moderated,
-    nothing_in_common, overall, runs, several::in_one_unit,
+    ComparedCell, Comparison, Decision, Design, Rules, Series, Spread, When, moderated, overall, runs, step_names,
 };
 use crate::error::{Error, Result};
 use crate::stats::distribution::t_upper;
@@ -82,11 +84,16 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
                 .hint("give at least two runs a side, better three or more, measured by turns"));
         }
     }
-    let all: Vec<&Vec<Series>> = first.iter().chain(second).collect();
-    let values: Vec<BTreeMap<Key, OfRun>> = in_one_unit(&all)?.iter().map(once).collect();
+    let all: Vec<&[Series]> = first.iter().chain(second).map(Vec::as_slice).collect();
+    let left_out = step_names::left_out([first, second].map(|side| side.iter().flatten()));
+    let values: Vec<BTreeMap<Key, OfRun>> = in_one_unit(&all, left_out)?.iter().map(once).collect();
     let mut found = judged(&values, first.len(), rules);
     if found.cells.is_empty() {
-        return Err(nothing_in_common("no cell is in all of the runs", rules));
+        let [one, .., last] = &values[..] else { return Ok(found) };
+        let is_apart = |run: &&BTreeMap<Key, OfRun>| run.keys().all(|key| !one.contains_key(key));
+        let other = values.iter().find(is_apart).unwrap_or(last);
+        let keys = [one.keys(), other.keys()];
+        return Err(nothing_in_common("no cell is in all of the runs", keys, Design::Separate));
     }
     found.when = When::of_sides(first, second);
     if all[0].iter().any(|series| series.kind == crate::analysis::TimeOrRate::Rate) {
@@ -104,7 +111,7 @@ struct OfRun {
 }
 
 fn once(cells: &Cells) -> BTreeMap<Key, OfRun> {
-    let of = |blocks: &super::Blocks| OfRun {
+    let of = |blocks: &Blocks| OfRun {
         middle: median(&mut blocks.times.values().map(|times| median(&mut times.clone())).collect::<Vec<_>>()),
         rounding: blocks.rounding,
     };

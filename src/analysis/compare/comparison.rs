@@ -1,0 +1,78 @@
+//! What was found: cell by cell, and of each series as a whole.
+
+use super::{Decision, Overall, When};
+
+/// One cell that both runs have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedCell {
+    pub group: String,
+    pub x: f64,
+    /// Step times in the unit of the runs.
+    pub first: f64,
+    pub second: f64,
+    /// `second / first`, and its 95 % interval for this cell, not corrected for the others.
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    /// How far runs of one side differ here, relative (standard deviation); `None` with one run a side.
+    pub between: Option<f64>,
+    /// Corrected for all cells of the comparison.
+    pub p_value: f64,
+    pub decision: Decision,
+}
+
+/// How far the runs of one side differ in a series, relative (standard deviations).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    pub group: String,
+    /// As wholes.
+    pub whole: f64,
+    /// At a single cell, beyond that: the middle of the cells.
+    pub cell: f64,
+}
+
+/// A whole comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    pub cells: Vec<ComparedCell>,
+    /// The series as wholes, where their blocks allow it.
+    pub overall: Vec<Overall>,
+    /// Cells that only one of the runs has.
+    pub unmatched: usize,
+    /// Those that only the first has, by series and size; the second cannot be said to be no slower there.
+    pub missing: Vec<(String, f64)>,
+    pub when: When,
+    /// Runs of each side; in turns, the rounds.
+    pub runs: [usize; 2],
+    /// With several runs a side, for each series.
+    pub spread: Vec<Spread>,
+    /// For tables with one value for each size: the relative scatter of the ratios among sizes that do not differ, or the rounding of these where they
+    /// agree to the last digit.
+    pub yardstick: Option<f64>,
+}
+
+impl ComparedCell {
+    /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
+    pub(super) fn as_rate(&mut self) {
+        (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
+        (self.low, self.high) = (self.high.recip(), self.low.recip());
+    }
+}
+
+impl Comparison {
+    /// The number of cells with a decision.
+    pub fn count(&self, decision: Decision) -> usize {
+        self.cells.iter().filter(|cell| cell.decision == decision).count()
+    }
+
+    /// Whether a difference may come from the run and not from the code, because each side has one.
+    pub fn is_of_single_runs(&self) -> bool {
+        self.runs == [1, 1] && !matches!(self.when, When::InTurns { .. })
+    }
+
+    /// Whether a cell is slower, or with several runs a side a series as a whole, which shows what all its cells have in common.
+    pub fn is_slower(&self) -> bool {
+        let as_a_whole = || self.overall.iter().any(|one| one.decision == Decision::Slower);
+        self.count(Decision::Slower) > 0 || !self.spread.is_empty() && as_a_whole()
+    }
+}

@@ -1,0 +1,35 @@
+//! The decision on a cell, or on a series as a whole.
+
+use super::Rules;
+
+/// The decision on one cell of the second run, compared with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
+    Same,
+    Faster,
+    Slower,
+    Ambiguous,
+}
+
+impl Decision {
+    /// The decision on logarithms that lie `apart`, with a corrected p-value and half the width of the simultaneous interval.
+    pub(super) fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
+        // With a margin, differences within it do not count, even if they are proven.
+        match (p_value <= rules.alpha, apart > 0.0) {
+            _ if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
+            (true, true) => Self::Slower,
+            (true, false) => Self::Faster,
+            (false, _) => Self::Ambiguous,
+        }
+    }
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "SAME",
+            Self::Faster => "FASTER",
+            Self::Slower => "SLOWER",
+            Self::Ambiguous => "AMBIGUOUS",
+        }
+    }
+}
