@@ -51,7 +51,7 @@ fn come_and_go(interventions: &[Intervention]) -> String {
             .to_owned();
     };
     let went = made.gone.len() + made.smaller.len();
-    let (stay, open) = (made.stay.len(), made.unjudged.len());
+    let (stay, open) = (made.stay.len() + made.larger.len(), made.unjudged.len());
     let verdict = match (went, stay) {
         (0, 0) => "so this is not decided",
         (0, _) => "the copies make none that can be judged",
@@ -59,7 +59,7 @@ fn come_and_go(interventions: &[Intervention]) -> String {
         _ => "the copies are involved in some of them",
     };
     format!(
-        "without the copies (data = resident): {went} of the jumps gone or smaller, {stay} unchanged, {open} not judged; {verdict}"
+        "without the copies (data = resident): {went} of the jumps gone or smaller, {stay} unchanged or larger, {open} not judged; {verdict}"
     )
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     fn in_place(gone: &[f64], stay: &[f64]) -> Intervention {
         let (setting, value) = ("data".to_owned(), "resident".to_owned());
-        Intervention { setting, value, gone: gone.to_vec(), smaller: vec![], stay: stay.to_vec(), unjudged: vec![] }
+        Intervention { setting, value, gone: gone.to_vec(), stay: stay.to_vec(), ..Intervention::default() }
     }
 
     #[test]
@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn the_same_steps_without_copies_show_whether_copies_cause_the_jumps() {
         let verdict = |made: Intervention| sentences(&copying(DataPath::Pinned, Some(60e-6)), &[made])[1].clone();
-        let stays = "without the copies (data = resident): 0 of the jumps gone or smaller, 1 unchanged, 0 not judged; the copies make none that can be judged";
+        let stays = "without the copies (data = resident): 0 of the jumps gone or smaller, 1 unchanged or larger, 0 not judged; the copies make none that can be judged";
         assert_eq!(verdict(in_place(&[], &[16.0])), stays);
         assert!(verdict(in_place(&[16.0], &[])).ends_with(
-            "1 of the jumps gone or smaller, 0 unchanged, 0 not judged; the copies make those that can be judged, or most of each"
+            "1 of the jumps gone or smaller, 0 unchanged or larger, 0 not judged; the copies make those that can be judged, or most of each"
         ));
         // Another setting says nothing of the copies.
         let other = Intervention { setting: "launch".into(), ..in_place(&[16.0], &[]) };

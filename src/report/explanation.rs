@@ -79,15 +79,15 @@ fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>
     document
 }
 
-/// The mechanism that predicts a step at the most jumps, in a sentence: a mechanism that was shown precedes one that is only consistent. `None` where no
+/// The mechanism that may make the most jumps, in a sentence: a mechanism that was shown precedes one that is only consistent. `None` where no
 /// known one does.
 fn likely(answers: &Answers) -> Option<String> {
     let count = |mechanism: Mechanism| {
         let own = answers.jumps.iter().flat_map(|jump| &jump.candidates).filter(|one| one.mechanism == mechanism);
         own.fold((0, 0), |(shown, consistent), candidate| match candidate.verdict {
             Verdict::Shown { .. } => (shown + 1, consistent),
-            Verdict::Consistent => (shown, consistent + 1),
-            Verdict::Contradicted(_) => (shown, consistent),
+            Verdict::Consistent if candidate.may_make_most => (shown, consistent + 1),
+            Verdict::Consistent | Verdict::Contradicted(_) => (shown, consistent),
         })
     };
     // The last of equal ones wins, and those of the table come in the order of `ALL`.
@@ -101,9 +101,9 @@ fn likely(answers: &Answers) -> Option<String> {
     }
 }
 
-/// The setting without which most jumps are gone, where no known mechanism predicts them.
+/// The setting without which most jumps are gone, the first of equal ones, where no known mechanism predicts them.
 pub(super) fn goes_with(answers: &Answers) -> Option<String> {
-    let takes_away = answers.interventions.iter().filter(|made| !made.gone.is_empty());
+    let takes_away = answers.interventions.iter().rev().filter(|made| !made.gone.is_empty());
     let Intervention { setting, value, gone, .. } = takes_away.max_by_key(|made| made.gone.len())?;
     let places: Vec<String> = gone.iter().map(|x| human::batch_size(*x)).collect();
     let (jumps, are) = if gone.len() == 1 { ("jump", "is") } else { ("jumps", "are") };
@@ -208,7 +208,7 @@ fn predicted(candidate: &Candidate) -> String {
 
 /// The effect of changing one setting on the jumps: which of them disappear and which stay, whatever their cause.
 fn changed(made: &Intervention) -> String {
-    let Intervention { setting, value, gone, smaller, stay, unjudged } = made;
+    let Intervention { setting, value, gone, smaller, stay, larger, unjudged } = made;
     let part = |what: &str, places: &[f64]| {
         let names: Vec<String> = places.iter().map(|x| human::batch_size(*x)).collect();
         (!names.is_empty()).then(|| format!("after {} {what}", shortened(&names)))
@@ -217,6 +217,7 @@ fn changed(made: &Intervention) -> String {
         part("gone", gone),
         part("less than half left", smaller),
         part("as before", stay),
+        part("larger", larger),
         part("not judged", unjudged),
     ];
     format!("jumps with {setting} = {value}: {}", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
@@ -319,6 +320,7 @@ fn series(entry: &Entry) -> Value {
             "gone": positions(&made.gone),
             "smaller": positions(&made.smaller),
             "stay": positions(&made.stay),
+            "larger": positions(&made.larger),
             "unjudged": positions(&made.unjudged),
         })
     };
@@ -374,6 +376,7 @@ mod tests {
             mechanism: *mechanism,
             places: vec![],
             predicted: None,
+            may_make_most: true,
             unseen: vec![],
             unjudged: vec![],
             verdict: verdict.clone(),
@@ -404,6 +407,12 @@ mod tests {
         let most = answers(&[&[(one, consistent()), (other, consistent())], &[(other, consistent())]]);
         let sentence = format!("{} (consistent at 2 of 2 jumps; only an intervention would show it)", other.meaning());
         assert_eq!(likely(&most), Some(sentence.clone()));
+        let mut small = most.clone();
+        small.jumps.iter_mut().for_each(|jump| jump.candidates.iter_mut().for_each(|one| one.may_make_most = false));
+        assert_eq!(likely(&small), None);
+        // A mechanism that is large enough at one jump precedes one that is too small at two.
+        small.jumps[0].candidates[0].may_make_most = true;
+        assert!(likely(&small).is_some_and(|said| said.starts_with(one.meaning())), "{:?}", likely(&small));
         let proven = answers(&[&[(one, shown()), (other, consistent())], &[(other, consistent())]]);
         assert_eq!(likely(&proven), Some(format!("{} (shown by intervention at 1 of 2 jumps)", one.meaning())));
         // Series with the same sentence share it.

@@ -4,16 +4,20 @@ use super::predict::Predictions;
 use super::{AffectedLayer, Candidate, Intervention, JumpCandidates, KnownSeries, Verdict};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
-use crate::settings::AXES;
+use crate::settings::{AXES, Text, Value, members};
 
 /// A setting removes a mechanism's step where less than this part of the step is left.
 const GONE: f64 = 0.25;
 
-/// A jump of another series counts as the same jump where it has at least this part of its size.
+/// A jump of another series counts as the same jump where it has at least this part of its size, and at most its inverse.
 const SAME: f64 = 0.5;
 
+/// The same for the sizes as parts of the step time, which a setting leaves alone if it makes the whole step faster or slower.
+/// It must fit better: in this measure jumps of different causes are less far apart.
+const SAME_PART: f64 = 2.0 / 3.0;
+
 /// Other layers cause a jump where their own steps add up to at least this part of it and the mechanism's layers show
-/// no step. A mechanism whose upper bound is below this part of the jump does not cause it.
+/// no step, or next to none. A mechanism whose size or upper bound is below this part of the jump does not cause it.
 const MOST: f64 = 0.5;
 
 /// Points that a place needs on each side to be judged.
@@ -27,27 +31,36 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[KnownSeries], predictions: &
     let next = next(case, jump.after);
     let candidate = |mechanism: Mechanism| {
         let (places, predicted) = predictions[at].candidate(mechanism, jump.after, next?)?;
+        let steps = measured(case, jump.after, &places);
         let verdict = intervention(at, mechanism, jump, cases, predictions)
             .or_else(|| too_small(mechanism, predicted, jump))
-            .or_else(|| other_layers(case, jump, &places))
+            .or_else(|| other_layers(mechanism, predicted, steps?, jump))
             .unwrap_or(Verdict::Consistent);
         let (unseen, unjudged) = elsewhere(case, mechanism, &predictions[at]);
-        Some(Candidate { mechanism, places, predicted, unseen, unjudged, verdict })
+        let may_make_most = may_make_most(predicted, steps, jump);
+        Some(Candidate { mechanism, places, predicted, may_make_most, unseen, unjudged, verdict })
     };
-    let candidates = Mechanism::ALL.into_iter().filter(|mechanism| jump.size > 0.0 || mechanism.may_be_faster());
-    let mut candidates: Vec<Candidate> = candidates.filter_map(candidate).collect();
+    let mut candidates: Vec<Candidate> = mechanisms(jump).filter_map(candidate).collect();
     let order = |verdict: &Verdict| match verdict {
         Verdict::Shown { .. } => 0,
         Verdict::Consistent => 1,
         Verdict::Contradicted(_) => 2,
     };
-    // Expected sizes come before upper bounds.
+    // Those that are too small for the jump come last, and expected sizes before upper bounds.
     candidates.sort_by(|a, b| {
         let size = |candidate: &Candidate| candidate.predicted.unwrap_or(0.0);
-        let rank = |candidate: &Candidate| (order(&candidate.verdict), candidate.mechanism.is_bound());
+        let rank = |candidate: &Candidate| {
+            (order(&candidate.verdict), !candidate.may_make_most, candidate.mechanism.is_bound())
+        };
         rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
     });
     JumpCandidates { after: jump.after, relative: jump.relative, candidates }
+}
+
+/// The mechanisms that may make such a jump.
+fn mechanisms(jump: &Jump) -> impl Iterator<Item = Mechanism> {
+    let is_slower = jump.size > 0.0;
+    Mechanism::ALL.into_iter().filter(move |mechanism| is_slower || mechanism.may_be_faster())
 }
 
 /// The next batch size of the series.
@@ -108,7 +121,10 @@ enum Left {
     Nothing,
     /// Less than half of it, with an interval that does not overlap the jump's.
     Part,
+    /// The same jump.
     Most,
+    /// A larger one, which is not known to be the same.
+    Larger,
     /// It cannot be judged.
     Unknown,
 }
@@ -116,17 +132,30 @@ enum Left {
 fn left(jump: &Jump, next: f64, other: &Findings) -> Left {
     let measured = |x: f64| other.points.iter().find(|point| point.x == x);
     let (Some(before), Some(_)) = (measured(jump.after), measured(next)) else { return Left::Unknown };
-    match other.jumps.iter().find(|found| found.after == jump.after) {
-        Some(found) if found.size * jump.size.signum() >= SAME * jump.size.abs() => Left::Most,
-        // The rest may come from another mechanism: it counts as a part where the intervals do not overlap.
-        Some(found) => {
-            let [most, least] = [found.low.abs().max(found.high.abs()), jump.low.abs().min(jump.high.abs())];
-            if most < least { Left::Part } else { Left::Unknown }
-        }
-        None => {
-            let seen = other.detectable.is_some_and(|smallest| smallest * before.fit <= jump.size.abs());
-            if seen && can_be_judged(other, jump.after, jump.size.abs()) { Left::Nothing } else { Left::Unknown }
-        }
+    if let Some(found) = other.jumps.iter().find(|found| found.after == jump.after) {
+        return left_of(jump, found);
+    }
+    // If the setting makes the whole step faster, so it does the jump.
+    let size = jump.size.abs().min(jump.relative.abs() * before.fit);
+    let seen = other.detectable.is_some_and(|smallest| smallest * before.fit <= size);
+    if seen && can_be_judged(other, jump.after, size) { Left::Nothing } else { Left::Unknown }
+}
+
+/// What is left of a jump where the other series has one too. They are the same jump if they agree as times or as parts of the
+/// step time. A part is less than half of it by both, since the rest may come from another mechanism, and the intervals do not
+/// overlap by either.
+fn left_of(jump: &Jump, found: &Jump) -> Left {
+    let [time, part] = [found.size / jump.size, found.relative / jump.relative];
+    let most = found.low.abs().max(found.high.abs()) * (part / time).max(1.0);
+    let least = jump.low.abs().min(jump.high.abs());
+    if (SAME..=1.0 / SAME).contains(&time) || (SAME_PART..=1.0 / SAME_PART).contains(&part) {
+        Left::Most
+    } else if time.min(part) > 1.0 {
+        Left::Larger
+    } else if time.abs().max(part.abs()) < SAME && most < least {
+        Left::Part
+    } else {
+        Left::Unknown
     }
 }
 
@@ -143,16 +172,17 @@ fn intervention(
     let mut shown = None;
     for (other_at, other) in cases.iter().enumerate() {
         let Some((setting, value)) = one_change(case, other) else { continue };
-        if !takes_away([&predictions[at], &predictions[other_at]], mechanism, jump.after, next) {
+        let of = [&predictions[at], &predictions[other_at]];
+        if !takes_away(of, mechanism, jump.after, next) {
             continue;
         }
         match left(jump, next, other.findings) {
-            Left::Most => {
+            Left::Most if !brings_another(of, mechanism, other, [jump.after, next]) => {
                 let why = format!("with {setting} = {value} it predicts no step there, and the jump stays");
                 return Some(Verdict::Contradicted(why));
             }
             Left::Nothing | Left::Part => shown = Some(Verdict::Shown { setting, value }),
-            Left::Unknown => {}
+            Left::Most | Left::Larger | Left::Unknown => {}
         }
     }
     shown
@@ -168,18 +198,34 @@ fn takes_away(of: [&Predictions; 2], mechanism: Mechanism, after: f64, next: f64
     }
 }
 
+/// Whether the setting brings the jump of the second series: another mechanism whose step there grows by half of that jump or more,
+/// or, if it predicts no size, is in a layer that has no such step in the first series.
+fn brings_another(of: [&Predictions; 2], mechanism: Mechanism, other: &KnownSeries, [after, next]: [f64; 2]) -> bool {
+    let Some(found) = other.findings.jumps.iter().find(|found| found.after == after) else { return false };
+    let brings = |another: Mechanism| {
+        let [(known, before), (mut places, size)] = of.map(|predictions| predictions.step(another, after, next));
+        if size.is_none() {
+            places.retain(|place| !contains(&known, &place.layer, &place.direction));
+        }
+        let grown = size.map(|size| size - before.unwrap_or(0.0));
+        !places.is_empty() && may_make_most(grown, measured(other, after, &places), found)
+    };
+    mechanisms(found).filter(|another| *another != mechanism).any(brings)
+}
+
 /// What is left of a series' jumps in each other series of the run that differs in one setting.
 pub(super) fn interventions(at: usize, cases: &[KnownSeries]) -> Vec<Intervention> {
     let case = &cases[at];
     let of = |other: &KnownSeries| {
         let (setting, value) = one_change(case, other)?;
-        let mut made = Intervention { setting, value, gone: vec![], smaller: vec![], stay: vec![], unjudged: vec![] };
+        let mut made = Intervention { setting, value, ..Intervention::default() };
         for jump in &case.findings.jumps {
             let left = next(case, jump.after).map_or(Left::Unknown, |next| left(jump, next, other.findings));
             let of_kind = match left {
                 Left::Nothing => &mut made.gone,
                 Left::Part => &mut made.smaller,
                 Left::Most => &mut made.stay,
+                Left::Larger => &mut made.larger,
                 Left::Unknown => &mut made.unjudged,
             };
             of_kind.push(jump.after);
@@ -189,7 +235,8 @@ pub(super) fn interventions(at: usize, cases: &[KnownSeries]) -> Vec<Interventio
     cases.iter().filter_map(of).collect()
 }
 
-/// The one axis in which two series of the same network and engine differ, and its value in the other series.
+/// The one setting in which two series of the same network and engine differ, and its value in the other series: an axis, or one
+/// of the arguments or of the variables of a step of one's own.
 fn one_change(case: &KnownSeries, other: &KnownSeries) -> Option<(String, String)> {
     let (own, others) = (case.setup?, other.setup?);
     if own.engine != others.engine || own.network != others.network {
@@ -197,7 +244,34 @@ fn one_change(case: &KnownSeries, other: &KnownSeries) -> Option<(String, String
     }
     let mut changed = AXES.iter().filter(|axis| (axis.get)(own.settings) != (axis.get)(others.settings));
     let (axis, more) = (changed.next()?, changed.next());
-    more.is_none().then(|| (axis.key.to_owned(), axis.value_label((axis.get)(others.settings))))
+    if more.is_some() {
+        return None;
+    }
+    match [own, others].map(|of| (axis.get)(of.settings)) {
+        [Value::Text(own), Value::Text(others)] => one_member(own, others),
+        [_, value] => Some((axis.key.to_owned(), axis.value_label(value))),
+    }
+}
+
+/// The one member in which two objects of the same names differ, and its value in the second.
+fn one_member(own: Text, others: Text) -> Option<(String, String)> {
+    let [own, others] = [own, others].map(|text| members(text.as_str()));
+    let same_names = own.iter().map(|(name, _)| name).eq(others.iter().map(|(name, _)| name));
+    let mut changed = others.into_iter().filter(|member| !own.contains(member));
+    let ((name, value), more) = (changed.next()?, changed.next());
+    let value = match value {
+        serde_json::Value::Null => "not set".to_owned(),
+        serde_json::Value::String(text) => text,
+        number => number.to_string(),
+    };
+    (same_names && more.is_none()).then_some((name, value))
+}
+
+/// Whether its steps may be half of the jump or more: by its own prediction, and by the measured steps of its layers where those of
+/// other layers are.
+fn may_make_most(predicted: Option<f64>, steps: Option<[f64; 2]>, jump: &Jump) -> bool {
+    let is_large = predicted.is_none_or(|size| size >= MOST * jump.relative.abs());
+    is_large && steps.is_none_or(|[own, others]| own >= MOST || others < MOST)
 }
 
 /// Contradicted where the mechanism can cause at most a small part of the jump.
@@ -206,18 +280,27 @@ fn too_small(mechanism: Mechanism, at_most: Option<f64>, jump: &Jump) -> Option<
     small.then(|| Verdict::Contradicted("the most that it can make is less than half of the jump".to_owned()))
 }
 
-/// Contradicted where the layers were timed, other layers cause the jump, and none of the mechanism's layers does.
-fn other_layers(case: &KnownSeries, jump: &Jump, places: &[AffectedLayer]) -> Option<Verdict> {
-    let explained = case.causes.iter().find(|explanation| explanation.after == jump.after && explanation.timed)?;
-    let is_own = |layer: &str, direction: &str| places.iter().any(|p| p.layer == layer && p.direction == direction);
-    let (mut own, mut others) = (false, 0.0);
+/// The parts of a jump that the measured steps of the layers at `places` and of all others make up; `None` where the layers were
+/// not timed.
+fn measured(case: &KnownSeries, after: f64, places: &[AffectedLayer]) -> Option<[f64; 2]> {
+    let explained = case.causes.iter().find(|explanation| explanation.after == after && explanation.timed)?;
+    let mut steps = [0.0; 2];
     for cause in &explained.layers {
-        let Some(step) = cause.step else { continue };
-        match is_own(&cause.layer, &cause.direction) {
-            true => own |= step.share > 0.0,
-            false => others += step.share,
-        }
+        let is_other = !contains(places, &cause.layer, &cause.direction);
+        steps[usize::from(is_other)] += cause.step.map_or(0.0, |step| step.share);
     }
-    (!own && others >= MOST)
-        .then(|| Verdict::Contradicted("other layers make the jump, and its own show no step".to_owned()))
+    Some(steps)
+}
+
+fn contains(places: &[AffectedLayer], layer: &str, direction: &str) -> bool {
+    places.iter().any(|place| place.layer == layer && place.direction == direction)
+}
+
+/// Contradicted where other layers cause the jump, and the mechanism's layers show no step, or a small part of the one that it
+/// predicts. Where it predicts no size, or only the most, that is the jump.
+fn other_layers(mechanism: Mechanism, predicted: Option<f64>, [own, others]: [f64; 2], jump: &Jump) -> Option<Verdict> {
+    let predicted = predicted.filter(|_| !mechanism.is_bound());
+    let expected = predicted.map_or(1.0, |size| (size / jump.relative.abs()).min(1.0));
+    let why = "other layers make the jump, and its own show no step or a small one";
+    (others >= MOST && own < GONE * expected).then(|| Verdict::Contradicted(why.to_owned()))
 }

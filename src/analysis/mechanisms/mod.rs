@@ -5,7 +5,7 @@
 //! is the predicted step of the whole. It is an assumption that the time follows the work, so a mechanism whose
 //! prediction fits is only [`Verdict::Consistent`]. It is [`Verdict::Shown`] where the same run has the series again
 //! with one setting changed that removes the mechanism's step, and the jump is gone; [`Verdict::Contradicted`] where
-//! the jump is still there, or where other layers cause it.
+//! the jump is still there and no other mechanism has taken the place of this one, or where other layers cause it.
 
 pub mod copying;
 pub mod formulas;
@@ -74,6 +74,8 @@ pub struct Candidate {
     pub places: Vec<AffectedLayer>,
     /// The sum over all places, as a part of the step time; `None` where no size is predicted.
     pub predicted: Option<f64>,
+    /// Whether its steps may be half of the jump or more, by its prediction and by what was measured of the layers.
+    pub may_make_most: bool,
     /// Batch sizes after which it predicts a step that is large enough to be seen but was not found.
     pub unseen: Vec<f64>,
     /// Such batch sizes at which the detector cannot say that there is no jump: near the ends, beside disturbed points,
@@ -133,17 +135,20 @@ pub struct Answers {
 }
 
 /// What changing one setting does to the jumps of a series (given by their `after`), whatever their mechanism.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Intervention {
+    /// The key of an axis, or the name of an argument or of a variable of the environment.
     pub setting: String,
     /// The setting's value in the other series.
     pub value: String,
     /// No jump is left there, and one of that size would have been seen.
     pub gone: Vec<f64>,
-    /// Less than half is left, and the intervals do not overlap.
+    /// Less than half is left, as a time and as a part of the step time, and the intervals do not overlap.
     pub smaller: Vec<f64>,
-    /// Half or more is left.
+    /// Half to twice of the time is left, or two thirds to one and a half of the part of the step time.
     pub stay: Vec<f64>,
+    /// There is a larger one.
+    pub larger: Vec<f64>,
     /// Jumps that cannot be judged there.
     pub unjudged: Vec<f64>,
 }

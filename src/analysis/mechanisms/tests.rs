@@ -1,6 +1,8 @@
 //! Tests on runs made by hand: one dense layer of the CPU engine that takes half of the step, with and without
 //! `batch_padding = 80`.
 
+mod other_series;
+
 use std::path::Path;
 
 use super::*;
