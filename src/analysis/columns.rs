@@ -4,9 +4,12 @@ use super::Query;
 use super::other_names::{OtherName, PEAK};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
+use crate::table::Choice;
 use crate::table::names::{self, Reading, Size, TimeOrRate, is_batch_size, is_size};
-use crate::table::{Choice, STEP_TIMES, ambiguous};
 
+/// The x of the tables that batchstep writes, and the measured time of each.
+const SIZE: &str = "batch_size";
+const TIMES: &[&str] = &["step_time_s", "epoch_time_s", "elapsed_s", "median_s"];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
@@ -74,11 +77,16 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The x, and what the query names; the rest is found by name.
-    pub fn choose(present: &[String], x: String, query: &Query) -> Result<Self> {
-        let y = values(present, &x, query)?;
-        let read = Reading::of(&y);
-        let kind = query.kind.or(read.kind).unwrap_or_default();
+    /// The columns of a table that batchstep wrote: what the query names, and the rest by its name.
+    pub fn choose(present: &[String], query: &Query) -> Result<Self> {
+        let x = chosen(present, query.x.as_ref(), &[SIZE], "--x", "the batch size")?;
+        // The tables measure times; which column is to be read as a rate is not known.
+        let (times, what): (&[&str], &str) = match query.kind {
+            Some(TimeOrRate::Rate) => (&[], "a measured rate"),
+            _ => (TIMES, "the measured time"),
+        };
+        let y = chosen(present, query.y.as_ref(), times, "--y", what)?;
+        let kind = query.kind.or(Reading::of(&y).kind).unwrap_or_default();
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
@@ -211,32 +219,19 @@ fn coordinates() -> impl Iterator<Item = &'static str> {
     OURS.iter().copied().chain(AXES.iter().map(|axis| axis.column)).chain(FOREIGN.iter().copied())
 }
 
-/// The column of times or rates: what the query names, the usual names of times, then any rate, then what else may be a time.
-fn values(present: &[String], x: &str, query: &Query) -> Result<String> {
-    if let Some(name) = &query.y {
-        return named(present, name, "--y");
+/// The column that a flag names, else one of the `usual` names.
+fn chosen(present: &[String], asked: Option<&String>, usual: &[&str], flag: &str, what: &str) -> Result<String> {
+    if let Some(name) = asked {
+        return named(present, name, flag);
     }
-    let read: Vec<(&String, Reading)> =
-        present.iter().filter(|name| *name != x).map(|name| (name, Reading::of(name))).collect();
-    let asked = |kind: TimeOrRate| query.kind.is_none_or(|asked| asked == kind);
-    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(TimeOrRate::Rate));
-    if let Some((name, _)) = STEP_TIMES.iter().find_map(is_named).filter(|_| asked(TimeOrRate::Time)) {
-        return Ok((*name).clone());
-    }
-    for kind in [TimeOrRate::Rate, TimeOrRate::Time].into_iter().filter(|&kind| asked(kind)) {
-        let found: Vec<String> = read.iter().filter(|(_, r)| r.may_be(kind)).map(|(name, _)| (*name).clone()).collect();
-        match &found[..] {
-            [] => {}
-            [one] => return Ok(one.clone()),
-            several => return Err(ambiguous(&format!("measured {}", kind.name()), several, "--y")),
-        }
-    }
-    let what = query.kind.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
-    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", present.join(", ")))
-        .hint("name it with `--y COLUMN`"))
+    let found = usual.iter().find_map(|name| present.iter().find(|column| column == name));
+    found.cloned().ok_or_else(|| {
+        Error::data(format!("no column is {what}; the columns are: {}", present.join(", ")))
+            .hint(format!("name it with `{flag} COLUMN`"))
+    })
 }
 
-pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
+fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
     if present.iter().any(|column| column == name) {
         return Ok(name.to_string());
     }
@@ -250,76 +245,42 @@ pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::sizes::SizeColumns;
     use super::*;
 
-    fn strings(names: &[&str]) -> Vec<String> {
-        names.iter().map(ToString::to_string).collect()
-    }
-
-    fn chosen(names: &[&str], query: &Query) -> Result<Columns> {
-        let present = strings(names);
-        match SizeColumns::choose(&present, query)? {
-            SizeColumns::One(x) => Columns::choose(&present, x, query),
-            SizeColumns::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
-        }
+    fn chosen(names: &[&str], query: &Query) -> Result<Columns, String> {
+        let present: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Columns::choose(&present, query).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn columns_of_other_programs_are_found_by_name() {
-        for (names, x, y, unit) in [
-            (&["Batch Size", "GPU", "Time (ms)"][..], "Batch Size", "Time (ms)", "ms"),
-            (&["bs", "latency_us"], "bs", "latency_us", "us"),
-            (&["batch", "seconds"], "batch", "seconds", "s"),
-            (&["batch", "time"], "batch", "time", ""),
-            (&["num_tokens", "time_ms"], "num_tokens", "time_ms", "ms"),
-            (&["seq_len", "batch_time"], "seq_len", "batch_time", ""),
-            (&["N", "gbps"], "N", "gbps", "GB/s"),
-            (&["M", "rep", "TFLOP/s"], "M", "TFLOP/s", "TFLOP/s"),
-            (&["size", "kernel_ms", "kernel_std_ms"], "size", "kernel_ms", "ms"),
-            (&["batch_size", "images_per_s"], "batch_size", "images_per_s", "images/s"),
-        ] {
-            let columns = chosen(names, &Query::default()).expect("found");
-            assert_eq!((columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()), (x, y, unit), "{names:?}");
+    fn each_table_of_ours_has_its_size_and_its_time() {
+        let clocks = ["sm_clock_hz", "cpu_clock_hz", "wait_time_s"];
+        for time in ["step_time_s", "epoch_time_s", "elapsed_s", "median_s"] {
+            let names = [&clocks[..], &["workers", "batch_size", time]].concat();
+            let columns = chosen(&names, &Query::default()).expect("found");
+            assert_eq!((columns.x.as_str(), columns.y.as_str(), columns.kind), ("batch_size", time, TimeOrRate::Time));
+            assert_eq!(columns.unit(), "s");
         }
-    }
-
-    #[test]
-    fn a_time_is_preferred_to_a_rate_unless_the_rate_is_asked_for() {
-        let names = ["batch_size", "throughput", "step_time_ms"];
-        assert_eq!(chosen(&names, &Query::default()).expect("found").y, "step_time_ms");
         let rate = Query { kind: Some(TimeOrRate::Rate), ..Query::default() };
-        let columns = chosen(&names, &rate).expect("found");
-        assert_eq!((columns.y.as_str(), columns.kind), ("throughput", TimeOrRate::Rate));
-        // Any column may be called a rate.
-        let query = |y: &str| Query { y: Some(y.into()), kind: Some(TimeOrRate::Rate), ..Query::default() };
-        assert_eq!(chosen(&["n", "score"], &query("score")).expect("found").kind, TimeOrRate::Rate);
-        let columns = chosen(&names, &query("step_time_ms")).expect("found");
-        assert_eq!((columns.kind, columns.unit().as_str()), (TimeOrRate::Rate, ""), "its unit is none of a rate");
-    }
-
-    #[test]
-    fn what_could_be_several_columns_is_a_message_that_names_them() {
-        let said = |names: &[&str]| chosen(names, &Query::default()).err().expect("refused").to_string();
-        let error = said(&["M", "N", "K", "time_ms"]);
-        assert!(error.contains("several columns could be the size: M, N, K") && error.contains("--x"), "{error}");
-        let error = said(&["n", "torch_tflops", "triton_tflops"]);
-        assert!(error.contains("the measured rate: torch_tflops, triton_tflops") && error.contains("--y"), "{error}");
-        let error = said(&["n", "forward_ms", "backward_ms"]);
-        assert!(error.contains("the measured time: forward_ms, backward_ms"), "{error}");
-        let many: Vec<String> = (1..=15).map(|i| format!("layer{i}_ms")).collect();
-        let error = said(&[&["n"], &many.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-        assert!(error.contains("layer12_ms and 3 more") && !error.contains("layer13"), "{error}");
+        let names = ["batch_size", "step_time_s", "sm_clock_hz"];
+        let error = chosen(&names, &rate).err().expect("refused");
+        assert!(error.contains("no column is a measured rate") && error.contains("--y"), "{error}");
+        let query = |y: &str| Query { y: Some(y.into()), ..rate.clone() };
+        let columns = chosen(&names, &query("sm_clock_hz")).expect("found");
+        assert_eq!((columns.y.as_str(), columns.kind), ("sm_clock_hz", TimeOrRate::Rate));
+        // Any column may be called a rate; its unit is none of a rate then.
+        let columns = chosen(&names, &query("step_time_s")).expect("found");
+        assert_eq!((columns.kind, columns.unit().as_str()), (TimeOrRate::Rate, ""));
     }
 
     #[test]
     fn a_missing_column_is_an_error_with_a_remedy() {
-        let error = chosen(&["a", "q"], &Query::default()).err().expect("refused").to_string();
-        assert!(error.contains("the columns are: a, q") && error.contains("--x"), "{error}");
-        let error = chosen(&["n", "q"], &Query::default()).err().expect("refused").to_string();
-        assert!(error.contains("step time, or a rate") && error.contains("--y"), "{error}");
+        let error = chosen(&["a", "step_time_s"], &Query::default()).err().expect("refused");
+        assert!(error.contains("the columns are: a, step_time_s") && error.contains("--x"), "{error}");
+        let error = chosen(&["batch_size", "q"], &Query::default()).err().expect("refused");
+        assert!(error.contains("no column is the measured time") && error.contains("--y"), "{error}");
         let query = Query { x: Some("batch_sise".into()), ..Query::default() };
-        let error = chosen(&["batch_size", "time"], &query).err().expect("refused").to_string();
+        let error = chosen(&["batch_size", "step_time_s"], &query).err().expect("refused");
         assert!(error.contains("did you mean `batch_size`?"), "{error}");
     }
 }

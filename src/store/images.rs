@@ -181,16 +181,21 @@ fn content(kind: &ArrowDataType) -> Content {
                 false => Content::Other,
             }
         }
-        ArrowDataType::Int32 | ArrowDataType::Int64 | ArrowDataType::UInt32 | ArrowDataType::UInt64 => {
-            Content::Integers
-        }
+        ArrowDataType::Int8
+        | ArrowDataType::Int16
+        | ArrowDataType::Int32
+        | ArrowDataType::Int64
+        | ArrowDataType::UInt8
+        | ArrowDataType::UInt16
+        | ArrowDataType::UInt32
+        | ArrowDataType::UInt64 => Content::Integers,
         ArrowDataType::Utf8View => Content::Texts,
         _ => Content::Other,
     }
 }
 
 /// The type in the words of Arrow's own schemas.
-fn kind(of: &ArrowDataType) -> String {
+pub(super) fn kind(of: &ArrowDataType) -> String {
     match of {
         ArrowDataType::BinaryView => "binary".to_owned(),
         ArrowDataType::Utf8View => "string".to_owned(),
@@ -271,6 +276,26 @@ mod tests {
         assert_eq!(names, ["x", "y", "x", "z", "z"].map(|name| format!("Text({name:?})")));
         let stop = |row: EncodedImage| if row.row < 2 { Ok(()) } else { Err(Error::data("stop")) };
         assert!(table.scan("image", "label", &mut { stop }).expect_err("refused").to_string().contains("stop"));
+    }
+
+    /// As some data sets store the classes 0 to 9.
+    #[test]
+    fn a_class_may_be_one_byte() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.parquet");
+        let image = Series::new("image".into(), [&b"a"[..], b"b"]);
+        let columns: Vec<Column> = vec![image.into(), Series::new("label".into(), vec![9u8, 0]).into()];
+        let mut frame = DataFrame::new(2, columns).expect("a table");
+        ParquetWriter::new(std::fs::File::create(&path).expect("a file")).finish(&mut frame).expect("written");
+        let table = ImageTable::open(&path).expect("a table");
+        assert_eq!(table.columns()[1].content, Content::Integers);
+        let mut labels = Vec::new();
+        let mut label = |row: EncodedImage| {
+            labels.push(format!("{:?}", row.label));
+            Ok(())
+        };
+        table.scan("image", "label", &mut label).expect("read");
+        assert_eq!(labels, ["Integer(9)", "Integer(0)"]);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::io::{BufWriter, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polars::io::mmap::MmapBytesReader;
 use polars::io::parquet::read::FileMetadata;
 use polars::prelude::{
-    ArrowSchema, DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError,
-    PolarsResult, SerReader, StatisticsOptions,
+    ArrowDataType, ArrowSchema, DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter,
+    PolarsError, PolarsResult, SerReader, StatisticsOptions,
 };
 
 use super::names::keys;
@@ -20,6 +21,7 @@ use super::{footer, pages, panic_guard};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic;
+use crate::table;
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
 pub(super) const BATCH: usize = 1 << 15;
@@ -135,23 +137,37 @@ pub(super) fn read(
 ) -> Result<()> {
     let table = Checked::open(path)?;
     let version = metadata(&table.footer).get(keys::VERSION).and_then(|version| version.parse().ok()).unwrap_or(0);
-    for (start, length) in pieces(table.groups(), DECODED) {
-        let frame = upgrade(table.decode(columns, start, length)?, version)?;
-        for offset in (0..frame.height().max(1)).step_by(BATCH) {
-            let part = frame.slice(offset as i64, BATCH);
-            // polars panics over a column of a type that it was built without.
-            panic_guard::guarded(|| each(&part)).unwrap_or_else(|panic_guard::Panicked| Err(unusable(path)))?;
-        }
-    }
-    Ok(())
+    table.batches(columns, |frame| each(&upgrade(frame, version)?).map(|()| true))
 }
 
-/// A file whose footer and pages claim no more than there can be: one open file from beginning to end, since another process
-/// may put a new table in its place meanwhile.
+/// The bytes of a table, open from beginning to end, since another process may put a new table in its place meanwhile.
+#[derive(Debug)]
+enum Bytes {
+    File(File),
+    Piped(Arc<[u8]>),
+}
+
+impl Bytes {
+    fn open(path: &Path) -> Result<Self> {
+        Ok(match table::piped(path)? {
+            Some(bytes) => Self::Piped(bytes),
+            None => Self::File(File::open(path).map_err(|e| Error::io("open the table", path, &e))?),
+        })
+    }
+
+    fn reader(&self, path: &Path) -> Result<Box<dyn MmapBytesReader>> {
+        Ok(match self {
+            Self::File(file) => Box::new(file.try_clone().map_err(|e| Error::io("open the table", path, &e))?),
+            Self::Piped(bytes) => Box::new(Cursor::new(bytes.clone())),
+        })
+    }
+}
+
+/// A table whose footer and pages claim no more than there can be.
 #[derive(Debug)]
 pub(super) struct Checked {
     path: PathBuf,
-    file: File,
+    bytes: Bytes,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
     /// For each row group, its columns with the bytes of their unpacked pages.
@@ -162,19 +178,40 @@ impl Checked {
     /// # Errors
     /// As [`read`].
     pub fn open(path: &Path) -> Result<Self> {
-        let (file, mut reader, footer) = open_checked(path)?;
+        let (bytes, mut reader, footer) = open_checked(path)?;
         let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
         if claimed > MOST_ROWS {
             return Err(damaged(path, format!("the table claims {claimed} rows")));
         }
-        let unpacked = check_pages(path, &file, &footer)?;
+        let unpacked = check_pages(path, &bytes, &footer)?;
         let schema = unless_it_panics("read the table", path, || reader.schema())?;
-        Ok(Self { path: path.to_path_buf(), file, schema, footer, unpacked })
+        Ok(Self { path: path.to_path_buf(), bytes, schema, footer, unpacked })
     }
 
     /// The rows of each row group.
     pub fn groups(&self) -> impl Iterator<Item = usize> {
         self.footer.row_groups.iter().map(|group| group.num_rows())
+    }
+
+    /// Gives the named columns, all where `columns` is `None`, to `each`, [`BATCH`] rows at a time and at least once, until it has enough.
+    ///
+    /// # Errors
+    /// As [`read`]; what `each` refuses.
+    pub fn batches(&self, columns: Option<&[String]>, mut each: impl FnMut(DataFrame) -> Result<bool>) -> Result<()> {
+        // A row of many columns takes more memory.
+        let most = (8 * DECODED / columns.map_or(8, <[String]>::len).max(8)).max(BATCH);
+        for (start, length) in pieces(self.groups(), most) {
+            let frame = self.decode(columns, start, length)?;
+            for offset in (0..frame.height().max(1)).step_by(BATCH) {
+                let part = frame.slice(offset as i64, BATCH);
+                // polars panics over a column of a type that it was built without.
+                let goes_on = panic_guard::guarded(|| each(part));
+                if !goes_on.unwrap_or_else(|panic_guard::Panicked| Err(unusable(&self.path, "a column")))? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Some rows.
@@ -184,10 +221,17 @@ impl Checked {
     pub fn decode(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<DataFrame> {
         let most = free_memory::bytes().map_or(MOST_UNPACKED, |free| MOST_UNPACKED.min(free / 2));
         self.check_memory(columns, start, length, most)?;
-        let reader = ParquetReader::new(again(&self.file, &self.path)?);
+        let reader = ParquetReader::new(self.bytes.reader(&self.path)?);
         let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(self.footer.clone());
-        unless_it_panics("read the table", &self.path, || reader.finish())
+        unless_it_panics("read the table", &self.path, || reader.finish()).map_err(|error| {
+            let is_wanted = |name: &str| columns.is_none_or(|columns| columns.iter().any(|column| column == name));
+            let mut strange = self.schema.iter_values().filter(|field| !is_read(&field.dtype));
+            match strange.find(|field| is_wanted(&field.name)) {
+                Some(field) => unusable(&self.path, &format!("the column `{}`", field.name)),
+                None => error,
+            }
+        })
     }
 }
 
@@ -222,8 +266,8 @@ impl Checked {
 
 /// Refuses a file whose pages claim more than their columns hold; see [`pages`]. What they take when they are unpacked, by row group and
 /// column.
-fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
-    let mut file = again(file, path)?;
+fn check_pages(path: &Path, bytes: &Bytes, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
+    let mut file = bytes.reader(path)?;
     let mut unpacked = Vec::new();
     for group in &footer.row_groups {
         let mut chunks = Vec::new();
@@ -271,7 +315,8 @@ const MOST_UNPACKED: u64 = 4 << 30;
 /// No table that a person measured; a damaged footer can claim any number.
 const MOST_ROWS: usize = 1 << 36;
 
-const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
+/// The remedy of an error says so if the file itself is the reason.
+pub(super) const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
 
 fn damaged(path: &Path, what: String) -> Error {
     Error::data(what).at(path.display().to_string()).hint(DAMAGED)
@@ -287,10 +332,36 @@ fn flawed(path: &Path, flaw: footer::Flaw) -> Error {
     }
 }
 
-fn unusable(path: &Path) -> Error {
-    Error::data("a column is of a type that cannot be used here")
+fn unusable(path: &Path, column: &str) -> Error {
+    Error::data(format!("{column} is of a type that cannot be used here"))
         .at(path.display().to_string())
         .hint("write its numbers as int64 or float64, its texts as UTF-8")
+}
+
+/// Whether a column of that type can be read: polars is built here without dates, durations and decimals.
+pub(super) fn is_read(of: &ArrowDataType) -> bool {
+    use ArrowDataType as Type;
+    match of {
+        Type::Null
+        | Type::Boolean
+        | Type::Int8
+        | Type::Int16
+        | Type::Int32
+        | Type::Int64
+        | Type::UInt8
+        | Type::UInt16
+        | Type::UInt32
+        | Type::UInt64
+        | Type::Float32
+        | Type::Float64
+        | Type::Utf8View
+        | Type::BinaryView
+        | Type::FixedSizeBinary(_) => true,
+        Type::Dictionary(_, values, _) => is_read(values),
+        Type::LargeList(inner) => is_read(&inner.dtype),
+        Type::Struct(fields) => fields.iter().all(|field| is_read(&field.dtype)),
+        _ => false,
+    }
 }
 
 /// Runs `work` and turns polars' panics into errors as well: it panics on some damaged files.
@@ -320,21 +391,16 @@ pub(super) fn metadata(footer: &FileMetadata) -> Metadata {
     pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect()
 }
 
-/// The same open file.
-fn again(file: &File, path: &Path) -> Result<File> {
-    file.try_clone().map_err(|e| Error::io("open the table", path, &e))
-}
-
 /// A footer as a file of its own.
 type Footer = ParquetReader<Cursor<Vec<u8>>>;
 
-/// Opens the file and reads its footer, once that is known to be one; see [`footer`].
-fn open_checked(path: &Path) -> Result<(File, Footer, Arc<FileMetadata>)> {
-    let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
-    let footer = footer::read(&mut file).map_err(|flaw| flawed(path, flaw))?;
+/// Opens the table and reads its footer, once that is known to be one; see [`footer`].
+fn open_checked(path: &Path) -> Result<(Bytes, Footer, Arc<FileMetadata>)> {
+    let bytes = Bytes::open(path)?;
+    let footer = footer::read(&mut bytes.reader(path)?).map_err(|flaw| flawed(path, flaw))?;
     let mut reader = ParquetReader::new(Cursor::new(footer));
     let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
-    Ok((file, reader, footer))
+    Ok((bytes, reader, footer))
 }
 
 fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {

@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
+use super::merged::MergedDirectory;
 use super::names::{files, keys};
-use super::parquet;
+use super::parquet::{self, Metadata};
 use super::schema::StepRow;
+use super::sheet;
 use super::shelf::Stored;
+use super::stored::damaged_part;
 use crate::error::{Error, Result};
 use crate::os::look;
 use crate::table::{self, Cells, Sheet};
@@ -84,17 +87,18 @@ impl Table {
     /// directory, nor Parquet, nor a table as text.
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
-            TableFile::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
+            TableFile::Parquet(parts) => Ok(describe(path, &parts)?.0),
             TableFile::Text => Ok(Sheet::open(path)?.names().to_vec()),
         }
     }
 
-    /// The table of another program that `path` is; `None` where it is a run directory or Parquet.
+    /// The table of another program that `path` is; `None` where it is a run directory, or Parquet that batchstep wrote.
     ///
     /// # Errors
     /// As [`Table::names`].
     pub fn sheet(path: &Path) -> Result<Option<Sheet>> {
         match form(path)? {
+            TableFile::Parquet(parts) if parts == [path] => sheet::sheet(path),
             TableFile::Parquet(_) => Ok(None),
             TableFile::Text => Sheet::open(path).map(Some),
         }
@@ -110,7 +114,7 @@ impl Table {
         match std::fs::read_to_string(&spec) {
             Ok(text) => Ok(Some(text)),
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Ok(parquet::describe(&parts[0])?.1.remove(keys::SPEC))
+                Ok(describe(path, &parts)?.1.remove(keys::SPEC))
             }
             Err(e) => Err(Error::io("read the run's spec", &spec, &e)),
         }
@@ -281,22 +285,24 @@ fn no_number(name: &str, text: &str) -> Error {
 }
 
 fn form(path: &Path) -> Result<TableFile> {
-    // What comes through a pipe is read once, and a table as text.
-    if table::is_stdin(path) || (look::is_there(path)? && !look::is_folder(path)? && !look::is_file(path)?) {
-        return Ok(TableFile::Text);
-    }
-    if look::is_folder(path)? {
+    const MAGIC: &[u8; 4] = b"PAR1";
+    let is_pipe = table::is_stdin(path) || (look::is_there(path)? && !look::is_folder(path)? && !look::is_file(path)?);
+    let parquet = if is_pipe {
+        table::piped(path)?.is_some_and(|bytes| bytes.starts_with(MAGIC))
+    } else if look::is_folder(path)? {
         return run_directory(path);
-    }
-    let mut start = [0u8; 4];
-    let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
-    let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
-    let parquet = start[..read] == *b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
+    } else {
+        let mut start = [0u8; 4];
+        let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
+        let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
+        start[..read] == *MAGIC || path.extension().is_some_and(|extension| extension == "parquet")
+    };
     Ok(if parquet { TableFile::Parquet(vec![path.to_path_buf()]) } else { TableFile::Text })
 }
 
 /// A sealed run's one file, or the parts of a run that is under way.
 fn run_directory(path: &Path) -> Result<TableFile> {
+    MergedDirectory::refuse_cut_short(path)?;
     let sealed = path.join(files::STEPS);
     let tables: Vec<PathBuf> = match look::is_file(&sealed)? {
         true => vec![sealed],
@@ -334,7 +340,7 @@ fn scan_parquet(
     wanted: &[&str],
     each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
-    let (names, _) = parquet::describe(&parts[0])?;
+    let (names, _) = describe(source, parts)?;
     let chosen: Vec<String> =
         wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
     let mut first_line = 2;
@@ -349,9 +355,21 @@ fn scan_parquet(
             each(Table { source: source.to_path_buf(), columns, first_line, lines: Vec::new(), rows })?;
             first_line += rows;
             Ok(())
-        })?;
+        })
+        .map_err(|error| of_part(source, part, error))?;
     }
     Ok(())
+}
+
+/// The columns and the metadata of the first of the files.
+fn describe(source: &Path, parts: &[PathBuf]) -> Result<(Vec<String>, Metadata)> {
+    parquet::describe(&parts[0]).map_err(|error| of_part(source, &parts[0], error))
+}
+
+/// The error of a file; a damaged part of a run can be measured again.
+fn of_part(source: &Path, part: &Path, error: Error) -> Error {
+    let is_damaged = error.remedy() == Some(parquet::DAMAGED);
+    if is_damaged && part.starts_with(source.join(files::PARTS)) { damaged_part(part, &error) } else { error }
 }
 
 fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {

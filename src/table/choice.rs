@@ -1,5 +1,7 @@
 //! Which columns of a table are x, y and groups: by their names, or by their contents if the names leave it open.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{short, shown};
 use super::seen::{STEP_TIMES, plain};
@@ -55,7 +57,6 @@ const REMARKS: &[&str] = &[
     "cmd",
     "message",
     "result",
-    "version",
     "started",
     "finished",
     "host",
@@ -66,6 +67,9 @@ const REMARKS: &[&str] = &[
 /// A text column of more different values distinguishes no series, unless each comes with this many rows.
 const MOST_GROUPS: usize = 64;
 const LONG_SERIES: usize = 8;
+/// A column of numbers has at most this many levels, each at nearly all sizes.
+const MOST_LEVELS: usize = 8;
+const NEARLY_ALL: f64 = 0.9;
 
 /// Which columns are what.
 ///
@@ -161,6 +165,7 @@ fn listed(names: &[String]) -> String {
 /// The columns that may distinguish series: texts with few values, other sizes and settings.
 fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
     let source = x.strip_suffix(" (number)");
+    let sizes = profile.columns.iter().find(|column| column.name == x);
     let is_key = |column: &&ColumnSample| {
         let name = &column.name;
         if name == x || ys.contains(name) || Some(&name[..]) == source || name.ends_with(" (number)") {
@@ -178,7 +183,29 @@ fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
             (column.distinct() <= MOST_GROUPS || LONG_SERIES * column.distinct() <= column.texts.len())
                 && 2 * column.distinct() <= column.texts.len()
         };
-        if column.is_numeric() { sets } else { splits() }
+        if column.is_numeric() { sets || sizes.is_some_and(|sizes| has_levels(column, sizes)) } else { splits() }
     };
     profile.columns.iter().filter(is_key).map(|column| column.name.clone()).collect()
+}
+
+/// Whether its numbers are the levels of a setting, whatever its name (`fused` is 0 or 1): few, about equally often, and each at nearly all sizes.
+fn has_levels(column: &ColumnSample, sizes: &ColumnSample) -> bool {
+    let mut all: BTreeSet<u64> = BTreeSet::new();
+    let mut levels: BTreeMap<u64, (usize, BTreeSet<u64>)> = BTreeMap::new();
+    for (level, size) in column.numbers.iter().zip(&sizes.numbers) {
+        if !level.is_finite() || !size.is_finite() {
+            continue;
+        }
+        all.insert(size.to_bits());
+        let (rows, own) = levels.entry(level.to_bits()).or_default();
+        *rows += 1;
+        own.insert(size.to_bits());
+        if levels.len() > MOST_LEVELS {
+            return false;
+        }
+    }
+    let rows = || levels.values().map(|(rows, _)| *rows);
+    let is_balanced = 2 * rows().min().unwrap_or(0) > rows().max().unwrap_or(0);
+    let is_everywhere = levels.values().all(|(_, own)| own.len() as f64 >= NEARLY_ALL * all.len() as f64);
+    levels.len() > 1 && is_balanced && is_everywhere && !column.is_value()
 }

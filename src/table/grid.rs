@@ -56,7 +56,7 @@ impl Grid {
     }
 
     /// Moves units from a separate column behind the values, sizes from headers into rows, and numbers from names into columns.
-    fn in_order(mut self) -> Self {
+    pub fn in_order(mut self) -> Self {
         self.fill_down();
         self.join_units();
         self.name_units();
@@ -169,6 +169,10 @@ impl Grid {
     }
 }
 
+/// The refusal of a table of names, and its remedy.
+pub(super) const NO_ROWS: &str = "the table has no rows";
+pub(super) const ROWS: &str = "a table needs rows of numbers under the names of its columns";
+
 /// The note on what stands behind a table.
 pub(super) fn note_of_end(line: usize) -> String {
     format!("the table ends before line {line}: what follows is text or another table, and is left out")
@@ -254,9 +258,7 @@ pub(super) fn of_text(text: &str, path: &Path) -> Result<Grid> {
         grid.notes.push(format!("{what} left out"));
     }
     if grid.rows.is_empty() {
-        return Err(here(
-            Error::data("the table has no rows").hint("a table needs rows of numbers under the names of its columns"),
-        ));
+        return Err(here(Error::data(NO_ROWS).hint(ROWS)));
     }
     Ok(grid.in_order())
 }

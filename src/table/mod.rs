@@ -1,8 +1,9 @@
 //! Tables as people have them: reads bytes into named columns of cells, and chooses which of the columns are x, y and groups.
 //!
 //! A path is a file or standard input (`-`), in UTF-8 or UTF-16, plain or packed by gzip. It contains separated fields, a Markdown table, columns of
-//! text, JSON of one of the usual tools, or a log. Small tables are read into memory as a whole and put in order: sizes in headers, units in cells,
-//! numbers in names. Large tables of separated fields are read in pieces. This module does not know what the numbers are used for.
+//! text, JSON of one of the usual tools, or a log; columns of another form, such as Parquet's, are given as texts. Small tables are read into memory
+//! as a whole and put in order: sizes in headers, units in cells, numbers in names. Large tables of separated fields, and large columns, are read in
+//! pieces. This module does not know what the numbers are used for.
 
 mod cell;
 mod choice;
@@ -11,6 +12,7 @@ mod console;
 mod facts;
 mod grid;
 mod json;
+mod latex;
 mod layout;
 mod log;
 pub mod names;
@@ -33,11 +35,9 @@ use crate::error::{Error, Result};
 use cell::Notation;
 pub use choice::{Choice, Query};
 use grid::Grid;
-use layout::{Layout, Record, RecordKind};
+use layout::{Layout, Record, RecordKind, told_apart};
 pub use names::{Size, TimeOrRate};
-pub use refusal::ambiguous;
-pub use seen::STEP_TIMES;
-pub use source::is_stdin;
+pub use source::{is_stdin, piped};
 use text::{Fields, Lines};
 
 /// Rows of one batch.
@@ -62,6 +62,8 @@ pub struct Sheet {
     hints: Hints,
     body: Body,
     profile: Profile,
+    /// The note on columns that cannot be read.
+    left_out: Option<String>,
 }
 
 /// What a known format says about its columns.
@@ -74,7 +76,11 @@ struct Hints {
 enum Body {
     Grid(Vec<Record>),
     Stream(u8, Layout),
+    Columns(Reader),
 }
+
+/// See [`Sheet::of_columns`].
+type Reader = Box<dyn Fn(&[usize], &mut dyn FnMut(Vec<Cells>) -> Result<bool>) -> Result<()>>;
 
 /// The cells of a column in a row, as texts that are numbers on demand.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,7 +106,8 @@ struct ColumnSample {
 }
 
 impl Cells {
-    fn push(&mut self, cell: &str) {
+    /// Adds a row.
+    pub fn push(&mut self, cell: &str) {
         self.text.push_str(cell);
         self.ends.push(self.text.len());
     }
@@ -188,12 +195,52 @@ impl Sheet {
         }
     }
 
+    /// The table of columns that `read` gives: those at the places that it is asked for, as texts, some thousand rows at a time and at least once,
+    /// until the function that takes them has enough. `left_out` are columns that it cannot read, each with its type.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] if there are no rows; what `read` refuses.
+    pub fn of_columns(
+        path: &Path,
+        names: Vec<String>,
+        left_out: &[String],
+        read: impl Fn(&[usize], &mut dyn FnMut(Vec<Cells>) -> Result<bool>) -> Result<()> + 'static,
+    ) -> Result<Self> {
+        let all: Vec<usize> = (0..names.len()).collect();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let mut keep = |columns: Vec<Cells>| -> Result<bool> {
+            for row in 0..columns.first().map_or(0, Cells::len) {
+                let fields = columns.iter().map(|cells| cells.get(row).to_string()).collect();
+                // The first line of a table as text is that of the names.
+                rows.push(Record { line: rows.len() + 2, fields });
+            }
+            bytes += columns.iter().map(|cells| cells.text.len() + size_of::<String>() * cells.len()).sum::<usize>();
+            Ok(bytes as u64 <= WHOLE)
+        };
+        if !all.is_empty() {
+            read(&all, &mut keep)?;
+        }
+        let columns: Vec<&str> = left_out.iter().map(String::as_str).collect();
+        let note = format!("columns of other types are left out: {}", refusal::shown(&columns));
+        let left_out = (!columns.is_empty()).then_some(note);
+        if rows.is_empty() {
+            let what = left_out.filter(|_| all.is_empty()).unwrap_or_else(|| grid::NO_ROWS.to_string());
+            return Err(Error::data(what).at(path.display().to_string()).hint(grid::ROWS));
+        }
+        let grid =
+            Grid { names: told_apart(names), rows, notes: left_out.iter().cloned().collect(), ..Grid::default() };
+        if bytes as u64 <= WHOLE {
+            return Ok(Self { left_out, ..Self::of_grid(path, grid.in_order()) });
+        }
+        Ok(Self { left_out, body: Body::Columns(Box::new(read)), ..Self::of_grid(path, grid) })
+    }
+
     fn of_grid(path: &Path, grid: Grid) -> Self {
         let Grid { names, rows, notes, hints, semicolons } = grid;
         let body = Body::Grid(rows);
         let empty = Profile::default();
         let (path, notes_at_end) = (path.to_path_buf(), OnceLock::new());
-        Self { path, notations: Vec::new(), names, notes, notes_at_end, hints, body, profile: empty }
+        Self { path, notations: Vec::new(), names, notes, notes_at_end, hints, body, profile: empty, left_out: None }
             .profiled(semicolons)
     }
 
@@ -249,7 +296,13 @@ impl Sheet {
     /// # Errors
     /// [`crate::error::Kind::Data`] where that is open, or where a column that is asked for is not there.
     pub fn choose(&self, query: &Query) -> Result<Choice> {
-        choice::choose(&self.profile, &self.hints, query).map_err(|e| e.at(self.path.display().to_string()))
+        let chosen = choice::choose(&self.profile, &self.hints, query);
+        let explained = |error: Error| match &self.left_out {
+            Some(left_out) => Error::data(format!("{}; {left_out}", error.clause()))
+                .hint("write numbers as int64 or float64, texts as UTF-8"),
+            None => error,
+        };
+        chosen.map_err(|error| explained(error).at(self.path.display().to_string()))
     }
 
     /// Gives the rows of those of the `wanted` columns that are there to `each`, some thousand at a time, and at least once.
@@ -268,6 +321,15 @@ impl Sheet {
         };
         let (mut cells, mut lines) = (empty(), Vec::new());
         let named = |cells: Vec<Cells>| columns.iter().map(|&at| self.names[at].clone()).zip(cells).collect::<Vec<_>>();
+        if let Body::Columns(read) = &self.body {
+            let mut next = 2;
+            return read(&columns, &mut |mut cells| {
+                cells.iter_mut().zip(&columns).for_each(|(cells, &at)| cells.notation = self.notations[at].clone());
+                let first = next;
+                next += cells.first().map_or(0, Cells::len);
+                each(named(cells), (first..next).collect()).map(|()| true)
+            });
+        }
         let mut take = |record: &Record| {
             for (&at, cells) in columns.iter().zip(&mut cells) {
                 cells.push(record.fields.get(at).map_or("", String::as_str));
@@ -280,6 +342,7 @@ impl Sheet {
         };
         match &self.body {
             Body::Grid(rows) => rows.iter().try_for_each(|row| take(row).map(|_| ()))?,
+            Body::Columns(_) => {}
             Body::Stream(separator, layout) => {
                 let source = source::open(&self.path)?;
                 let end = rows_of(source, *separator, layout, &mut take);

@@ -669,15 +669,6 @@ pub(super) fn batch_rank(column: &str) -> Option<usize> {
     BATCH_SIZES.iter().position(|name| *name == bare)
 }
 
-/// The most usual name of a batch size among the columns.
-pub fn batch_size(present: &[String]) -> Option<&String> {
-    present
-        .iter()
-        .filter_map(|name| Some((batch_rank(name)?, name)))
-        .min_by_key(|(rank, _)| *rank)
-        .map(|(_, name)| name)
-}
-
 /// Whether a column's name is that of a setting.
 pub fn is_setting(column: &str) -> bool {
     SETTINGS.contains(&&bare(column)[..])

@@ -132,7 +132,7 @@ pub(super) fn short(name: &str) -> String {
 }
 
 /// The message where several columns may be meant.
-pub fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
+pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
     Error::data(format!("several columns could be the {what}: {}", shown(&names)))
         .hint(format!("name one with `{flag} COLUMN`"))

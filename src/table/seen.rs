@@ -7,7 +7,7 @@ use super::cell::is_missing;
 use super::names::{Reading, TimeOrRate};
 
 /// Names of the time under which others write it, in order of preference.
-pub const STEP_TIMES: &[&str] = &[
+pub(super) const STEP_TIMES: &[&str] = &[
     "step_time",
     "time",
     "batch_time",

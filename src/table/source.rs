@@ -50,13 +50,24 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 
 fn raw(path: &Path) -> Result<Box<dyn BufRead>> {
     let failed = |e: io::Error| Error::io("open the file", path, &e);
-    let is_pipe = is_stdin(path) || !std::fs::metadata(path).map_err(failed)?.is_file();
-    if !is_pipe {
-        return Ok(Box::new(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?)));
+    Ok(match piped(path)? {
+        Some(bytes) => Box::new(Cursor::new(bytes)),
+        None => Box::new(BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?)),
+    })
+}
+
+/// What comes through the pipe `path`, read the first time that it is asked for; `None` if `path` is a file.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`]; [`crate::error::Kind::Data`] where it is too much.
+pub fn piped(path: &Path) -> Result<Option<Arc<[u8]>>> {
+    let failed = |e: io::Error| Error::io("open the file", path, &e);
+    if !is_stdin(path) && std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Ok(None);
     }
     let mut kept = PIPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some((_, bytes)) = kept.iter().find(|(known, _)| known == path) {
-        return Ok(Box::new(Cursor::new(bytes.clone())));
+        return Ok(Some(bytes.clone()));
     }
     let mut bytes = Vec::new();
     let read = match is_stdin(path) {
@@ -70,7 +81,7 @@ fn raw(path: &Path) -> Result<Box<dyn BufRead>> {
     }
     let bytes: Arc<[u8]> = bytes.into();
     kept.push((path.to_path_buf(), bytes.clone()));
-    Ok(Box::new(Cursor::new(bytes)))
+    Ok(Some(bytes))
 }
 
 /// UTF-16 as UTF-8. What is no letter becomes the replacement character.

@@ -517,3 +517,23 @@ fn every_format_has_a_sample_with_its_answer() {
     }
     assert_eq!(found, answers, "found:\n{found}");
 }
+
+/// Numbers whose name says nothing are a setting where each of a few is at every size, and a covariate where it is not.
+#[test]
+fn numbers_at_every_size_are_the_levels_of_a_setting() {
+    let keys = |name: &str, of: &dyn Fn(u32, u32) -> f64| {
+        let row =
+            |size: u32, visit: u32| format!("{size},{},{visit},{}\n", of(size, visit), 5.0 + 0.2 * f64::from(size));
+        let rows: String = (1..=16).flat_map(|size| (0..4).map(move |visit| row(size, visit))).collect();
+        read(&format!("batch,{name},block,time_ms\n{rows}"), &Query::default()).expect("read").0.keys
+    };
+    let half = |_: u32, visit: u32| f64::from(visit % 2);
+    assert_eq!(keys("fused", &half), ["fused"]);
+    assert_eq!(keys("version", &|_, visit| 2.0 + 0.5 * f64::from(visit % 2)), ["version"]);
+    // Another number at each size, two that are not everywhere, one of them seldom, and a name of repetitions.
+    let none: [&str; 0] = [];
+    assert_eq!(keys("cost", &|size, _| f64::from(size)), none);
+    assert_eq!(keys("room", &|size, _| f64::from(size / 9)), none);
+    assert_eq!(keys("degrees", &|size, visit| f64::from(u32::from(size == 3 && visit == 1))), none);
+    assert_eq!(keys("seed", &half), none);
+}

@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read};
 
 use super::cell::{is_bare_number, is_number};
+use super::latex;
 use super::layout::{Layout, Record, cleaned, told_apart};
 use crate::error::Error;
 
@@ -58,7 +59,11 @@ pub(super) fn records(text: &str, way: Fields) -> Records {
         line.starts_with('#') || line.starts_with("//") || line.starts_with('%')
     };
     let is_jmh = text.lines().any(|line| ["Mode", "Score", "Error", "Units"].iter().all(|name| line.contains(name)));
-    let split = |(at, line): (usize, &str)| Record { line: at + 1, fields: fields(line, way, is_jmh) };
+    let is_latex = way == Fields::Bars && latex::is_table(text);
+    let split = |(at, line): (usize, &str)| {
+        let fields = if is_latex { latex::fields(line) } else { fields(line, way, is_jmh) };
+        Record { line: at + 1, fields }
+    };
     let lines = || text.lines().enumerate();
     let mut comments: Vec<Record> = lines().filter(|(_, line)| is_comment(line)).map(split).collect();
     if matches!(way, Fields::Columns | Fields::Blanks) {
@@ -138,12 +143,9 @@ fn fields(line: &str, way: Fields, is_jmh: bool) -> Vec<String> {
 /// The cells of a line with bars, without bold type; empty where it has none.
 fn bars(line: &str) -> Vec<String> {
     let line = line.trim().trim_start_matches("> ");
-    // Columns of LaTeX; names of Jira.
-    let line = match line.strip_suffix("\\\\") {
-        Some(row) => row.replace('&', "|"),
-        None => line.replace("||", "|"),
-    };
-    let line: String = line.chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
+    // Names of Jira.
+    let line: String =
+        line.replace("||", "|").chars().map(|letter| if "│┃║┆┊".contains(letter) { '|' } else { letter }).collect();
     if !line.contains('|') {
         return Vec::new();
     }

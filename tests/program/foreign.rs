@@ -321,6 +321,53 @@ fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
     assert!(refused >= 4, "{refused}");
 }
 
+/// Its batch sizes are 16 bits wide, its times jump by 2 ms after 12, its `price` is a decimal; see `src/store/sheet.rs`.
+#[test]
+fn a_parquet_column_of_a_type_that_is_not_read_is_named_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet/types.parquet");
+    std::fs::copy(path, folder.path().join("types.parquet")).expect("copied");
+    let found = json(folder.path(), &["types.parquet"]);
+    let series = &found["series"][0];
+    assert_eq!((&series["x"], &series["y"], &series["points"]), (&"batch".into(), &"time_ms".into(), &24.into()));
+    assert_eq!(series["jumps"][0]["after"], 12);
+    let size = series["jumps"][0]["size"].as_f64().expect("a number");
+    assert!((size - 2.0).abs() < 0.1, "{size}");
+    let said = stdout(&run(folder.path(), &["jumps", "types.parquet"]));
+    assert!(said.contains("columns of other types are left out: price (decimal"), "{said}");
+    let output = run(folder.path(), &["jumps", "types.parquet", "--y", "price"]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("price (decimal") && message.contains("float64") && !message.contains("damaged"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_chart_says_forecast_only_if_nothing_in_it_was_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |(batch, noise): (u32, u32)| {
+        let time = 5.0 + 0.2 * f64::from(batch);
+        format!("{batch},{:.4},{time:.4}\n", time * (1.0 + 0.001 * f64::from((7 * batch + 3 * noise) % 5)))
+    };
+    let rows: String = (0..3).flat_map(|noise| (1..=20).map(move |batch| (batch, noise))).map(row).collect();
+    write(folder.path(), "a.csv", &format!("batch,time_ms,predicted_ms\n{rows}"));
+    let drawn = |y: &[&str]| {
+        let output = run(folder.path(), &[&["plot", "a.csv", "--format", "svg"], y].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        std::fs::read_to_string(folder.path().join("a-step_time.svg")).expect("a chart")
+    };
+    // Twenty sizes, three times; what is predicted is no step.
+    let measured: &[&str] = &[];
+    for y in [measured, &["--y", "time_ms,predicted_ms"], &["--y", "predicted_ms,time_ms"]] {
+        let chart = drawn(y);
+        assert!(chart.contains("60 steps") && !chart.contains("not measured") && !chart.contains("Forecast"), "{y:?}");
+    }
+    let chart = drawn(&["--y", "predicted_ms"]);
+    assert!(chart.contains("Forecast, not measured") && chart.contains("60 values, forecast and not measured"));
+}
+
 #[test]
 fn rows_without_a_number_are_counted_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -340,8 +387,9 @@ fn rows_without_a_number_are_counted_and_named() {
         }
     }
     let left_out = &json(folder.path(), &["gaps.csv"])["series"][0]["left_out"];
-    let expected =
-        serde_json::json!({"column": "time_ms", "rows": 3, "first_line": 203, "sizes": [41, 42, 43], "said": "nan"});
+    let expected = serde_json::json!({
+        "column": "time_ms", "rows": 3, "first_line": 203, "sizes": [41, 42, 43], "more_sizes": false, "said": "nan"
+    });
     assert_eq!(left_out[0], expected);
 }
 
