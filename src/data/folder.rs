@@ -20,7 +20,6 @@ pub struct Folder {
 struct LabelledFile {
     path: PathBuf,
     label: u32,
-    bytes: u64,
 }
 
 impl Folder {
@@ -39,10 +38,7 @@ impl Folder {
         let mut files = Vec::new();
         for (label, folder) in (0..).zip(&folders) {
             let images = look::visible(folder)?.into_iter().filter(|file| is_image(file));
-            files.extend(images.map(|path| {
-                let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-                LabelledFile { path, label, bytes }
-            }));
+            files.extend(images.map(|path| LabelledFile { path, label }));
         }
         if files.is_empty() {
             return Err(Error::data("there are no images (.png, .jpg, .jpeg) in folders of classes")
@@ -76,7 +72,7 @@ impl Source for Folder {
     }
 
     fn read(&self, index: usize, bytes: &mut [u8]) -> Result<u32> {
-        let LabelledFile { path, label, .. } = &self.files[index];
+        let LabelledFile { path, label } = &self.files[index];
         decode(path)?.write(self.shape, bytes, path.display())?;
         Ok(*label)
     }
@@ -85,11 +81,11 @@ impl Source for Folder {
         self.files[index].path.display().to_string()
     }
 
-    /// The fingerprint of the names and sizes of the files.
+    /// The fingerprint of the names and classes of the files, without their sizes: a run that a damaged file ended goes on with the repaired one.
     fn fingerprint(&self) -> u64 {
         let names = self.files.iter().map(|file| {
             let name = file.path.file_name().unwrap_or_default();
-            fingerprint(name.as_encoded_bytes().chunks(8).chain([&file.bytes.to_le_bytes()[..]]))
+            fingerprint(name.as_encoded_bytes().chunks(8).chain([&file.label.to_le_bytes()[..]]))
         });
         names.fold(0, |hash, name| fingerprint([&u64::to_le_bytes(hash ^ name)[..]].into_iter()))
     }
@@ -123,6 +119,22 @@ mod tests {
         encoder.set_color(png::ColorType::Grayscale);
         encoder.write_header().expect("a header").write_image_data(&[1, 2]).expect("written");
         std::fs::write(path, contents).expect("written");
+    }
+
+    #[test]
+    fn a_repaired_image_leaves_the_fingerprint_and_another_class_changes_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for class in ["cat", "dog"] {
+            std::fs::create_dir(folder.path().join(class)).expect("a folder");
+            png(&folder.path().join(class).join(format!("{class}.png")));
+        }
+        let fingerprint = || Folder::open(folder.path(), None).expect("listed").fingerprint();
+        let (whole, cat) = (fingerprint(), folder.path().join("cat/cat.png"));
+        std::fs::write(&cat, b"cut short").expect("written");
+        assert_eq!(fingerprint(), whole);
+        png(&cat);
+        std::fs::rename(&cat, folder.path().join("dog/cat.png")).expect("moved");
+        assert_ne!(fingerprint(), whole);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The loop of a study: each block visits every cell once, in the order of the plan, and each visit is stored before the next begins, so
 //! that `--resume` continues with the very same plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Cell, Plan, Study, Visited};
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{RunDirectory, Status};
+use crate::store::{RunDirectory, Status, rows_of};
 
 /// How often and how long is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,7 +123,7 @@ pub fn without_unfit<S: Study>(study: &S, data: &S::Data, engines: &mut Engines)
 /// [`crate::error::Kind::Io`] where a visit can't be stored, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
 pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored: &[S::Row]) -> Result<Outcome> {
     let watch = Stopwatch::start();
-    let mut done = Done::new(stored);
+    let mut done = Done::new(stored, bench.spec.stops_at_an_error());
     let (plan, course) = (bench.plan, bench.spec.course());
     let mut here = 0;
     for block in 0..course.repetitions {
@@ -196,18 +197,21 @@ struct Done {
 }
 
 impl Done {
-    fn new(stored: &[impl Visited]) -> Self {
+    /// `again`: a failure ended the run, and the visit that failed is made again.
+    fn new<R: Visited>(stored: &[R], again: bool) -> Self {
+        let failed = if again { failed_visits(stored) } else { BTreeSet::new() };
         let mut done = Self::default();
-        done.add(stored);
+        done.add(stored.iter().filter(|row| !failed.contains(&row.place()[2])));
+        done.next_visit = stored.iter().map(|row| row.place()[2] + 1).max().unwrap_or(0);
         done
     }
 
-    fn add(&mut self, rows: &[impl Visited]) {
+    fn add<'a, R: Visited + 'a>(&mut self, rows: impl IntoIterator<Item = &'a R>) {
         for row in rows {
             let [cell, block, visit] = row.place();
             self.visits.insert((cell as usize, block as usize));
             self.next_visit = self.next_visit.max(visit + 1);
-            if matches!(row.status(), Status::Failed | Status::OutOfMemory) {
+            if is_failure(row) {
                 self.failed.insert(cell as usize);
             }
         }
@@ -222,4 +226,32 @@ impl Done {
         let had = |cell: usize| (0..=block).filter(|&block| self.visits.contains(&(cell, block))).count();
         self.failed.iter().map(|&cell| blocks.saturating_sub(had(cell))).sum()
     }
+}
+
+fn is_failure(row: &impl Visited) -> bool {
+    matches!(row.status(), Status::Failed | Status::OutOfMemory)
+}
+
+fn failed_visits<R: Visited>(rows: &[R]) -> BTreeSet<i64> {
+    rows.iter().filter(|row| is_failure(*row)).map(|row| row.place()[2]).collect()
+}
+
+/// The rows of a run, without those of a visit that failed, ended the run, and was made again when the run went on.
+///
+/// # Errors
+/// As [`rows_of`].
+pub(super) fn rows_that_count<R: Visited>(path: &Path) -> Result<Vec<R>> {
+    let mut rows: Vec<R> = rows_of(path)?;
+    let failed = failed_visits(&rows);
+    let mut last: BTreeMap<[i64; 2], i64> = BTreeMap::new();
+    for row in &rows {
+        let [cell, block, visit] = row.place();
+        let known = last.entry([cell, block]).or_insert(visit);
+        *known = visit.max(*known);
+    }
+    rows.retain(|row| {
+        let [cell, block, visit] = row.place();
+        !failed.contains(&visit) || last.get(&[cell, block]) == Some(&visit)
+    });
+    Ok(rows)
 }

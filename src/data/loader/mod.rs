@@ -64,7 +64,8 @@ impl Loaded {
             let place = self.labels.len() * each;
             match read(examples, index as usize, &mut self.scratch, &mut self.inputs[place..][..each]) {
                 Ok(label) => self.labels.push(label),
-                Err(error) if skip => self.skipped.push(error.to_string()),
+                // Without the remedy: it is to leave the example out.
+                Err(error) if skip => self.skipped.push(error.clause()),
                 Err(error) => return Err(error),
             }
         }

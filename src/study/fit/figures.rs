@@ -107,6 +107,7 @@ mod tests {
     fn a_long_curve_is_drawn_with_few_points_and_both_ends() {
         let fit = FitCurve {
             name: "cpu".into(),
+            task: String::new(),
             points: 100,
             losses: (0..=20_000).map(|updates| 1.0 / (1.0 + f64::from(updates))).collect(),
             setup_s: 0.0,

@@ -121,7 +121,7 @@ impl Study for Fit {
             path: path.to_path_buf(),
             kind: "Fits",
             facts: study.device.clone(),
-            answers: report::answer(&study).into_iter().collect(),
+            answers: report::answers(&study),
             warnings: report::warnings(&study),
             document: report::document(&study),
             drawing: figures::drawing(path, &study),

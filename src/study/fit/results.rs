@@ -35,6 +35,8 @@ pub struct Results {
 pub struct FitCurve {
     /// What differs between fits beside the number of points: `cpu`, `torch, threads 1`.
     pub name: String,
+    /// What is computed, whatever computes it: the network, the points and the settings.
+    pub task: String,
     pub points: usize,
     /// The loss at place i is the loss after i updates; not-a-number if the engine did not report it.
     pub losses: Vec<f64>,
@@ -170,6 +172,7 @@ fn curve(rows: &[&FitRow], name: String) -> Option<FitCurve> {
     let prepare_s = rows[0].prepare_time_s.unwrap_or(0.0);
     Some(FitCurve {
         name,
+        task: task(rows[0]),
         points: usize::try_from(rows[0].batch_size).unwrap_or(0),
         losses: rows.iter().map(|row| row.loss.unwrap_or(f64::NAN)).collect(),
         setup_s: prepare_s + (first - step_s).max(0.0),

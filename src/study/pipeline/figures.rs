@@ -19,13 +19,13 @@ fn chart(source: &Path, study: &Results) -> Feeding {
     let mut limits: Vec<String> = Vec::new();
     let mut predicted = Vec::new();
     for cell in &study.cells {
-        let (Some(prediction), Some(ratio)) = (&cell.prediction, cell.ratio) else { continue };
+        let Some(prediction) = &cell.prediction else { continue };
         let name = family(&prediction.limit);
         let limit = limits.iter().position(|known| known == name).unwrap_or_else(|| {
             limits.push(name.to_owned());
             limits.len() - 1
         });
-        predicted.push(Predicted { predicted: cell.rate / ratio, measured: cell.rate, limit });
+        predicted.push(Predicted { predicted: prediction.rate, measured: cell.rate, limit });
     }
     let within = study.within();
     Feeding {

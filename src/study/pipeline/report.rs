@@ -197,7 +197,8 @@ fn knee(knee: &Knee) -> String {
     )
 }
 
-/// The study as a document, version 1. Rates are in images a second, times in seconds; `ratio` is measured over predicted.
+/// The study as a document, version 1. Rates are in images a second, times in seconds; `ratio` is measured over predicted, `rate` over
+/// `predicted`.
 pub fn json(study: &Results) -> Value {
     let within = study.within();
     let cell = |cell: &FedCell| {
@@ -286,6 +287,29 @@ mod tests {
         assert_eq!(document["within_ten_percent"]["model"], 2);
         assert_eq!(document["cells"][2]["workers"], 2);
         assert!((document["cells"][2]["predicted"].as_f64().expect("a number") - 500.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn measured_predicted_and_ratio_agree_though_each_block_has_its_own_prediction() {
+        // Of the blocks 250, 200 and 160 images/s are measured, and 250, 125 and 125 predicted: the medians are 200 and a ratio of 1.28.
+        let visit = |number: i64, slower: f64, together_s: f64| {
+            visit_rows(1, together_s).into_iter().map(move |row| {
+                let slower = if row.stage == "together" { 1.0 } else { slower };
+                let times = [row.elapsed_s, row.cpu_time_s].map(|time| time.map(|seconds| slower * seconds));
+                PipelineRow { visit: number, block: number, elapsed_s: times[0], cpu_time_s: times[1], ..row }
+            })
+        };
+        let rows = visit(0, 1.0, 4e-3).chain(visit(1, 2.0, 5e-3)).chain(visit(2, 2.0, 6.25e-3));
+        let study = Results::of(&rows.collect::<Vec<_>>());
+        let text = document(&study).render(&Style { width: 200, ..Style::PLAIN });
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let line = "png 64 cold 32 1 200 30 % 156 1.28 156 1.28 workers; longest: decode feeding";
+        assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        let document = json(&study);
+        let cell = &document["cells"][0];
+        let number = |name: &str| cell[name].as_f64().expect("a number");
+        assert!((number("rate") / number("predicted") - number("ratio")).abs() < 1e-12, "{cell}");
+        assert!((number("rate") / number("bound") - number("ratio_of_bound")).abs() < 1e-12, "{cell}");
     }
 
     #[test]

@@ -105,6 +105,11 @@ fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
     }
     let stopped = with("stop");
     assert!(!stopped.outcome.complete && stopped.rows.len() == 1 && stopped.outcome.stopped.is_some());
+    // Going on makes the visit that failed again.
+    let again = run_study(&spec(&format!("{body}on_error = \"stop\"\n{QUICK}")), &stopped.rows).rows;
+    let place = |row: &PipelineRow| (row.cell, row.block);
+    assert_eq!(again.iter().map(place).collect::<Vec<_>>(), stopped.rows.iter().map(place).collect::<Vec<_>>());
+    assert_eq!((stopped.rows[0].visit, again[0].visit), (0, 1));
     let skipped = with("skip");
     let together: Vec<&PipelineRow> = skipped.rows.iter().filter(|row| row.stage == "together").collect();
     assert!(together.len() == 6 && together.iter().all(|row| row.status == Status::Ok && row.skipped > 0));

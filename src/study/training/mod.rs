@@ -118,7 +118,8 @@ impl Study for Training {
     }
 
     fn remarks(rows: &[EpochRow]) -> Option<String> {
-        left_out(rows)
+        // Every block leaves out the same ones.
+        rows.first().filter(|row| row.block == 0).and_then(|_| left_out(rows))
     }
 
     fn figure(rows: &[EpochRow]) -> Option<String> {
@@ -144,11 +145,21 @@ impl Study for Training {
 /// Refuses what cannot run.
 ///
 /// # Errors
-/// [`Kind::Spec`] where an engine does not train, where it cannot read such data, or where batches could be smaller than it takes.
+/// [`Kind::Spec`] where an engine does not train, where it cannot read such data, where batches could be smaller than it takes, or where an epoch
+/// would have none.
 fn check(plan: &Plan<Loader>, loader: &Loading, data: &DataSet, engines: &mut Engines) -> Result<()> {
     for cell in &plan.cells {
         let name = engines.resolve(cell.step.engine);
         let engine = engines.get(cell.step.engine)?;
+        let (count, size) = (data.train.count(), cell.step.batch_size);
+        if loader.drop_last && size > count {
+            let what = format!(
+                "no batch is full: {count} examples are fewer than the batch size {size}, and `drop_last = true` leaves them out"
+            );
+            return Err(Error::spec(what)
+                .at("[sweep]")
+                .hint("lower `batch_size`, or set `drop_last = false` in [loader]"));
+        }
         let alone = engine.feeds_itself();
         if alone && data.train.in_memory().is_none() {
             let what = format!("the engine `{name}` trains only on IDX files and drawn digits");
@@ -160,7 +171,7 @@ fn check(plan: &Plan<Loader>, loader: &Loading, data: &DataSet, engines: &mut En
                 .hint("use the engines `cpu`, `candle`, `torch` and `cudnn`"));
         }
         if engine.needs_whole_batches() {
-            check_batches(cell.step.batch_size, loader, data).map_err(|error| error.at(format!("engine `{name}`")))?;
+            check_batches(size, loader, data).map_err(|error| error.at(format!("engine `{name}`")))?;
         }
     }
     Ok(())
@@ -179,17 +190,20 @@ fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<
     Ok(())
 }
 
-/// Which examples the epochs of a visit went without: how many, and the first of each part by name.
+/// Which examples each epoch of a visit went without: how many, and the first of each part by name.
 fn left_out(epochs: &[EpochRow]) -> Option<String> {
     let counted = || epochs.iter().filter(|row| !row.warmup && row.epoch_time_s.is_some());
-    let skipped: i64 = counted().map(|row| row.skipped).sum();
-    let tested: i64 = counted().filter_map(|row| row.test_skipped).sum();
+    let skipped = counted().map(|row| row.skipped).max().unwrap_or(0);
+    let tested = counted().filter_map(|row| row.test_skipped).max().unwrap_or(0);
+    let named = |number: i64, noun| human::counted(number as u64, noun);
+    let were = |number| if number == 1 { "was" } else { "were" };
     let what = match (skipped, tested) {
         (0, 0) => return None,
-        (skipped, 0) => format!("{skipped} examples were left out"),
-        (0, tested) => format!("{tested} test examples were left out of the accuracy"),
+        (skipped, 0) => format!("{} {} left out", named(skipped, "example"), were(skipped)),
+        (0, tested) => format!("{} {} left out of the accuracy", named(tested, "test example"), were(tested)),
         (skipped, tested) => {
-            format!("{skipped} examples were left out, and {tested} test examples of the accuracy")
+            let (examples, tests) = (named(skipped, "example"), named(tested, "test example"));
+            format!("{examples} {} left out, and {tests} of the accuracy", were(skipped))
         }
     };
     let first = counted().find_map(|row| row.error.as_deref()).unwrap_or("it could not be read");

@@ -3,7 +3,7 @@
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::stats::repetitions::Interval;
 use crate::study::training::results::{
-    Against, CellEpochs, Results, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
+    CellEpochs, Results, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
 };
 use crate::units::human;
 
@@ -76,13 +76,12 @@ fn numbers(cell: &CellEpochs) -> [String; 9] {
 /// In the words of hyperfine's summary, with an interval for each ratio.
 fn comparison(study: &Results) -> Document {
     let mut document = Document::default();
-    let Some(Against { fastest, rivals }) = relative_to_fastest(study).filter(|against| !against.rivals.is_empty())
-    else {
+    let Some(against) = relative_to_fastest(study).filter(|against| !against.rivals.is_empty()) else {
         return document;
     };
     document.heading("Summary");
-    document.text(format!("  {} is", fastest.name()));
-    for rival in rivals {
+    document.text(format!("  {} is", against.fastest.name()));
+    for rival in &against.rivals {
         let ratio = match rival.ratio.sd {
             Some(sd) => format!("{:.2} ± {sd:.2}", rival.ratio.value),
             None => format!("{:.2}", rival.ratio.value),
@@ -90,14 +89,25 @@ fn comparison(study: &Results) -> Document {
         let shown = if rival.is_slower() { "" } else { ": no difference shown" };
         document.text(format!("    {ratio} times faster than {}{}{shown}", rival.cell.name(), bracket(rival.interval)));
     }
-    document.text(
-        "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, block by block)",
-    );
+    let among = match against.pairs {
+        1 => String::new(),
+        pairs => format!(", for all {} pairs of cells together", human::count(pairs as u64)),
+    };
+    let uneven = if against.is_uneven() {
+        "; the cells do not train on equally many examples: a ratio is that of an example"
+    } else {
+        ""
+    };
+    document.text(format!(
+        "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, from one value for each block{among}{uneven})"
+    ));
     document
 }
 
 fn bracket(interval: Option<Interval>) -> String {
-    interval.map_or_else(String::new, |Interval { low, high }| format!(" [{low:.2} to {high:.2}]"))
+    // Two blocks leave almost any ratio open.
+    let end = |end: f64| if end < 1000.0 { format!("{end:.2}") } else { "over 1,000".to_owned() };
+    interval.map_or_else(String::new, |Interval { low, high }| format!(" [{} to {}]", end(low), end(high)))
 }
 
 fn engines(study: &Results) -> Document {
@@ -180,18 +190,20 @@ fn counters(study: &Results) -> Document {
 pub fn answer(study: &Results) -> Option<Answer> {
     let against = relative_to_fastest(study)?;
     let (fastest, alike) = (against.fastest, against.not_distinguished());
-    let (time, cell) = (human::seconds(fastest.times.mean), fastest.name());
+    let takes = match against.is_uneven() {
+        true => format!("An example takes {}", human::seconds(fastest.example_s())),
+        false => format!("An epoch takes {}", human::seconds(fastest.times.mean)),
+    };
+    let cell = fastest.name();
     let sentence = match (alike, against.rivals.len()) {
-        (0, _) => format!("An epoch takes {time} at best: {cell}."),
+        (0, _) => format!("{takes} at best: {cell}."),
         (some, all) if some < all => {
             let others = human::counted(some as u64, "other cell");
-            format!("An epoch takes {time} at best: {cell}. No difference from {others} is shown.")
+            format!("{takes} at best: {cell}. No difference from {others} is shown.")
         }
         (_, others) => {
             let cells = human::count(others as u64 + 1);
-            format!(
-                "No difference between the {cells} cells is shown. The shortest mean of an epoch is {time}: {cell}."
-            )
+            format!("No difference between the {cells} cells is shown. {takes} with the fastest of them: {cell}.")
         }
     };
     let ground = |text| Ground { grade: "measured here".to_owned(), text };
@@ -250,6 +262,14 @@ fn sentence(curves: &[WorkerCurve]) -> String {
         Some(next) if next.interval.is_some() && !next.is_proven() => {
             format!("; no difference from {} is proven ({})", next.workers, than(next.gain))
         }
+        Some(next) if advice.exceeds_waiting() => {
+            let share = human::percent(advice.waiting.unwrap_or(0.0));
+            format!(
+                "; with {} an epoch is {}, which is not the loader's: the training waits for it only {share} of the time",
+                next.workers,
+                than(next.gain)
+            )
+        }
         Some(next) => format!("; with {} an epoch is {}", next.workers, than(next.gain)),
         None => "; more were not measured".to_owned(),
     };
@@ -291,6 +311,7 @@ pub fn warnings(study: &Results) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::report::Style;
+    use crate::store::EpochRow;
     use crate::study::training::results::tests::row;
 
     fn study() -> Results {
@@ -303,12 +324,12 @@ mod tests {
     fn the_table_has_hyperfines_numbers_and_the_summary_its_words() {
         let text = document(&study()).render(&Style { width: 160, ..Style::PLAIN });
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        // By hand: 60,000 / 19.2 = 3125; sd of 19.0, 19.4 is 0.2828; 19.2 / 7.2 = 2.67;
-        // ratios by block 19.0 / 7.1 and 19.4 / 7.3: logs of mean 0.98087 and sd 0.00491, times 12.706 / sqrt 2 = 0.0441.
+        // By hand: 60,000 / 19.2 = 3125; sd of 19.0, 19.4 is 0.2828; ratios by block 19.0 / 7.1 and 19.4 / 7.3: logs of mean 0.98087 and sd
+        // 0.004911, times 38.188 / sqrt 2 = 0.1326, with the t of one degree of freedom at 0.05 / 3, for three pairs.
         for line in [
-            "64 0 19.20 ± 0.28 s 19.0 s 19.4 s 2 unknown unknown 3,125 12 % 90.00 %",
+            "64 0 19.20 ± 0.28 s 19.0 s 19.4 s 2 unknown unknown 3,125 25 % 90.00 %",
             "cpu, batch size 512, 2 workers is",
-            "2.67 ± 0.07 times faster than cpu, batch size 64, no workers [2.55 to 2.79]",
+            "2.67 ± 0.07 times faster than cpu, batch size 64, no workers [2.34 to 3.04]",
             "cpu, batch size 512: 2 workers, an epoch 32 % shorter than without; more were not measured",
         ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
@@ -325,7 +346,7 @@ mod tests {
         let alike = [row(64, 0, 0, 7.0), row(64, 0, 1, 7.5), row(512, 0, 0, 7.1), row(512, 0, 1, 7.3)];
         assert_eq!(
             headline(&alike),
-            "No difference between the 2 cells is shown. The shortest mean of an epoch is 7.20 s: cpu, batch size 512, no workers."
+            "No difference between the 2 cells is shown. An epoch takes 7.20 s with the fastest of them: cpu, batch size 512, no workers."
         );
         let text = document(&Results::of(&alike)).render(&Style { width: 160, ..Style::PLAIN });
         assert!(text.contains("]: no difference shown"), "{text}");
@@ -341,11 +362,39 @@ mod tests {
     }
 
     #[test]
-    fn batch_sizes_with_one_advice_share_a_sentence() {
-        let waits = |batch, workers, share: f64| crate::store::EpochRow {
-            wait_time_s: Some(10.0 * share),
-            ..row(batch, workers, 0, 10.0)
+    fn epochs_of_unequal_length_are_compared_by_their_examples() {
+        // 9 ms and 10 ms for an example.
+        let of = |batch, block, examples, seconds| EpochRow { examples, ..row(batch, 0, block, seconds) };
+        let rows = [of(50, 0, 200, 1.8), of(50, 1, 200, 1.8), of(120, 0, 120, 1.2), of(120, 1, 120, 1.2)];
+        let study = Results::of(&rows);
+        assert_eq!(
+            answer(&study).expect("cells").sentence,
+            "An example takes 9.00 ms at best: cpu, batch size 50, no workers."
+        );
+        let text = document(&study).render(&Style { width: 300, ..Style::PLAIN });
+        assert!(text.contains("1.11 ± 0.00 times faster than cpu, batch size 120"), "{text}");
+        assert!(text.contains("a ratio is that of an example"), "{text}");
+    }
+
+    #[test]
+    fn a_gain_beyond_the_waiting_is_said_not_to_be_the_loaders() {
+        let waits = |workers, block, seconds| EpochRow {
+            wait_time_s: Some(0.017 * seconds),
+            ..row(64, workers, block, seconds)
         };
+        let rows = [waits(0, 0, 10.0), waits(2, 0, 8.2), waits(0, 1, 10.0), waits(2, 1, 8.2)];
+        assert_eq!(
+            advice(&Results::of(&rows)),
+            [
+                "cpu, batch size 64: no workers; with 2 an epoch is 18 % shorter, which is not the loader's: the training waits for it only 1.7 % of the time"
+            ]
+        );
+    }
+
+    #[test]
+    fn batch_sizes_with_one_advice_share_a_sentence() {
+        let waits =
+            |batch, workers, share: f64| EpochRow { wait_time_s: Some(10.0 * share), ..row(batch, workers, 0, 10.0) };
         let hardly = |batch, share| [waits(batch, 0, share), waits(batch, 2, share)];
         let said = |rows: Vec<_>| advice(&Results::of(&rows));
         let two = [hardly(64, 0.002), hardly(128, 0.003)].concat();

@@ -102,6 +102,22 @@ fn a_study_continues_after_the_stored_rows() {
     );
 }
 
+#[test]
+fn an_epoch_without_a_full_batch_is_refused_where_only_full_ones_count() {
+    let body = BODY.replace("[32]", "[50, 256]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
+    let refusal = |drop_last: bool| {
+        let spec = spec(&body.replace("workers = [0, 1, 3]", &format!("workers = 0\ndrop_last = {drop_last}")));
+        let mut engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
+        let data = data::open(&spec.data, 1).expect("data");
+        spec.plan(&data, &mut engines).err().map(|error| error.to_string())
+    };
+    // 200 examples: one batch of them, where a batch need not be full.
+    assert_eq!(refusal(false), None);
+    let said = refusal(true).expect("refused");
+    assert!(said.contains("no batch is full: 200 examples are fewer than the batch size 256"), "{said}");
+    assert!(said.contains("help: lower `batch_size`"), "{said}");
+}
+
 /// Correct answers in percent of 1,000 test digits, after three epochs over 4,000 training digits.
 fn accuracy(network: Network) -> f64 {
     let train = draw(1, TrainOrTest::Train, 4000);

@@ -59,6 +59,10 @@ pub fn of(rows: &[&PipelineRow], varied: &Varied) -> Option<FedCell> {
     let ratio_of_bounds = ratios(&|visit| Some(predict(&visit.demands)?.rate));
     let ratio_of_slowest = ratios(&|visit| Some(slowest_stage(&visit.demands)?.ceiling));
     let rates: Vec<f64> = said.iter().map(|visit| visit.rate).collect();
+    let rate = median(&mut rates.clone());
+    let beside = |prediction: Option<Prediction>, ratio: Option<f64>| {
+        Some(Prediction { rate: rate / ratio?, limit: prediction?.limit })
+    };
     let middle = said.get(said.len() / 2)?;
     let row = middle.together;
     let reads = || rows.iter().filter(|row| row.stage == "read" && row.images > 0);
@@ -75,13 +79,13 @@ pub fn of(rows: &[&PipelineRow], varied: &Varied) -> Option<FedCell> {
         read_method: row.read_method.clone(),
         batch_size: row.batch_size as usize,
         workers: row.workers as usize,
-        rate: median(&mut rates.clone()),
+        rate,
         rates,
         waiting: row.wait_time_s? / elapsed,
         held: held(row, &middle.demands)?,
-        prediction: middle.prediction(),
+        prediction: beside(middle.prediction(), ratio),
         ratio,
-        bounds: predict(&middle.demands),
+        bounds: beside(predict(&middle.demands), ratio_of_bounds),
         ratio_of_bounds,
         demands: middle.demands.clone(),
         sides: middle.sides,

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::Result;
-use crate::store::{PipelineRow, Status, rows_of};
+use crate::store::{PipelineRow, Status};
+use crate::study::course::rows_that_count;
 use crate::study::series::{Origin, Varied};
 use model::{Demands, Limit, Prediction};
 use sides::Sides;
@@ -54,11 +55,12 @@ pub struct FedCell {
     pub demands: Demands,
     /// The rates of loader and training, each by itself and both at once; `None` in runs of versions that did not measure them.
     pub sides: Option<Sides>,
-    /// From the two sides, else from the bounds.
+    /// From the two sides, else from the bounds. Its rate is the measured one over [`Self::ratio`], since each block has a prediction of its own; its limit is
+    /// that of the median block.
     pub prediction: Option<Prediction>,
     /// The measured rate over the predicted one, the median of the blocks.
     pub ratio: Option<f64>,
-    /// The prediction from the bounds of the stages, without the two sides.
+    /// The prediction from the bounds of the stages, without the two sides, likewise.
     pub bounds: Option<Prediction>,
     /// The measured rate over the bounds'.
     pub ratio_of_bounds: Option<f64>,
@@ -143,9 +145,9 @@ impl Results {
     /// Reads a run directory of a study, finished or under way.
     ///
     /// # Errors
-    /// As [`rows_of`].
+    /// As [`crate::store::rows_of`].
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&rows_of(path)?))
+        Ok(Self::of(&rows_that_count(path)?))
     }
 
     /// The study that these rows make.

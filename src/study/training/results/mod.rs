@@ -11,7 +11,8 @@ pub use workers::{Advice, WorkerCurve, WorkerGain, WorkerPoint, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
-use crate::store::{CounterValues, EpochRow, Status, rows_of};
+use crate::store::{CounterValues, EpochRow, Status};
+use crate::study::course::rows_that_count;
 use crate::study::series::{Origin, Varied};
 
 /// A study as stored.
@@ -21,15 +22,15 @@ pub struct Results {
     pub dataset: String,
     pub device: String,
     pub blocks: usize,
-    /// By series, batch size, workers and prefetch depth; those with at least one epoch that counts.
+    /// By series, batch size, workers and prefetch depth; those with at least one epoch that counts and trained on something.
     pub cells: Vec<CellEpochs>,
     /// Cells that failed, with the reason.
     pub failed: Vec<String>,
     /// Examples that `drop_last` leaves out of each epoch, at most.
     pub dropped: i64,
-    /// Examples that could not be read, over all epochs.
+    /// Examples that could not be read. Every epoch leaves out the same ones, so that each counts once.
     pub skipped: i64,
-    /// Test examples that could not be read, over all epochs.
+    /// Test examples that could not be read, likewise.
     pub test_skipped: i64,
     /// Epochs in which the loss was not a number.
     pub nan_epochs: usize,
@@ -63,6 +64,8 @@ pub struct Epoch {
     /// The number of the epoch within its visit, from 0.
     pub epoch: i64,
     pub seconds: f64,
+    /// The seconds over the examples that it trained on.
+    pub example_s: f64,
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,
     pub memory_bytes: Option<i64>,
@@ -93,6 +96,11 @@ impl CellEpochs {
         format!("{}, batch size {}, {workers}{}", self.series, self.batch_size, depth.unwrap_or_default())
     }
 
+    /// Seconds for an example.
+    pub fn example_s(&self) -> f64 {
+        self.times.mean / self.examples as f64
+    }
+
     /// Examples in a second of an epoch.
     pub fn throughput(&self) -> f64 {
         self.examples as f64 / self.times.mean
@@ -108,9 +116,9 @@ impl Results {
     /// Reads a run directory of a training, finished or under way.
     ///
     /// # Errors
-    /// As [`rows_of`].
+    /// As [`crate::store::rows_of`].
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&rows_of(path)?))
+        Ok(Self::of(&rows_that_count(path)?))
     }
 
     /// The study that these rows make.
@@ -118,7 +126,7 @@ impl Results {
         let varied = Varied::of(rows.iter().map(origin));
         let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
         let mut groups: BTreeMap<Key, Vec<&EpochRow>> = BTreeMap::new();
-        for row in rows.iter().filter(counted) {
+        for row in rows.iter().filter(counted).filter(|row| row.examples > 0) {
             let series = varied.name(origin(row), true);
             let key = Key {
                 order: first_cell(rows, &series, &varied),
@@ -137,8 +145,8 @@ impl Results {
             cells: groups.into_values().filter_map(|rows| cell(&rows, &varied)).collect(),
             failed: failed.filter_map(|row| row.error.clone()).collect(),
             dropped: counted_rows().map(|row| row.dropped).max().unwrap_or(0),
-            skipped: counted_rows().map(|row| row.skipped).sum(),
-            test_skipped: counted_rows().filter_map(|row| row.test_skipped).sum(),
+            skipped: counted_rows().map(|row| row.skipped).max().unwrap_or(0),
+            test_skipped: counted_rows().filter_map(|row| row.test_skipped).max().unwrap_or(0),
             nan_epochs: counted_rows().filter(|row| row.status == Status::NanLoss).count(),
         }
     }
@@ -168,10 +176,12 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
     let epochs: Vec<Epoch> = rows
         .iter()
         .filter_map(|row| {
+            let seconds = row.epoch_time_s?;
             Some(Epoch {
                 block: row.block,
                 epoch: row.epoch,
-                seconds: row.epoch_time_s?,
+                seconds,
+                example_s: seconds / row.examples as f64,
                 user_s: row.user_time_s,
                 system_s: row.system_time_s,
                 memory_bytes: row.memory_used_bytes,
@@ -232,8 +242,8 @@ pub(crate) mod tests {
             cell: workers + 10 * batch_size,
             examples: 60_000,
             epoch_time_s: Some(seconds),
-            compute_time_s: Some(0.75 * seconds),
-            wait_time_s: Some(0.125 * seconds),
+            compute_time_s: Some(0.625 * seconds),
+            wait_time_s: Some(0.25 * seconds),
             test_accuracy: Some(0.9),
             ..EpochRow::default()
         }
@@ -254,8 +264,15 @@ pub(crate) mod tests {
             study.cells.iter().map(|c| (c.batch_size, c.workers, c.times.runs)).collect();
         assert_eq!(cells, [(64, 0, 2), (64, 2, 1), (512, 2, 1)]);
         let first = &study.cells[0];
-        assert_eq!((first.times.mean, first.throughput(), first.waiting()), (19.0, 60_000.0 / 19.0, Some(0.125)));
+        assert_eq!((first.times.mean, first.throughput(), first.waiting()), (19.0, 60_000.0 / 19.0, Some(0.25)));
         assert_eq!((study.blocks, study.failed.as_slice()), (2, ["gone".to_owned()].as_slice()));
         assert_eq!(study.cells[1].name(), "cpu, batch size 64, 2 workers");
+    }
+
+    #[test]
+    fn an_image_that_every_epoch_leaves_out_counts_once() {
+        let damaged = |block, epoch| EpochRow { epoch, skipped: 2, test_skipped: Some(1), ..row(64, 0, block, 9.0) };
+        let study = Results::of(&[damaged(0, 0), damaged(0, 1), damaged(1, 0), damaged(1, 1)]);
+        assert_eq!((study.skipped, study.test_skipped), (2, 1));
     }
 }

@@ -1,11 +1,13 @@
 //! How many workers to use.
 
-use super::comparison::{CONFIDENCE, pairs};
+use super::comparison::{Compared, compare};
 use super::{CellEpochs, Results};
-use crate::stats::repetitions::{Interval, paired_ratio};
+use crate::stats::repetitions::Interval;
 
 /// More workers are worth it where an epoch becomes shorter by at least this share.
 const WORTH: f64 = 0.01;
+/// Workers save waiting and nothing else. Both shares scatter, so that a gain counts up to so many times the waiting; a larger one has another cause.
+const CREDIBLE: f64 = 2.0;
 
 /// Epoch time against the number of workers, all else equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +41,19 @@ pub struct Advice {
     pub next: Option<WorkerGain>,
 }
 
+impl Advice {
+    /// Whether an epoch is shorter with the next number by more than the loader can be the cause of.
+    pub fn exceeds_waiting(&self) -> bool {
+        self.next.zip(self.waiting).is_some_and(|(next, share)| next.gain > CREDIBLE * share)
+    }
+}
+
 /// A number of workers and what it gains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkerGain {
     pub workers: usize,
     pub gain: f64,
-    /// The interval of the ratio of the two times, fewer over more workers; `None` for a single block.
+    /// The interval of the ratio of the two times, fewer over more workers, which holds for all steps of the curve together; `None` for a single block.
     pub interval: Option<Interval>,
 }
 
@@ -90,15 +99,15 @@ pub fn worker_curves(study: &Results) -> Vec<WorkerCurve<'_>> {
 fn advise(points: &[WorkerPoint]) -> Advice {
     let step = |from: usize, to: usize| {
         let (few, many) = (points[from].cell, points[to].cell);
-        let gain = 1.0 - many.times.mean / few.times.mean;
-        WorkerGain { workers: points[to].workers, gain, interval: paired_ratio(&pairs(many, few), CONFIDENCE) }
+        let Compared { ratio, interval } = compare(many, few, points.len() - 1);
+        WorkerGain { workers: points[to].workers, gain: 1.0 - 1.0 / ratio, interval }
     };
     // A single block proves nothing; its means are all that there is.
     let is_proven = |step: &WorkerGain| step.interval.is_none() || step.is_proven();
-    let is_worth = |step: WorkerGain| step.gain >= WORTH && is_proven(&step);
-    // Workers save waiting and nothing else.
-    let waits = |at: usize| points[at].cell.waiting().is_none_or(|share| share >= WORTH);
-    let suffices = |at: &usize| !waits(*at) || (at + 1..points.len()).all(|more| !is_worth(step(*at, more)));
+    let is_saved =
+        |at: usize, gain: f64| points[at].cell.waiting().is_none_or(|share| share >= WORTH && gain <= CREDIBLE * share);
+    let is_worth = |at: usize, step: WorkerGain| step.gain >= WORTH && is_proven(&step) && is_saved(at, step.gain);
+    let suffices = |at: &usize| (at + 1..points.len()).all(|more| !is_worth(*at, step(*at, more)));
     let at = (0..points.len()).find(suffices).unwrap_or(0);
     let larger = (at + 1..points.len()).map(|more| step(at, more));
     let next = larger.max_by(|a, b| a.gain.total_cmp(&b.gain));
@@ -150,6 +159,22 @@ mod tests {
         let advice = worker_curves(&study)[0].advice;
         assert_eq!(advice.workers, 0, "a gain of a third is not the loader's where it takes 0.2 %");
         assert!(advice.waiting.is_some_and(|share| (share - 0.002).abs() < 1e-4), "{advice:?}");
+    }
+
+    #[test]
+    fn a_gain_that_is_larger_than_the_waiting_is_not_the_loaders() {
+        let waits = |workers, block, seconds| crate::store::EpochRow {
+            wait_time_s: Some(0.017 * seconds),
+            ..row(64, workers, block, seconds)
+        };
+        let advised = |[without, with]: [f64; 2]| {
+            let rows = [0, 1].map(|block| [waits(0, block, without), waits(2, block, with)]).concat();
+            let advice = worker_curves(&Results::of(&rows))[0].advice;
+            (advice.workers, advice.exceeds_waiting())
+        };
+        // 18 % shorter, with 1.7 % of waiting; 1.5 % shorter can be the loader's.
+        assert_eq!(advised([10.0, 8.2]), (0, true));
+        assert_eq!(advised([10.0, 9.85]), (2, false));
     }
 
     #[test]
