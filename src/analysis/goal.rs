@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::command::quoted;
 use crate::detect::Early;
 use crate::error::Result;
-use crate::spec::Experiment;
+use crate::os::look;
+use crate::spec::{Experiment, FIRST_BLOCKS};
 use crate::store::{Table, files};
 use crate::units::Seconds;
 
@@ -34,8 +35,12 @@ impl Goal {
 #[derive(Debug)]
 pub(super) struct Asked {
     path: PathBuf,
-    experiment: Experiment,
+    /// Or why it cannot be read: the blocks are then judged by the defaults, so that a damaged file makes no run ready.
+    experiment: std::result::Result<Experiment, String>,
 }
+
+/// The default of `measure.smallest_jump`.
+const SMALLEST_JUMP: f64 = 0.01;
 
 impl Asked {
     /// The goal of the run at `path`, or of the run that wrote the file `path`; `None` for data of other programs.
@@ -43,21 +48,37 @@ impl Asked {
     /// # Errors
     /// As [`Table::spec`].
     pub fn of(path: &Path) -> Result<Option<Self>> {
-        let spec = Table::spec(path)?;
-        // A spec of another version may not be valid in this one; its rows can be read all the same.
-        let experiment = spec.and_then(|text| Experiment::parse(&text, files::SPEC).ok());
-        Ok(experiment.map(|experiment| Self { path: path.to_path_buf(), experiment }))
+        let experiment = match Table::spec(path)? {
+            // A spec of another version may not be valid in this one; its rows can be read all the same.
+            Some(text) => {
+                Experiment::parse(&text, files::SPEC).map_err(|error| format!("cannot be read: {}", error.clause()))
+            }
+            // Only batchstep writes parts, and they do not contain the spec.
+            None if look::is_folder(path)? && !look::is_file(&path.join(files::STEPS))? => Err("is missing".to_owned()),
+            None => return Ok(None),
+        };
+        Ok(Some(Self { path: path.to_path_buf(), experiment }))
+    }
+
+    /// That the spec cannot be read, where that is so.
+    pub fn note(&self) -> Option<String> {
+        let why = self.experiment.as_ref().err()?.lines().next().unwrap_or_default();
+        Some(format!("its {} {why}; its blocks are judged by the default, {}", files::SPEC, self.blocks()))
     }
 
     /// Complete blocks before anything is reported. A shard needs as many as the whole, since it is a part of one answer.
     pub fn blocks(&self) -> usize {
-        self.experiment.measure.complete_blocks()
+        self.experiment.as_ref().map_or(FIRST_BLOCKS, |experiment| experiment.measure.complete_blocks())
     }
 
     /// The goal of a series that was visited like this.
     pub fn goal(&self, visits: Option<&Visits>) -> Goal {
-        let complete = visits.map_or(0, |visits| visits.complete(self.experiment.batch_sizes.len()));
-        let smallest_jump = self.experiment.measure.smallest_jump;
+        let sizes = |visits: &Visits| match &self.experiment {
+            Ok(experiment) => experiment.batch_sizes.len(),
+            Err(_) => visits.sizes(),
+        };
+        let complete = visits.map_or(0, |visits| visits.complete(sizes(visits)));
+        let smallest_jump = self.experiment.as_ref().map_or(SMALLEST_JUMP, |asked| asked.measure.smallest_jump);
         Goal { smallest_jump, blocks: self.blocks(), complete, go_on: self.go_on(complete) }
     }
 
@@ -65,7 +86,10 @@ impl Asked {
         if self.path.join(files::MERGE).try_exists().is_ok_and(|there| there) {
             return "measure more in the runs that were merged, with `--resume`, and merge again".to_owned();
         }
-        if self.experiment.measure.shard.is_some() {
+        let Ok(experiment) = &self.experiment else {
+            return format!("put its {} back, and continue with `--resume`", files::SPEC);
+        };
+        if experiment.measure.shard.is_some() {
             return "a shard is a part of an answer: merge all of them with `batchstep merge OUT RUN...`".to_owned();
         }
         if !self.path.is_dir() {
@@ -73,7 +97,7 @@ impl Asked {
         }
         // As much time as all blocks take at the pace of those that are there.
         let share = self.blocks() as f64 / complete.max(1) as f64;
-        let time = Seconds((self.experiment.measure.time_limit_s * share).ceil());
+        let time = Seconds((experiment.measure.time_limit_s * share).ceil());
         let [spec, folder] =
             [self.path.join(files::SPEC), self.path.clone()].map(|path| quoted(&path.display().to_string()));
         format!("continue with `batchstep run {spec} --out {folder} --resume --time {time}`")
@@ -108,6 +132,12 @@ impl Visits {
         }
     }
 
+    /// The number of cells that were visited.
+    fn sizes(&self) -> usize {
+        let cells: HashSet<u64> = self.0.values().flat_map(BTreeMap::values).flat_map(HashMap::keys).copied().collect();
+        cells.len()
+    }
+
     /// The blocks in which a machine visited all of `sizes` cells, except cells that failed there, which it no longer visits.
     fn complete(&self, sizes: usize) -> usize {
         let of_machine = |blocks: &BTreeMap<u32, BlockSuccess>| {
@@ -126,10 +156,10 @@ impl Visits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Series;
+    use crate::analysis::{Query, Series, series};
     use crate::detect::{Observation, Settings};
     use crate::run::simulation::simulate;
-    use crate::store::{Status, StepRow};
+    use crate::store::{Begin, RunDirectory, Status, StepRow};
 
     /// Blocks of three cells; `(block, cell, ok)`.
     fn complete(steps: &[(u32, u64, bool)]) -> usize {
@@ -167,7 +197,7 @@ mod tests {
 
     /// The first rows of a run, as a stored series.
     fn stored(experiment: &Experiment, rows: &[StepRow]) -> Series {
-        let asked = Asked { path: "run".into(), experiment: experiment.clone() };
+        let asked = Asked { path: "run".into(), experiment: Ok(experiment.clone()) };
         let mut visits = Visits::default();
         for row in rows {
             visits.take(None, row.block as u32, row.cell as u64, row.status == Status::Ok, asked.blocks());
@@ -179,6 +209,34 @@ mod tests {
         };
         let goal = Some(asked.goal(Some(&visits)));
         Series { goal, ..Series::planted(Vec::new(), rows.iter().filter_map(seen).collect()) }
+    }
+
+    /// Two blocks of a run that asks for six and was killed. Without its spec, four are needed, and a block has all sizes that were visited.
+    #[test]
+    fn a_spec_that_is_damaged_or_missing_makes_no_run_ready() {
+        let text = "version = 1\nname = \"half\"\n[sweep]\nbatch_size = \"1..=6\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                    [measure]\nblocks = { min = 6, max = 6 }\nsteps_per_visit = 2\n";
+        let experiment = Experiment::parse(text, "half.toml").expect("valid");
+        let rows = simulate(&experiment, None).expect("runs").rows;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("half");
+        let opened = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew).expect("opens");
+        let visits = rows.chunk_by(|a, b| a.visit == b.visit).take(2 * 6);
+        visits.for_each(|visit| opened.directory.append(visit).expect("stored"));
+        drop(opened);
+        let judged = || {
+            let found = series(&path, &Query::default()).expect("a series").remove(0);
+            (found.early().map(|early| (early.blocks, early.of)), found.notes.join(""))
+        };
+        assert_eq!(judged(), (Some((2, 6)), String::new()));
+        std::fs::write(path.join(files::SPEC), &text[..30]).expect("written");
+        let (early, note) = judged();
+        assert_eq!(early, Some((2, 4)), "{note}");
+        assert!(note.contains("its spec.toml cannot be read: ") && note.contains("by the default, 4"), "{note}");
+        std::fs::remove_file(path.join(files::SPEC)).expect("removed");
+        let (early, note) = judged();
+        assert_eq!(early, Some((2, 4)), "{note}");
+        assert!(note.contains("its spec.toml is missing"), "{note}");
     }
 
     /// Another program takes half of the machine for the length of a visit, in three of ten. Nothing jumps; whatever a run has measured so

@@ -1,5 +1,6 @@
 //! `environment.json`: what a run ran on, so that its numbers can be judged elsewhere and later.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::black_box;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,8 +18,11 @@ use crate::store::MeasuredPeaks;
 /// The facts of a run, stored beside its steps and in their metadata.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunEnvironment {
-    /// Name, start time and process of the run.
+    /// Name, start time and process of the run, and a random number: in containers all processes have the same number.
     pub run_id: String,
+    /// See [`crate::store::RunDirectory::spec_digest`]; `None` in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_digest: Option<String>,
     /// How often it was continued after an interruption.
     pub resumed: u32,
     pub engines: Vec<EngineFacts>,
@@ -95,8 +99,11 @@ impl RunEnvironment {
         let machine = device::environment();
         let calibration = Calibration::measure(|| drop(black_box(device.read())));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // The keys of Rust's own hashes come from the system's source of random numbers.
+        let random = RandomState::new().build_hasher().finish() as u32;
         Self {
-            run_id: format!("{name}-{seconds}-{}", std::process::id()),
+            run_id: format!("{name}-{seconds}-{}-{random:08x}", std::process::id()),
+            spec_digest: None,
             resumed: 0,
             engines: engines
                 .iter()
@@ -140,6 +147,11 @@ impl RunEnvironment {
         Self { data: fingerprint, ..self }
     }
 
+    /// The same, with the digest of the spec that it began with, unless it has one.
+    pub fn with_spec(self, digest: String) -> Self {
+        Self { spec_digest: self.spec_digest.or(Some(digest)), ..self }
+    }
+
     /// Whether the files that the steps come from are those that the run began with.
     ///
     /// # Errors
@@ -174,7 +186,11 @@ impl RunEnvironment {
     /// # Errors
     /// [`crate::error::Kind::Data`] where it is damaged.
     pub fn from_json(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|e| Error::data(format!("damaged: {e}")).at("environment.json"))
+        serde_json::from_str(text).map_err(|e| {
+            Error::data(format!("damaged: {e}"))
+                .at("environment.json")
+                .hint("put it back from a copy, or measure again into another folder with `--out DIR`")
+        })
     }
 }
 

@@ -10,7 +10,7 @@ pub const DATABASE_VERSION: u32 = 2;
 table! {
     /// One run: a row of `runs/device=.../runs.parquet`.
     CollectedRun {
-        run_id: String, "", "The run: name, start time, process.";
+        run_id: String, "", "The run: name, start time, process, a random number.";
         name: String, "", "The name of its spec.";
         source: String, "", "Who measured: batchstep, or where the numbers were published.";
         licence: Option<String>, "", "Of published numbers.";

@@ -6,10 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::begun::{has_more_time, spec_digest, without_limit};
 use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata, check_version};
+use super::reading::environment_of;
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use super::shelf::{Shelf, Stored};
@@ -168,7 +170,7 @@ impl RunDirectory {
                 check_version(&table)?;
             }
         }
-        let environment = look::text(&self.path.join(files::ENVIRONMENT))?;
+        let environment = environment_of(&self.path)?;
         // The time limit ends a run and decides nothing else, so a run that it ended can go on.
         if has_more_time {
             write_text(&self.path.join(files::SPEC), spec)?;
@@ -253,6 +255,14 @@ impl RunDirectory {
     /// [`Kind::Io`].
     pub fn write_text(&self, name: &str, text: &str) -> Result<()> {
         write_text(&self.path.join(name), text)
+    }
+
+    /// What tells the spec that the run was begun with from another one; the environment keeps it, since a person may change the file.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn spec_digest(&self) -> Result<String> {
+        Ok(spec_digest(&look::text(&self.path.join(files::SPEC))?.unwrap_or_default()))
     }
 
     /// Stores the rows of one visit, or of one cell, as a part file.
@@ -401,6 +411,7 @@ impl RunDirectory {
                 _ => folders.extend(path.parent().map(Path::to_path_buf)),
             }
         }
+        left_tables(&self.path)?.iter().for_each(|left| drop(std::fs::remove_file(left)));
         self.clear_scratch()?;
         self.claim.forget_earlier();
         // The inner ones first; one is not empty where a later claim has parts.
@@ -473,6 +484,13 @@ pub(super) fn column_document<R: Record>() -> String {
         .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))
         .collect();
     serde_json::Value::from(columns).to_string()
+}
+
+/// What is left of tables that processes of this run wrote when they were killed. Only the owner of a run writes its tables.
+fn left_tables(path: &Path) -> Result<Vec<PathBuf>> {
+    let entries = look::entries(path)?.into_iter();
+    let is_left = |name: &str| name.starts_with(TEMPORARY) && name.ends_with(".parquet");
+    Ok(entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left)).map(|entry| entry.path()).collect())
 }
 
 /// The number of the first visit that is not stored yet; what an earlier claim stored too late does not count, and a visit of that
@@ -554,35 +572,4 @@ fn keep_earlier(path: &Path) -> Result<PathBuf> {
         }
         number += 1;
     }
-}
-
-/// Whether two specs differ only in their time limit.
-///
-/// # Errors
-/// [`Kind::Conflict`] where they differ in anything else.
-fn has_more_time(path: &Path, begun: &str, spec: &str) -> Result<bool> {
-    if begun != spec && without_limit(begun) != without_limit(spec) {
-        return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(begun, spec)))
-            .at(path.display().to_string())
-            .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
-    }
-    Ok(begun != spec)
-}
-
-fn without_limit(spec: &str) -> String {
-    spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect()
-}
-
-/// The lines in which two specs differ, as `-` what was and `+` what is.
-fn difference(before: &str, after: &str) -> String {
-    let mut come: Vec<&str> = after.lines().collect();
-    let mut gone = Vec::new();
-    for line in before.lines() {
-        match come.iter().position(|new| *new == line) {
-            Some(same) => drop(come.remove(same)),
-            None => gone.push(line),
-        }
-    }
-    let gone = gone.into_iter().map(|line| format!("  - {line}"));
-    gone.chain(come.into_iter().map(|line| format!("  + {line}"))).collect::<Vec<_>>().join("\n")
 }

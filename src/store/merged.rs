@@ -22,16 +22,27 @@ pub struct Story<'a> {
     pub complete: bool,
 }
 
-/// A folder that merged tables are written into. Each table is replaced whole or not at all.
+/// What `merge.json` says while the files of one merge take the places of those of another.
+const UNDER_WAY: &str = "{}\n";
+
+/// A folder that merged tables are written into. They take the places of those of an earlier merge once all of them are written.
 #[derive(Debug)]
 pub struct MergedDirectory {
     path: PathBuf,
+    /// Where the tables are until then.
+    pending: PathBuf,
     metadata: Metadata,
     _lock: Lock,
 }
 
+impl Drop for MergedDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.pending);
+    }
+}
+
 impl MergedDirectory {
-    /// Opens a folder that is missing, empty, or holds an earlier merge, which is replaced.
+    /// Opens a folder that is missing, empty, or holds an earlier merge, which stays until [`MergedDirectory::finish`].
     ///
     /// # Errors
     /// [`Kind::Conflict`] where it holds something else, or another process writes there; [`Kind::Io`].
@@ -46,17 +57,32 @@ impl MergedDirectory {
         }
         std::fs::create_dir_all(path).map_err(|e| Error::io("make the folder", path, &e))?;
         let lock = Lock::take(path)?;
-        // First of all, so that what is cut short is known for a merge.
-        write_text(&path.join(files::MERGE), "{}\n")?;
-        write_text(&path.join(files::SPEC), story.spec)?;
-        write_text(&path.join(files::ENVIRONMENT), story.environment)?;
+        let pending = path.join(format!("{TEMPORARY}merge"));
+        // Left by a process that was killed.
+        if look::is_there(&pending)? {
+            std::fs::remove_dir_all(&pending).map_err(|e| Error::io("remove the folder", &pending, &e))?;
+        }
+        std::fs::create_dir(&pending).map_err(|e| Error::io("make the folder", &pending, &e))?;
         let metadata = Metadata::from([
             (keys::VERSION.to_string(), SCHEMA_VERSION.to_string()),
             (keys::SPEC.to_string(), story.spec.to_string()),
             (keys::ENVIRONMENT.to_string(), story.environment.to_string()),
             (keys::COMPLETE.to_string(), story.complete.to_string()),
         ]);
-        Ok(Self { path: path.to_path_buf(), metadata, _lock: lock })
+        Ok(Self { path: path.to_path_buf(), pending, metadata, _lock: lock })
+    }
+
+    /// Refuses the result of a merge whose files may be of two merges, since its process ended while it put them in place.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where `path` is that; [`Kind::Io`].
+    pub fn refuse_cut_short(path: &Path) -> Result<()> {
+        match look::text(&path.join(files::MERGE))? {
+            Some(text) if text.trim_end() == UNDER_WAY.trim_end() => Err(Error::data("this merge was cut short")
+                .at(path.display().to_string())
+                .hint("merge again: `batchstep merge OUT RUN...`")),
+            _ => Ok(()),
+        }
     }
 
     /// Writes one table; `fill` gives its rows.
@@ -70,14 +96,29 @@ impl MergedDirectory {
     ) -> Result<()> {
         let mut metadata = self.metadata.clone();
         metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
-        parquet::write(&self.path.join(name), &metadata, true, fill)
+        parquet::write(&self.pending.join(name), &metadata, true, fill)
     }
 
-    /// Writes the statement of what was merged. It is the last file, so if it exists, the rest does as well.
+    /// Puts the tables in place, with the spec and the environment, and writes the statement of what was merged. It is the last file, so if
+    /// it exists, the rest does as well.
     ///
     /// # Errors
     /// [`Kind::Io`].
     pub fn finish(self, statement: &str) -> Result<()> {
-        write_text(&self.path.join(files::MERGE), statement)
+        let merge = self.path.join(files::MERGE);
+        write_text(&merge, UNDER_WAY)?;
+        // The findings are those of the earlier merge.
+        let findings = self.path.join(files::JUMPS);
+        if look::is_there(&findings)? {
+            std::fs::remove_file(&findings).map_err(|e| Error::io("remove the file", &findings, &e))?;
+        }
+        for (name, key) in [(files::SPEC, keys::SPEC), (files::ENVIRONMENT, keys::ENVIRONMENT)] {
+            write_text(&self.path.join(name), &self.metadata[key])?;
+        }
+        for table in look::entries(&self.pending)? {
+            let path = self.path.join(table.file_name());
+            std::fs::rename(table.path(), &path).map_err(|e| Error::io("rename the finished file", &path, &e))?;
+        }
+        write_text(&merge, statement)
     }
 }

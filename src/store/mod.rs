@@ -5,10 +5,12 @@
 //! mailed to a colleague is complete.
 
 mod axis_values;
+mod begun;
 mod claim;
 mod collected;
 mod counter_values;
 pub mod dataset;
+mod digest;
 mod directory;
 mod footer;
 mod images;
@@ -22,6 +24,7 @@ mod peaks;
 mod reading;
 mod record;
 pub mod schema;
+mod sheet;
 mod shelf;
 mod stored;
 mod table;
@@ -33,6 +36,7 @@ mod upgrade;
 pub use axis_values::AxisValues;
 pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION};
 pub use counter_values::CounterValues;
+pub use digest::digest;
 pub use directory::{Begin, EndOfRun, Opened, RunDirectory, Sealed};
 pub use images::{Content, EncodedImage, ImageTable, Label, TableColumn};
 pub use merged::{MergedDirectory, Story};

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::claim::parts;
 use super::directory::is_complete;
-use super::names::files;
-use super::schema::StepRow;
-use super::shelf::Stored;
+use super::names::{files, keys};
+use super::parquet;
+use super::shelf::Shelf;
 use crate::error::{Error, Result};
 use crate::os::look;
 
-/// How far a sweep has come, from its files.
+/// How far a run has come, from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     pub visits: i64,
@@ -21,14 +21,19 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The extent of the sweep in `path`; empty if none has begun.
+    /// The extent of the run in `path`, of any kind; empty if none has begun.
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] where the sealed table is damaged; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
-        let last = parts(path, &StepRow::SHELF)?.last().map_or(-1, |part| part.number);
-        let sealed = StepRow::SHELF.sealed_numbers(path)?.last().copied().unwrap_or(-1);
-        Ok(Self { visits: sealed.max(last) + 1, complete: is_complete(path)?, has_parts: last > sealed })
+        let mut extent = Self { complete: is_complete(path)?, ..Self::default() };
+        for shelf in Shelf::main() {
+            let last = parts(path, shelf)?.last().map_or(-1, |part| part.number);
+            let sealed = shelf.sealed_numbers(path)?.last().copied().unwrap_or(-1);
+            extent.visits = extent.visits.max(sealed.max(last) + 1);
+            extent.has_parts |= last > sealed;
+        }
+        Ok(extent)
     }
 }
 
@@ -49,6 +54,20 @@ impl Beginning {
         let none = || Error::data("this folder contains no run").at(path.display().to_string());
         let spec = look::text(&path.join(files::SPEC))?
             .ok_or_else(|| none().hint("give run directories, such as results/vgg16.shard-1-of-8"))?;
-        Ok(Self { spec, environment: look::text(&path.join(files::ENVIRONMENT))? })
+        Ok(Self { spec, environment: environment_of(path)? })
     }
+}
+
+/// The environment of the run in `path`: its file, or if that is missing what a sealed table says.
+pub(super) fn environment_of(path: &Path) -> Result<Option<String>> {
+    if let Some(text) = look::text(&path.join(files::ENVIRONMENT))? {
+        return Ok(Some(text));
+    }
+    for shelf in Shelf::main() {
+        let table = path.join(shelf.table);
+        if look::is_file(&table)? {
+            return Ok(parquet::describe(&table)?.1.remove(keys::ENVIRONMENT));
+        }
+    }
+    Ok(None)
 }

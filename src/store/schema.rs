@@ -42,7 +42,7 @@ named_field!(Status, StopReason);
 table! {
     /// One training step that was executed, or the attempt at one: a row of `steps.parquet`.
     StepRow {
-        run_id: String, "", "The run: name, start time, process.";
+        run_id: String, "", "The run: name, start time, process, a random number.";
         engine: String, "", "What executed the step, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The name that the device reports.";
@@ -188,7 +188,7 @@ table! {
 table! {
     /// One epoch of a training, or the warm-up before it: a row of `epochs.parquet`.
     EpochRow {
-        run_id: String, "", "The run: name, start time, process.";
+        run_id: String, "", "The run: name, start time, process, a random number.";
         engine: String, "", "What executed the training, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The name that the device reports.";
@@ -251,7 +251,7 @@ table! {
 table! {
     /// The state of a fit after a number of updates: a row of `fit.parquet`.
     FitRow {
-        run_id: String, "", "The run: name, start time, process.";
+        run_id: String, "", "The run: name, start time, process, a random number.";
         engine: String, "", "What executed the training, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The name that the device reports.";
@@ -287,7 +287,7 @@ table! {
 table! {
     /// One stage of one visit of a study of the input pipeline, or all stages together: a row of `pipeline.parquet`.
     PipelineRow {
-        run_id: String, "", "The run: name, start time, process.";
+        run_id: String, "", "The run: name, start time, process, a random number.";
         engine: String, "", "What executed the training step, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The name that the device reports.";

@@ -117,17 +117,22 @@ pub fn count_visits<R: Stored>(folder: &Path) -> Result<usize> {
     Ok(numbers.len())
 }
 
+/// What a reader says that cannot do without a damaged part.
+pub(super) fn damaged_part(part: &Path, error: &Error) -> Error {
+    let (clause, shown) = (error.clause(), part.display().to_string());
+    let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
+    Error::data(format!("this part is damaged: {why}"))
+        .at(shown)
+        .hint("`batchstep run SPEC --resume` sets it aside and measures its rows again")
+}
+
 /// Every row of a run, likewise, where a damaged part is an error.
 ///
 /// # Errors
 /// As [`visits_of`]; [`Kind::Data`] where a part is damaged, and where a study has not stored any visit.
 pub fn rows_of<R: Stored>(path: &Path) -> Result<Vec<R>> {
     let mut rows = Vec::new();
-    let mut damaged = |part: &Path, error: &Error| {
-        Err(Error::data(format!("this part is damaged: {}", error.clause()))
-            .at(part.display().to_string())
-            .hint("`batchstep run SPEC --resume` sets it aside and measures its rows again"))
-    };
+    let mut damaged = |part: &Path, error: &Error| Err(damaged_part(part, error));
     read_all(path, &mut damaged, &mut |more: Vec<R>| {
         rows.extend(more);
         Ok(())

@@ -362,7 +362,12 @@ fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
     for name in ["visit-00000000.parquet", ".tmp-12-visit-00000001.parquet", "notes.txt"] {
         std::fs::write(parts.join(name), &part).expect("written");
     }
+    // A table that was being written, and a chart that another program may be writing.
+    for name in [".tmp-12-3-layers.parquet", ".tmp-13-0-step_time.png"] {
+        std::fs::write(path.join(name), &part).expect("written");
+    }
     assert!(open(&path, Begin::Resume).complete);
+    assert!(!path.join(".tmp-12-3-layers.parquet").exists() && path.join(".tmp-13-0-step_time.png").exists());
     let left: Vec<_> = parts.read_dir().expect("there").map(|entry| entry.expect("an entry").file_name()).collect();
     assert_eq!(left, ["notes.txt"]);
     // A visit that the table lacks is never removed, even if the table says that nothing is missing.
@@ -370,6 +375,66 @@ fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
     let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
     assert!(error.to_string().contains("lacks a visit"), "{error}");
     assert!(parts.join("visit-00000005.2.parquet").is_file());
+}
+
+/// A person edits the copy of the spec in the folder, and resumes with that file.
+#[test]
+fn a_run_does_not_go_on_with_a_spec_that_was_changed_in_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    let kept = serde_json::json!({"spec_digest": opened.directory.spec_digest().expect("read")}).to_string();
+    opened.directory.write_text(files::ENVIRONMENT, &kept).expect("written");
+    opened.directory.append(&[row(0, 0)]).expect("stored");
+    drop(opened);
+    let changed = format!("{SPEC}seed = 2\n");
+    std::fs::write(path.join("spec.toml"), &changed).expect("written");
+    for begin in [Begin::Resume, Begin::TakeOver] {
+        let error = RunDirectory::open(&path, &changed, begin).expect_err("refused");
+        assert!(error.kind() == Kind::Conflict && error.to_string().contains("not the one that this run"), "{error}");
+    }
+    std::fs::write(path.join("spec.toml"), SPEC).expect("written");
+    // The time limit decides nothing.
+    for hours in 1..3 {
+        let longer = format!("{SPEC}time_limit = \"{hours}h\"\n");
+        assert!(RunDirectory::open(&path, &longer, Begin::Resume).is_ok());
+    }
+}
+
+#[test]
+fn an_environment_that_was_lost_is_read_from_the_sealed_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{\"run_id\": \"t-1\"}").expect("written");
+    opened.directory.append(&[row(0, 0)]).expect("stored");
+    assert!(!opened.directory.seal(&Flagging, &[], false).expect("sealed").complete);
+    drop(opened);
+    std::fs::remove_file(path.join(files::ENVIRONMENT)).expect("removed");
+    assert!(Beginning::of(&path).expect("read").environment.is_some_and(|text| text.contains("t-1")));
+    assert!(open(&path, Begin::Resume).environment.is_some_and(|text| text.contains("t-1")));
+}
+
+/// A reader of a run under way, which removes nothing.
+#[test]
+fn what_reads_a_damaged_part_says_how_to_set_it_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    (0..2).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
+    drop(opened);
+    for name in ["visit-00000000.parquet", "visit-00000001.parquet"] {
+        let part = path.join("parts").join(name);
+        let whole = std::fs::read(&part).expect("a part");
+        std::fs::write(&part, &whole[..whole.len() / 2]).expect("written");
+        let errors =
+            [Table::read(&path, &["visit"]).expect_err("refused"), rows_of::<StepRow>(&path).expect_err("refused")];
+        for error in errors.map(|error| error.to_string()) {
+            assert!(error.contains(&format!("{name}: this part is damaged: ")), "{error}");
+            assert!(error.contains("`batchstep run SPEC --resume` sets it aside"), "{error}");
+        }
+        std::fs::write(&part, whole).expect("written");
+    }
 }
 
 #[cfg(target_os = "linux")]

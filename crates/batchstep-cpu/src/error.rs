@@ -81,9 +81,13 @@ impl Error {
             E::StorageFull | E::QuotaExceeded => {
                 error.hint("free some space; a run kept every finished visit and goes on with `--resume`")
             }
-            E::PermissionDenied | E::ReadOnlyFilesystem => {
-                error.hint("choose a folder that you may write to, for example with `--out DIR`")
-            }
+            E::PermissionDenied | E::ReadOnlyFilesystem => match doing.split(' ').next() {
+                Some("look" | "read" | "open" | "list" | "find") => {
+                    error.hint("ask its owner to let you read it, or give another path")
+                }
+                Some("start") => error,
+                _ => error.hint("choose a folder that you may write to, for example with `--out DIR`"),
+            },
             E::NotFound => error.hint("check the path"),
             _ => error,
         }
@@ -185,4 +189,24 @@ pub fn nearest_beside(path: &Path) -> Option<PathBuf> {
     let names: Vec<String> = entries.filter(|name| !name.starts_with('.')).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     nearest(path.file_name()?.to_str()?, &names).map(|name| path.with_file_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_for_what_is_not_permitted_depends_on_what_was_to_be_done() {
+        let remedy = |doing: &str| {
+            let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+            Error::io(doing, Path::new("a"), &refused).remedy().map(str::to_owned)
+        };
+        for doing in ["look at", "read the file", "open the table", "list the folder"] {
+            assert!(remedy(doing).is_some_and(|said| said.contains("let you read it")), "{doing}");
+        }
+        for doing in ["make the folder", "write the table", "rename the finished file", "create the lock file"] {
+            assert!(remedy(doing).is_some_and(|said| said.contains("that you may write to")), "{doing}");
+        }
+        assert_eq!(remedy("start sbatch"), None);
+    }
 }

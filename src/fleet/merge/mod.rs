@@ -40,9 +40,8 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let sources = source::read_all(runs, &mut notices)?;
     let whole = sources[0].experiment.whole();
     let mut statement = Statement::new(&sources);
-    // The same merge again has the same name, and one of other runs another.
-    let run_id = format!("{}-merged-of-{}", sources[0].environment.run_id, sources.len());
-    let environment = RunEnvironment { run_id: run_id.clone(), ..sources[0].environment.clone() };
+    let run_id = run_id(&sources);
+    let environment = RunEnvironment { run_id: run_id.clone(), spec_digest: None, ..sources[0].environment.clone() };
     let (spec, environment) = (whole.to_toml(), environment.to_json());
     let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
     let directory = MergedDirectory::begin(out, story)?;
@@ -61,6 +60,14 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     directory.write(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
     directory.finish(&statement.to_json())?;
     Ok(Merged { statement, rows: merging.rows, cells: cells.len(), notices: merging.notices })
+}
+
+/// The same merge again has the same name, and one of other runs another.
+fn run_id(sources: &[SourceRun]) -> String {
+    let mut ids: Vec<&str> = sources.iter().map(|source| source.environment.run_id.as_str()).collect();
+    ids.sort_unstable();
+    let digest = store::digest(ids.iter().flat_map(|id| [id.as_bytes(), b"\n".as_slice()]));
+    format!("{}-merged-of-{}-{}", ids[0], ids.len(), &digest[..8])
 }
 
 /// The progress of the merged rows.

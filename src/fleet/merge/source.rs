@@ -114,12 +114,21 @@ impl SourceRun {
         if look::is_folder(path)? && RunDirectory::is_yet_to_begin(path)? {
             return Ok(None);
         }
+        // Before the environment, which is written before the first visit.
+        let extent = Extent::of(path)?;
         let Beginning { spec, environment } = Beginning::of(path)?;
         let named = |e: Error| e.at(path.display().to_string());
         let experiment = Experiment::parse(&spec, files::SPEC).map_err(named)?;
-        let Some(environment) = environment else { return Ok(None) };
-        let environment = RunEnvironment::from_json(&environment).map_err(named)?;
-        let extent = Extent::of(path)?;
+        let environment = match environment {
+            Some(text) => RunEnvironment::from_json(&text).map_err(named)?,
+            None if extent.visits == 0 => return Ok(None),
+            None => {
+                return Err(named(
+                    Error::data("its visits are there, but its environment.json is missing")
+                        .hint("put it back from a copy, or leave this run out"),
+                ));
+            }
+        };
         let (path, place, of) = (path.to_path_buf(), 0, 1);
         Ok(Some(Self { path, place, of, experiment, environment, extent }))
     }

@@ -1,11 +1,13 @@
 //! Merges runs that are simulated into folders.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
+use crate::fleet::status::{self, RunState};
 use crate::run::{Boundary, History, Knowledge, Observer, Progress, RowContext, Sweep};
 use crate::spec::Experiment;
 use crate::spec::plan::{Cell, Plan};
@@ -205,4 +207,80 @@ fn the_same_experiment_from_several_machines_is_merged_block_by_block() {
         std::fs::copy(runs[0].join(name), copy.join(name)).expect("copied");
     }
     assert!(refusal(folder, &[runs[0].clone(), copy]).contains("are the same run"));
+}
+
+fn id_of(run: &Path) -> String {
+    let text = std::fs::read_to_string(run.join("environment.json")).expect("an environment");
+    RunEnvironment::from_json(&text).expect("valid").run_id
+}
+
+/// A database would take runs of one name for states of one run.
+#[test]
+fn merges_of_other_runs_have_other_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let runs = ["a", "b", "c"].map(|name| measure(folder, name, &spec("", ""), None));
+    let merged = |out: &str, of: &[usize]| {
+        let runs: Vec<PathBuf> = of.iter().map(|&run| runs[run].clone()).collect();
+        merge(&folder.join(out), &runs).expect("merged");
+        id_of(&folder.join(out))
+    };
+    let first = merged("first", &[0, 1]);
+    assert!(first.starts_with("a-merged-of-2-"), "{first}");
+    assert_eq!(merged("first", &[1, 0]), first);
+    assert_ne!(merged("other", &[0, 2]), first);
+}
+
+/// The content of every file in a folder.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths = folder.read_dir().expect("a folder").map(|entry| entry.expect("an entry").path());
+    paths.map(|path| (path.clone(), std::fs::read(path).expect("readable"))).collect()
+}
+
+#[test]
+fn a_merge_that_fails_leaves_the_earlier_one_and_one_that_was_cut_short_is_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (folder, out) = (folder.path(), folder.path().join("out"));
+    let runs = shards(folder, "", "blocks", 3);
+    merge(&out, &runs).expect("merged");
+    std::fs::write(out.join("jumps.json"), "{}").expect("written");
+    let before = contents(&out);
+    let cells = runs[2].join("cells.parquet");
+    let whole = std::fs::read(&cells).expect("cells");
+    std::fs::write(&cells, &whole[..whole.len() / 2]).expect("written");
+    let error = merge(&out, &[runs[0].clone(), runs[2].clone()]).expect_err("refused").to_string();
+    assert!(error.contains("cells.parquet"), "{error}");
+    assert!(before == contents(&out), "{:?}", contents(&out).keys());
+
+    // A process that is killed while it puts the tables in place leaves this, and tables of two merges.
+    std::fs::write(out.join("merge.json"), "{}\n").expect("written");
+    let read = Table::read(&out, &["block"]).map(drop);
+    for error in [read.expect_err("refused"), status::Status::of(&out).map(drop).expect_err("refused")] {
+        let error = error.to_string();
+        assert!(error.contains("this merge was cut short") && error.contains("merge again"), "{error}");
+    }
+    // Its findings are not those of the next one.
+    std::fs::write(&cells, whole).expect("written");
+    merge(&out, &runs[..2]).expect("merged");
+    assert!(!out.join("jumps.json").exists());
+    let two = status::Status::of(&out).expect("a status");
+    assert_eq!((two.state, two.visits), (RunState::Merged, 48));
+    merge(&out, &runs).expect("merged");
+    assert_eq!(status::Status::of(&out).expect("a status").state, RunState::Finished);
+}
+
+#[test]
+fn a_run_that_lost_its_environment_is_not_taken_for_one_that_has_not_begun() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (folder, out) = (folder.path(), folder.path().join("out"));
+    let whole = measure(folder, "whole", &spec("", ""), None);
+    let half = measure(folder, "half", &spec("", ""), Some(10));
+    for run in [&whole, &half] {
+        std::fs::remove_file(run.join("environment.json")).expect("removed");
+    }
+    let error = refusal(folder, &[whole.clone(), half]);
+    assert!(error.contains("half: its visits are there, but its environment.json is missing"), "{error}");
+    // The sealed table has it, too.
+    let merged = merge(&out, &[whole]).expect("merged");
+    assert!(merged.notices.is_empty() && merged.statement.visits() == 72, "{:?}", merged.notices);
 }

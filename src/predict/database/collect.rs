@@ -10,7 +10,9 @@ use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
 use crate::os::look;
 use crate::store::dataset::{self, Writer};
-use crate::store::{CollectedCell, CollectedLayer, CollectedRun, DATABASE_VERSION, files};
+use crate::store::{
+    CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION, files,
+};
 
 /// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
@@ -38,18 +40,22 @@ pub enum Outcome {
 }
 
 /// Gathers runs, folders of runs and tables of published kernels or steps into the database in `into`, which is made where it is missing;
-/// `each` is called with the outcome for each path. A refused path does not affect the others.
+/// `each` is called with the outcome for each path. A path that is refused, or cannot be read, does not affect the others.
 ///
 /// # Errors
-/// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`].
+/// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`] where it cannot be read
+/// or written.
 pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> Result<()> {
     begin(into)?;
     let _writer = Writer::take(into)?;
     let mut pending = Pending::new(into)?;
-    for path in expanded(paths)? {
-        let outcome = match pending.take(&path) {
-            Ok(outcome) => outcome,
-            Err(error) if error.kind() == Kind::Io => return Err(error),
+    for (path, looked) in expanded(paths) {
+        let outcome = match looked.and_then(|()| pending.read(&path)) {
+            Ok(content) => match pending.take(content) {
+                Ok(outcome) => outcome,
+                // What `each` was told of is stored all the same.
+                Err(error) => return pending.merge().and(Err(error)),
+            },
             Err(error) => Outcome::Refused(error),
         };
         each(Taken { path, outcome });
@@ -94,25 +100,34 @@ pub(super) fn check(root: &Path) -> Result<()> {
     Err(error.at(root.display().to_string()))
 }
 
-/// The paths, where each folder of runs is replaced by its runs.
-fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// The paths, where each folder of runs is replaced by its runs; or with the reason why one could not be looked at.
+fn expanded(paths: &[PathBuf]) -> Vec<(PathBuf, Result<()>)> {
+    let mut all = Vec::new();
+    for path in paths {
+        match runs_in(path) {
+            Ok(runs) if !runs.is_empty() => all.extend(runs.into_iter().map(|run| (run, Ok(())))),
+            looked => all.push((path.clone(), looked.map(drop))),
+        }
+    }
+    all
+}
+
+/// The runs in a folder that is no run itself.
+fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &Path| -> Result<bool> {
         Ok(look::is_file(&path.join(files::SPEC))? || look::is_file(&path.join(files::CELLS))?)
     };
-    let mut all = Vec::new();
-    for path in paths {
-        let mut inner = Vec::new();
-        if !is_run(path)? {
-            for entry in look::entries(path)? {
-                if is_run(&entry.path())? {
-                    inner.push(entry.path());
-                }
+    let mut inner = Vec::new();
+    if !is_run(path)? {
+        for entry in look::entries(path)? {
+            // One that cannot be looked at is refused by itself.
+            if is_run(&entry.path()).unwrap_or(true) {
+                inner.push(entry.path());
             }
-            inner.sort();
         }
-        if inner.is_empty() { all.push(path.clone()) } else { all.extend(inner) }
+        inner.sort();
     }
-    Ok(all)
+    Ok(inner)
 }
 
 /// A device and a network.
@@ -120,6 +135,19 @@ fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 struct DeviceAndNetwork {
     device: String,
     network: String,
+}
+
+/// What a path holds.
+enum Content {
+    /// A run that the database has.
+    Known,
+    Run {
+        run_id: String,
+        digest: String,
+        gathered: Gathered,
+    },
+    Steps(Vec<CollectedStep>),
+    Kernels(Vec<CollectedKernel>),
 }
 
 /// Rows that are not yet in the files.
@@ -146,33 +174,51 @@ impl<'a> Pending<'a> {
         Ok(Self { root, known, runs, cells, layers, rows: 0 })
     }
 
-    fn take(&mut self, path: &Path) -> Result<Outcome> {
+    /// Reads what a path holds.
+    fn read(&self, path: &Path) -> Result<Content> {
         if look::is_file(path)? {
-            let published = |what: &'static str| move |count: usize| Outcome::Published { count, what };
             return match steps::is_table(path)? {
-                true => steps::collect(path, self.root).map(published("steps")),
-                false => kernels::collect(path, self.root).map(published("kernels")),
+                true => steps::read(path).map(Content::Steps),
+                false => kernels::read(path).map(Content::Kernels),
             };
         }
         let candidate = Candidate::open(path)?;
         let (run_id, digest) = (candidate.run_id().to_owned(), candidate.digest.clone());
         let before = self.known.get(&run_id);
         if before == Some(&digest) {
-            return Ok(Outcome::Unchanged);
+            return Ok(Content::Known);
         }
-        let replaced = before.is_some();
-        if replaced && self.runs.values().flatten().any(|run| run.run_id == run_id) {
+        if before.is_some() && self.runs.values().flatten().any(|run| run.run_id == run_id) {
             return Err(Error::data(format!(
                 "another of these runs has the same ID, {run_id}, but different contents"
             ))
             .at(path.display().to_string())
             .hint("they are copies of one run at two times: collect the later one"));
         }
-        let gathered = candidate.gather()?;
-        let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
-        self.put(gathered);
-        self.known.insert(run_id, digest);
-        Ok(if replaced { Outcome::Replaced { cells } } else { Outcome::Added { cells } })
+        Ok(Content::Run { run_id, digest, gathered: candidate.gather()? })
+    }
+
+    /// Takes it into the database.
+    fn take(&mut self, content: Content) -> Result<Outcome> {
+        Ok(match content {
+            Content::Known => Outcome::Unchanged,
+            Content::Steps(rows) => {
+                let count = rows.len();
+                steps::store(rows, self.root)?;
+                Outcome::Published { count, what: "steps" }
+            }
+            Content::Kernels(rows) => {
+                let count = rows.len();
+                kernels::store(rows, self.root)?;
+                Outcome::Published { count, what: "kernels" }
+            }
+            Content::Run { run_id, digest, gathered } => {
+                let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
+                self.put(gathered);
+                let is_known = self.known.insert(run_id, digest).is_some();
+                if is_known { Outcome::Replaced { cells } } else { Outcome::Added { cells } }
+            }
+        })
     }
 
     fn put(&mut self, gathered: Gathered) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::beside::Beside;
 use super::findings::Findings;
-use super::identity::{describe, hash, network_id};
+use super::identity::{describe, network_id};
 use super::lacking::leave_out;
 use crate::error::{Error, Kind, Result};
 use crate::network::Sides;
@@ -16,7 +16,8 @@ use crate::settings::Precision;
 use crate::spec::plan::{Cell, Plan};
 use crate::spec::{Experiment, StudyKind, parse_as, text_of};
 use crate::store::{
-    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, files,
+    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, digest,
+    files,
 };
 
 /// The part of one run for one network on one device.
@@ -112,7 +113,7 @@ impl<'a> Candidate<'a> {
         for name in [files::CELLS, files::LAYERS, files::JUMPS] {
             tables.push(look::bytes(&path.join(name))?.unwrap_or_default());
         }
-        let digest = hash(tables.iter().map(Vec::as_slice));
+        let digest = digest(tables.iter().map(Vec::as_slice));
         let version = dataset::metadata(&cells)?.get("batchstep.schema_version").and_then(|text| text.parse().ok());
         let schema_version = version.ok_or_else(|| here(Error::data("its tables were not written by batchstep")))?;
         Ok(Self { path, environment, environment_text, digest, schema_version })
@@ -141,8 +142,8 @@ impl<'a> Candidate<'a> {
         let mut parts: BTreeMap<(String, String), CollectedPart> = BTreeMap::new();
         let mut place_of = BTreeMap::new();
         for row in rows {
-            let planned = planned(&plan, row.cell, &row.model, row.batch_size)
-                .ok_or_else(|| disagrees(path, "cell", row.cell))?;
+            let planned = plan.cell(row.cell, &row.model, row.batch_size);
+            let planned = planned.ok_or_else(|| disagrees(path, "cell", row.cell))?;
             let identity = networks.identity(planned);
             let device = self.device_of(&row.engine)?;
             let facts = beside.of(row.cell);
@@ -182,8 +183,8 @@ impl<'a> Candidate<'a> {
             part.cells.push(cell);
         }
         for row in layers(path)? {
-            let planned = planned(&plan, row.cell, &row.model, row.batch_size)
-                .ok_or_else(|| disagrees(path, "layer of cell", row.cell))?;
+            let planned = plan.cell(row.cell, &row.model, row.batch_size);
+            let planned = planned.ok_or_else(|| disagrees(path, "layer of cell", row.cell))?;
             let Some(part) = place_of.get(&row.cell).and_then(|key| parts.get_mut(key)) else { continue };
             let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
             part.layers.push(layer(row, planned, id, sides));
@@ -318,11 +319,6 @@ fn disagrees(path: &Path, what: &str, cell: i64) -> Error {
     Error::data(format!("the {what} {cell} is not in the plan of the run's own spec"))
         .at(path.display().to_string())
         .hint("its tables and its spec.toml are of different runs, or of another version of batchstep")
-}
-
-fn planned<'p>(plan: &'p Plan, cell: i64, model: &str, batch_size: i64) -> Option<&'p Cell> {
-    let planned = plan.cells.get(usize::try_from(cell).ok()?)?;
-    (planned.model == model && planned.batch_size as i64 == batch_size).then_some(planned)
 }
 
 fn axes(planned: &Cell, engine: &str) -> AxisValues {

@@ -3,14 +3,7 @@
 use std::fmt::Write;
 
 use crate::network::{Direction, Network};
-
-/// FNV-1a with 64 bits, by the description of Fowler, Noll and Vo (www.isthe.com/chongo/tech/comp/fnv); over several
-/// pieces in a row.
-pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let step = |state: u64, byte: &u8| (state ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    let state = pieces.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, step);
-    format!("{state:016x}")
-}
+use crate::store::digest;
 
 /// A hash of the layers: their operations, shapes and amounts of work. Names do not matter.
 pub fn network_id(network: &Network) -> String {
@@ -23,7 +16,7 @@ pub fn network_id(network: &Network) -> String {
         }
         text.push('\n');
     }
-    hash([text.as_bytes()])
+    digest([text.as_bytes()])
 }
 
 /// The network's name for people: its name, with the input and the outputs if they differ from the published ones.

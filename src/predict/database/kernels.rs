@@ -25,12 +25,11 @@ const WHOLE: [&str; 13] = [
 ];
 const RATES: [&str; 2] = ["flops_per_s", "bytes_per_s"];
 
-/// Brings the table that `scripts/fetch-published` writes into the database, and replaces earlier rows from the same
-/// source; returns the number of kernels.
+/// Reads the table that `scripts/fetch-published` writes.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] if it is another table, or names no source or no licence.
-pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
+pub(super) fn read(path: &Path) -> Result<Vec<CollectedKernel>> {
     let here = |error: Error| error.at(path.display().to_string());
     let metadata = dataset::metadata(path)?;
     let (Some(source), Some(licence)) = (metadata.get("source"), metadata.get("licence")) else {
@@ -40,12 +39,19 @@ pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
         ));
     };
     let licence = licence.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
-    let rows = rows(path, source, &licence).map_err(|error| {
+    rows(path, source, &licence).map_err(|error| {
         error.hint(
             "published numbers come in as the table of `scripts/fetch-published`; its columns are in scripts/README.md",
         )
-    })?;
-    let count = rows.len();
+    })
+}
+
+/// Brings such a table into the database, and replaces earlier rows from the same source.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`].
+pub(super) fn store(rows: Vec<CollectedKernel>, root: &Path) -> Result<()> {
+    let Some(source) = rows.first().map(|row| row.source.clone()) else { return Ok(()) };
     let mut devices: BTreeMap<String, Vec<CollectedKernel>> = BTreeMap::new();
     for row in rows {
         devices.entry(row.device_name.clone()).or_default().push(row);
@@ -53,11 +59,11 @@ pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
     for (device, rows) in devices {
         let path = of_device(root, tables::KERNELS, &device);
         dataset::replace(&path, |put| {
-            dataset::rows(&path, &mut |row: CollectedKernel| if row.source == *source { Ok(()) } else { put(row) })?;
+            dataset::rows(&path, &mut |row: CollectedKernel| if row.source == source { Ok(()) } else { put(row) })?;
             rows.into_iter().try_for_each(put)
         })?;
     }
-    Ok(count)
+    Ok(())
 }
 
 fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>> {

@@ -18,15 +18,21 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
     Ok(Table::names(path)?.iter().any(|name| name == EXAMPLES))
 }
 
-/// Brings a table into the database and replaces earlier rows from the same sources; returns the number of steps.
+/// Reads such a table.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where a column is missing, or a row has no source, no licence, or a number that a step
 /// cannot have.
-pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
-    let rows = rows(path)
-        .map_err(|error| error.hint("experiments/predict/published_steps.csv is such a table, with all its columns"))?;
-    let count = rows.len();
+pub(super) fn read(path: &Path) -> Result<Vec<CollectedStep>> {
+    rows(path)
+        .map_err(|error| error.hint("experiments/predict/published_steps.csv is such a table, with all its columns"))
+}
+
+/// Brings its rows into the database and replaces earlier rows from the same sources.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`].
+pub(super) fn store(rows: Vec<CollectedStep>, root: &Path) -> Result<()> {
     let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
     // If the sources no longer name a GPU, its rows are removed as well.
     let known = values(&root.join(tables::STEPS), "device")?;
@@ -44,7 +50,7 @@ pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
             rows.into_iter().try_for_each(put)
         })?;
     }
-    Ok(count)
+    Ok(())
 }
 
 fn rows(path: &Path) -> Result<Vec<CollectedStep>> {

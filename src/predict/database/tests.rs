@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 fn stored(run: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs").join(run)
@@ -98,6 +98,25 @@ fn a_run_that_has_gone_on_takes_the_place_of_its_earlier_state() {
     let cells = database.cells("AMD EPYC (2 cores)", "three_dense at 3x8x8 to 512").expect("read");
     assert!(cells.len() == 70 && cells.iter().all(|cell| !cell.searched && cell.jump_s.is_none()));
     assert_eq!(database.runs("AMD EPYC (2 cores)").expect("read").len(), 1);
+}
+
+/// A folder in the place of a table cannot be read by anyone, and no file system has a name that long.
+#[test]
+fn a_run_that_cannot_be_read_keeps_no_other_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let unreadable = copied("2026-11-23-epyc-2-cores-quickstart", &folder.path().join("unreadable"));
+    std::fs::remove_file(unreadable.join("layers.parquet")).expect("removed");
+    std::fs::create_dir(unreadable.join("layers.parquet")).expect("made");
+    let [first, last] = ["quickstart", "quickstart-again"].map(|run| stored(&format!("2026-11-23-epyc-2-cores-{run}")));
+    let into = folder.path().join("database");
+    let outcomes = taken(&[first, unreadable, folder.path().join("n".repeat(5000)), last], &into);
+    let [Outcome::Added { .. }, Outcome::Refused(table), Outcome::Refused(name), Outcome::Added { .. }] = &outcomes[..]
+    else {
+        panic!("{outcomes:?}")
+    };
+    assert!(table.kind() == Kind::Io && table.to_string().contains("layers.parquet"), "{table}");
+    assert_eq!(name.kind(), Kind::Io, "{name}");
+    assert_eq!(Database::open(&into).expect("a database").runs("AMD EPYC (2 cores)").expect("read").len(), 2);
 }
 
 /// The environment of `run` with one more engine on a device of its own, and two more peaks.

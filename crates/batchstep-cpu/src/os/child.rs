@@ -118,6 +118,14 @@ impl Group {
         thread::sleep(most.min(Duration::from_millis(5)));
     }
 
+    /// Asks the leader to end in its own time (SIGTERM), where it runs.
+    pub fn ask_to_end(&self) {
+        if self.status.is_none() {
+            // SAFETY: a call without memory; the process was not reaped, so that the number is its own.
+            unsafe { libc::kill(self.id() as libc::pid_t, libc::SIGTERM) };
+        }
+    }
+
     /// Kills the group, and waits until its leader is gone.
     pub fn end(&mut self) {
         if self.status.is_none() {
@@ -154,20 +162,27 @@ pub enum Failure {
     TooLong,
 }
 
+/// Has the kernel send the process that signal when the thread that starts it is gone; on Linux.
+pub fn signal_at_our_end(command: &mut Command, signal: i32) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only a system call is made, which touches no memory.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, signal);
+            Ok(())
+        });
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (command, signal);
+}
+
 /// Runs a command to its end, without input, and gives what it writes: at most `most` bytes to each stream, within `patience`, where there is
 /// one. It ends with this process.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn run(command: &mut Command, patience: Option<Duration>, most: usize) -> Result<Ended, Failure> {
-    #[cfg(target_os = "linux")]
-    // SAFETY: between fork and exec only a system call is made, which touches no memory.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
+    signal_at_our_end(command, libc::SIGKILL);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let start = Instant::now();
     let mut group = Group::start(command).map_err(Failure::NotStarted)?;

@@ -1,0 +1,58 @@
+//! The spec that a run was begun with: a run goes on with the same one only, since its rows name their cells by the numbers in its plan.
+
+use std::path::Path;
+
+use super::digest::digest;
+use super::reading::environment_of;
+use crate::error::{Error, Kind, Result};
+
+/// Whether two specs differ only in their time limit.
+///
+/// # Errors
+/// [`Kind::Conflict`] where they differ in anything else, or `begun` is not the spec that the run in `path` was begun with.
+pub(super) fn has_more_time(path: &Path, begun: &str, spec: &str) -> Result<bool> {
+    if kept_digest(path)?.is_some_and(|kept| kept != spec_digest(begun)) {
+        return Err(Error::new(Kind::Conflict, "its spec.toml is not the one that this run was begun with")
+            .at(path.display().to_string())
+            .hint("put spec.toml back as it was, or choose another folder with `--out DIR`"));
+    }
+    if begun != spec && without_limit(begun) != without_limit(spec) {
+        return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(begun, spec)))
+            .at(path.display().to_string())
+            .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
+    }
+    Ok(begun != spec)
+}
+
+/// A spec without its time limit, which ends a run and decides nothing else.
+pub(super) fn without_limit(spec: &str) -> String {
+    spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect()
+}
+
+/// The lines in which two specs differ, as `-` what was and `+` what is.
+fn difference(before: &str, after: &str) -> String {
+    let mut come: Vec<&str> = after.lines().collect();
+    let mut gone = Vec::new();
+    for line in before.lines() {
+        match come.iter().position(|new| *new == line) {
+            Some(same) => drop(come.remove(same)),
+            None => gone.push(line),
+        }
+    }
+    let gone = gone.into_iter().map(|line| format!("  - {line}"));
+    gone.chain(come.into_iter().map(|line| format!("  + {line}"))).collect::<Vec<_>>().join("\n")
+}
+
+/// A digest of what a spec asks for, apart from the time limit.
+pub(super) fn spec_digest(spec: &str) -> String {
+    digest([without_limit(spec).as_bytes()])
+}
+
+/// The digest that the environment of the run keeps; `None` in runs of earlier versions.
+fn kept_digest(path: &Path) -> Result<Option<String>> {
+    let kept = |text: String| -> Option<String> {
+        let environment: serde_json::Value = serde_json::from_str(&text).ok()?;
+        environment["spec_digest"].as_str().map(str::to_owned)
+    };
+    Ok(environment_of(path)?.and_then(kept))
+}
