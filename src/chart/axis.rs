@@ -149,10 +149,45 @@ impl AxisUnit {
         Self { factor, name: format!("{sign}{unit}") }
     }
 
+    /// With a power of ten where numbers up to `largest` would have many digits: `10\u{2076} tokens/s`.
+    pub fn in_powers(self, largest: f64) -> Self {
+        let size = largest.abs() / self.factor;
+        if !size.is_finite() || size == 0.0 || (1e-4..1e5).contains(&size) {
+            return self;
+        }
+        let exponent = 3 * (size.log10() / 3.0).floor() as i32;
+        let name = format!("{} {}", power_of_ten(exponent), self.name);
+        Self { factor: self.factor * 10f64.powi(exponent), name: name.trim_end().to_owned() }
+    }
+
     /// `label (unit)`.
     pub fn title(&self, label: &str) -> String {
         if self.name.is_empty() { label.to_string() } else { format!("{label} ({})", self.name) }
     }
+}
+
+/// The font has no raised minus.
+fn power_of_ten(exponent: i32) -> String {
+    const RAISED: [char; 10] = [
+        '\u{2070}', '\u{b9}', '\u{b2}', '\u{b3}', '\u{2074}', '\u{2075}', '\u{2076}', '\u{2077}', '\u{2078}',
+        '\u{2079}',
+    ];
+    if exponent < 0 {
+        return format!("1e{exponent}");
+    }
+    let digits = exponent.to_string();
+    let raised = digits.chars().filter_map(|digit| RAISED.get(digit.to_digit(10)? as usize).copied());
+    format!("10{}", raised.collect::<String>())
+}
+
+/// The longest label beside an axis of values, in letters.
+const LONGEST: usize = 8;
+
+/// As [`tick_labels`], beside an axis: what is longer there than its room has a power of ten.
+pub fn value_labels(ticks: &[f64], factor: f64, scale: Scale) -> Vec<String> {
+    let labels = tick_labels(ticks, factor, scale).into_iter().zip(ticks);
+    let is_long = |label: &str| scale == Scale::Log && label.chars().count() > LONGEST;
+    labels.map(|(label, tick)| if is_long(label.as_str()) { scientific(tick / factor) } else { label }).collect()
 }
 
 /// The labels of `ticks`: all with the same number of decimals, as few as keep them distinct.
@@ -167,17 +202,27 @@ pub fn tick_labels(ticks: &[f64], factor: f64, scale: Scale) -> Vec<String> {
             ((v * power).round() / power - v).abs() <= 1e-9 * v.abs().max(1e-3)
         })
     };
-    let decimals = (0..7).find(|&d| exact(d)).unwrap_or(7);
+    let decimals = (0..10).find(|&d| exact(d)).unwrap_or(10);
     values.iter().map(|v| if *v == 0.0 { "0".to_string() } else { format!("{v:.decimals$}") }).collect()
 }
 
 /// As few digits as say the value, with separators from ten thousand on.
 fn short(value: f64) -> String {
+    if value >= 1e15 || (value > 0.0 && value < 0.999e-6) {
+        return scientific(value);
+    }
     if value >= 10_000.0 && value.fract() == 0.0 {
         return human::count(value as u64);
     }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// `2.5e-8`.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:.3e}");
+    let (lead, exponent) = text.split_once('e').unwrap_or((text.as_str(), "0"));
+    format!("{}e{exponent}", lead.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Logarithmic where positive `x` are spread by factors rather than by differences (64, 128, 256, 512).
@@ -238,6 +283,20 @@ mod tests {
         assert_eq!(tick_labels(&[0.0, 0.25, 0.5], 1.0, Scale::Linear), ["0", "0.25", "0.50"]);
         assert_eq!(tick_labels(&[0.2, 0.4], 1e-3, Scale::Linear), ["200", "400"]);
         assert_eq!(tick_labels(&[0.1, 1.0, 100.0], 1.0, Scale::Log), ["0.1", "1", "100"]);
+    }
+
+    #[test]
+    fn no_label_is_wrong_or_long_however_large_or_small_its_value_is() {
+        let ticks = [1e-8, 1e-7, 1e-6, 1e5, 1e6, 1e9];
+        let labels = ["1e-8", "1e-7", "0.000001", "100,000", "1e6", "1e9"];
+        assert_eq!(value_labels(&ticks, 1.0, Scale::Log), labels);
+        assert_eq!(tick_labels(&[1e6, 2.5e-8], 1.0, Scale::Log), ["1,000,000", "2.5e-8"], "a size is written out");
+        let unit = AxisUnit::of(1.5e9, "tokens/s").in_powers(1.5e9);
+        assert_eq!(unit.title("Rate"), "Rate (10\u{2079} tokens/s)");
+        assert_eq!(value_labels(&[0.0, 5e8, 1e9, 1.5e9], unit.factor, Scale::Linear), ["0", "0.5", "1.0", "1.5"]);
+        assert_eq!(AxisUnit::of(3e5, "").in_powers(3e5).title("Time"), "Time (10\u{b3})");
+        assert_eq!(AxisUnit::of(2e-8, "").in_powers(2e-8).title("Time"), "Time (1e-9)");
+        assert_eq!(AxisUnit::of(99_999.0, "samples/s").in_powers(99_999.0).name, "samples/s");
     }
 
     #[test]

@@ -5,14 +5,16 @@ use super::data::{CrossingMark, CrossingPanel, Crossings, Quantity};
 use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
-use super::palette::{INK, MUTED, RUNS, WHITE};
+use super::palette::{INK, MUTED, RUNS};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene, Stroke};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 420.0;
-/// Each crossover has a row of its own above the panel.
+/// Each crossover has a row of its own above the panel, or two.
 const ROW: f64 = 18.0;
+/// From the panel up to the first of them: a series may end, and have its name, at the upper edge of the panel.
+const FIRST_ROW: f64 = 14.0;
 /// Room for the title of a panel.
 const TITLE: f64 = 22.0;
 
@@ -33,91 +35,148 @@ pub fn scene(chart: &Crossings) -> Scene {
 
 /// Draws one panel below `top`; gives where it ends.
 fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f64 {
-    let rows = ROW * chart.marks.len() as f64;
-    let top = top + 56.0 + rows + if chart.title.is_empty() { 0.0 } else { TITLE };
     let names = chart.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
-    let area = Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top, bottom: top + HEIGHT };
+    // No fewer units than the names of the lines need.
+    let height = HEIGHT.max(15.0 * (chart.lines.len() + 1) as f64);
     let points = || chart.lines.iter().flat_map(|line| &line.points);
-    let panel = Panel {
-        area,
+    let mut panel = Panel {
+        area: Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top: 0.0, bottom: height },
         x: Axis::around(points().map(|point| point.x), Scale::Log, 0.03),
         y: Axis::around(points().map(|point| point.y), Scale::Log, 0.05),
     };
+    let labels: Vec<Option<(f64, Anchor)>> = chart.marks.iter().map(|mark| beside(&panel, mark)).collect();
+    let height_of = |label: Option<(f64, Anchor)>| if label.is_some() { ROW } else { 2.0 * ROW };
+    let rows: f64 = labels.iter().map(|label| height_of(*label)).sum();
+    let title = if chart.title.is_empty() { 0.0 } else { TITLE };
+    panel.area.top = top + 56.0 + rows + title;
+    panel.area.bottom = panel.area.top + height;
+    let area = panel.area;
     if !chart.title.is_empty() {
-        let at = (MARGIN, top - TITLE_LIFT - rows - TITLE);
+        let at = (MARGIN, area.top - TITLE_LIFT - rows - TITLE);
         scene.text(chart.title.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE + 1.0, INK));
     }
     panel.draw_y(scene, &Quantity::new("Step time", "s"), TITLE_LIFT + rows);
     let ticks = panel.x.ticks(9);
     panel.draw_x(scene, &ticks);
     panel.label_x(scene, &ticks, x);
-    for (number, mark) in chart.marks.iter().enumerate() {
-        draw_mark(scene, &panel, mark, area.top - 10.0 - ROW * number as f64);
+    let mut y = area.top - FIRST_ROW;
+    for (mark, label) in chart.marks.iter().zip(labels) {
+        draw_mark(scene, &panel, (mark, label), y);
+        y -= height_of(label);
     }
     panel.draw_lines(scene, &chart.lines, &RUNS);
     area.bottom + 60.0
 }
 
-/// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside
-/// that.
-fn draw_mark(scene: &mut Scene, panel: &Panel, mark: &CrossingMark, y: f64) {
-    let at = |size: f64| panel.at_clamped(size, panel.y.high).0;
-    let x = at(mark.size);
+/// The ends of an interval on the figure.
+fn ends(panel: &Panel, mark: &CrossingMark) -> [f64; 2] {
+    [mark.low.unwrap_or(panel.x.low), mark.high.unwrap_or(panel.x.high)].map(|size| panel.at_x(size))
+}
+
+/// Where the label of a crossover has room beside its interval: left of it, or right, above the names of the series.
+fn beside(panel: &Panel, mark: &CrossingMark) -> Option<(f64, Anchor)> {
+    let [low, high] = ends(panel, mark);
+    let room = label_width(mark) + 10.0;
+    if mark.low.is_some() && low - room > panel.area.left {
+        return Some((low - 8.0, Anchor::Right));
+    }
+    (high + room < WIDTH).then_some((high + 8.0, Anchor::Left))
+}
+
+/// A viewer of an SVG may lack the font: 5 % more for a wider one.
+fn label_width(mark: &CrossingMark) -> f64 {
+    font::width(&mark.label, TICK_SIZE, false) * 1.05
+}
+
+/// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside that, or in a
+/// line of its own above it.
+fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Option<(f64, Anchor)>), y: f64) {
+    let x = panel.at_x(mark.size);
     // From the panel on: in the rows above it the line would run through other labels.
     scene.dashes((x, panel.area.top), (x, panel.area.bottom), 4.0, Stroke { width: 1.0, color: MUTED });
-    let [low, high] = [mark.low.unwrap_or(panel.x.low), mark.high.unwrap_or(panel.x.high)].map(at);
+    let [low, high] = ends(panel, mark);
     scene.line(vec![(low, y), (high, y)], 1.5, MUTED);
-    for end in [mark.low, mark.high].into_iter().flatten().map(at) {
+    for end in [mark.low, mark.high].into_iter().flatten().map(|size| panel.at_x(size)) {
         scene.line(vec![(end, y - 4.0), (end, y + 4.0)], 1.5, INK);
     }
     scene.disc((x, y), 3.2, INK);
-    let font = Font::regular(TICK_SIZE, INK);
-    let room = font::width(&mark.label, TICK_SIZE, false) * 1.05 + 10.0;
-    match mark.low {
-        Some(_) if low - room > panel.area.left => {
-            scene.text(mark.label.as_str(), (low - 8.0, y + 4.5), Anchor::Right, font);
+    let (at, anchor) = match label {
+        Some((at, anchor)) => ((at, y + 4.5), anchor),
+        None => {
+            let width = label_width(mark);
+            let left = (x - width / 2.0).min(WIDTH - MARGIN - width).max(MARGIN);
+            ((left, y - ROW + 4.5), Anchor::Left)
         }
-        // Behind the end; the names of the series begin further down.
-        _ if high + room < WIDTH => scene.text(mark.label.as_str(), (high + 8.0, y + 4.5), Anchor::Left, font),
-        // On the whisker, on the side of the crossover that has more of it.
-        _ => {
-            let left = if x - low > high - x { low + 12.0 } else { (high - room).max(x + 10.0).min(WIDTH - room) };
-            scene.rect(Rect { left: left - 4.0, right: left + room - 6.0, top: y - 8.0, bottom: y + 8.0 }, WHITE);
-            scene.text(mark.label.as_str(), (left, y + 4.5), Anchor::Left, font);
-        }
-    }
+    };
+    scene.text(mark.label.as_str(), at, anchor, Font::regular(TICK_SIZE, INK));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{CrossingMark, Line, LinePoint};
+    use super::super::data::{Line, LinePoint};
+    use super::super::scene::Primitive;
     use super::*;
 
+    fn line(name: &str, factor: f64) -> Line {
+        let points = [25.0, 1e7].map(|x| LinePoint { x, y: factor * x, sd: 0.0 }).to_vec();
+        Line { name: name.into(), points, marked: None }
+    }
+
+    fn drawn(lines: Vec<Line>, marks: Vec<CrossingMark>) -> Scene {
+        let panel = CrossingPanel { title: String::new(), lines, marks };
+        let (title, summary, x) = (String::new(), String::new(), "Samples".into());
+        scene(&Crossings { title, summary, x, panels: vec![panel], caption: Vec::new() })
+    }
+
     #[test]
-    fn a_label_leaves_its_crossover_free_however_long_the_interval_is() {
-        let panel = |size: f64| CrossingPanel {
-            title: String::new(),
-            lines: vec![Line {
-                name: "candle, threads 2".into(),
-                points: [25.0, 1e7].map(|x| LinePoint { x, y: x, sd: 0.0 }).to_vec(),
-                marked: None,
-            }],
-            marks: vec![CrossingMark {
-                size,
-                low: None,
-                high: None,
-                label: "candle, threads 2 over candle, threads 1".into(),
-            }],
+    fn a_label_leaves_its_crossover_and_its_interval_free_however_long_that_is() {
+        let intervals = [(None, None), (None, Some(9e6)), (Some(26.0), None), (Some(30.0), Some(9e6))];
+        for (size, (low, high)) in
+            [40.0, 1000.0, 2e4, 1e6, 8e6].into_iter().flat_map(|size| intervals.map(|ends| (size, ends)))
+        {
+            let label = "candle, threads 2 over candle, threads 1".to_owned();
+            let other = CrossingMark { size: 2e5, low: None, high: None, label: "another over one more".into() };
+            let scene =
+                drawn(vec![line("candle, threads 2", 1.0)], vec![CrossingMark { size, low, high, label }, other]);
+            let labels: Vec<Rect> =
+                scene.texts().filter(|text| text.text.contains(" over ")).map(|t| t.area()).collect();
+            assert!(labels.len() == 2 && !labels[0].overlaps(&labels[1]), "{labels:?}");
+            for shape in &scene.primitives {
+                let area = match shape {
+                    Primitive::Line { points, width, color } if *width == 1.5 && [INK, MUTED].contains(color) => {
+                        let (a, b) = (points[0], points[points.len() - 1]);
+                        Rect { left: a.0, right: b.0, top: a.1, bottom: b.1 }.grown(0.75)
+                    }
+                    Primitive::Disc { center: (x, y), radius, color } if *color == INK => {
+                        Rect { left: *x, right: *x, top: *y, bottom: *y }.grown(*radius)
+                    }
+                    _ => continue,
+                };
+                assert!(labels.iter().all(|label| !label.overlaps(&area)), "{size}: {labels:?} over {area:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_names_of_many_series_are_apart_and_below_the_crossovers() {
+        let lines: Vec<Line> = (0..30).map(|n| line(&format!("series {n}"), 1.0 + 0.01 * f64::from(n))).collect();
+        let mark = CrossingMark { size: 1e6, low: Some(9e5), high: Some(5e6), label: "series 1 over series 2".into() };
+        let scene = drawn(lines, vec![mark]);
+        let said = |begins: &str| -> Vec<Rect> {
+            scene
+                .texts()
+                .filter(|text| text.text.starts_with(begins) && text.font.bold)
+                .map(|text| text.area())
+                .collect()
         };
-        for size in [40.0, 1000.0, 2e4, 1e6, 8e6] {
-            let (title, summary, x) = (String::new(), String::new(), "Samples".into());
-            let scene = scene(&Crossings { title, summary, x, panels: vec![panel(size)], caption: Vec::new() });
-            let label = scene.texts().find(|text| text.text.contains("over candle")).expect("a label").area();
-            let axis = Axis::around([25.0, 1e7], Scale::Log, 0.03);
-            let names = font::width("candle, threads 2", TICK_SIZE, true);
-            let (left, right) = (MARGIN + 56.0, WIDTH - names - 36.0);
-            let at = left + axis.position(size) * (right - left);
-            assert!(at < label.left || label.right < at, "{size}: the crossover at {at} is under {label:?}");
+        let names = said("series ");
+        assert_eq!(names.len(), 30);
+        let label = scene.texts().find(|text| text.text.contains(" over ")).expect("a label").area();
+        for (at, name) in names.iter().enumerate() {
+            assert!(
+                name.top > label.bottom && names[..at].iter().all(|other| !other.overlaps(name)),
+                "{name:?} {label:?}"
+            );
         }
     }
 

@@ -97,36 +97,73 @@ pub fn outlines(text: &str, size: f64, bold: bool, start: Position) -> Vec<Strok
     strokes
 }
 
-/// `text` broken into lines no wider than `limit`, at spaces.
+/// `text` broken into lines no wider than `limit`: at spaces, and a word that is wider by itself behind a `_`, `-` or `/`, or where it must be.
 pub fn wrap(text: &str, (size, bold): (f64, bool), limit: f64) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let fits = |text: &str| width(text, size, bold) <= limit;
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
     for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let longer = if lines[last].is_empty() { word.to_string() } else { format!("{} {word}", lines[last]) };
-        if lines[last].is_empty() || width(&longer, size, bold) <= limit {
-            lines[last] = longer;
-        } else {
-            lines.push(word.to_string());
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if fits(&longer) {
+            line = longer;
+            continue;
         }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        let mut rest = word;
+        while !fits(rest) {
+            let (part, other) = rest.split_at(end_of_part(rest, fits));
+            if other.is_empty() {
+                break;
+            }
+            lines.push(part.to_owned());
+            rest = other;
+        }
+        rest.clone_into(&mut line);
     }
+    lines.push(line);
     lines
 }
 
-/// ASCII as [`crate::units::human`] writes it, to print: a minus before a number, a micro before its unit.
+/// Where the first line of a `word` that is too wide ends: at least one letter is on it.
+fn end_of_part(word: &str, fits: impl Fn(&str) -> bool) -> usize {
+    let mut ends = word.char_indices().map(|(at, letter)| at + letter.len_utf8());
+    let first = ends.next().unwrap_or(word.len());
+    let most = ends.take_while(|&end| fits(&word[..end])).last().unwrap_or(first);
+    // Not so early that most of the line is empty.
+    word[..most].rfind(['_', '-', '/']).map(|at| at + 1).filter(|end| 2 * end > most).unwrap_or(most)
+}
+
+/// ASCII as [`crate::units::human`] writes it, to print: a minus before a number, a micro before its unit. A name such as `us-east-1` stays what
+/// it is: microseconds are behind a number, or alone in brackets.
 pub fn typeset(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let chars: Vec<char> = text.chars().collect();
+    let before = |at: usize, back: usize| at.checked_sub(back).map(|at| chars[at]);
     for (i, &c) in chars.iter().enumerate() {
-        let (before, after) = (i.checked_sub(1).map(|j| chars[j]), chars.get(i + 1));
-        let starts = before.is_none_or(|b| b == ' ' || b == '(');
-        let micro = c == 'u' && starts && after == Some(&'s') && chars.get(i + 2).is_none_or(|n| !n.is_alphanumeric());
+        let starts = before(i, 1).is_none_or(|b| b == ' ' || b == '(');
         result.push(match c {
-            '-' if starts && after.is_some_and(char::is_ascii_digit) => '\u{2212}',
-            'u' if micro => '\u{b5}',
+            '-' if starts && chars.get(i + 1).is_some_and(char::is_ascii_digit) => '\u{2212}',
+            'u' if chars.get(i + 1) == Some(&'s') => {
+                let rest = &chars[i + 2..];
+                let counted = before(i, 1) == Some(' ') && before(i, 2).is_some_and(|b| b.is_ascii_digit());
+                let alone = before(i, 1) == Some('(') && rest.first() == Some(&')');
+                if alone || (counted && ends(rest)) { '\u{b5}' } else { c }
+            }
             _ => c,
         });
     }
     result
+}
+
+/// Whether a word ends before `rest`.
+fn ends(rest: &[char]) -> bool {
+    match rest {
+        [] | [' ' | ')' | ']' | ';' | ',' | ':' | '/', ..] | ['.'] => true,
+        ['.', next, ..] => *next == ' ',
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +195,16 @@ mod tests {
         let lines = wrap(text, (10.0, false), 120.0);
         assert!(lines.len() > 1 && lines.iter().all(|line| width(line, 10.0, false) <= 120.0), "{lines:?}");
         assert_eq!(lines.join(" "), text);
-        assert_eq!(wrap("incomprehensibilities", (10.0, false), 5.0).len(), 1, "a word is not broken");
+    }
+
+    #[test]
+    fn a_name_without_spaces_is_broken_behind_its_marks_or_anywhere() {
+        // Noto Sans' digits are 0.572 em wide, its hyphen 0.322: six digits and a hyphen are 37.54 wide.
+        assert_eq!(wrap("123456-123456-12", (10.0, false), 40.0), ["123456-", "123456-", "12"]);
+        assert_eq!(wrap("a 12345678901", (10.0, false), 40.0), ["a", "123456", "78901"]);
+        assert_eq!(wrap("-1234567", (10.0, false), 40.0), ["-123456", "7"], "no line of a mark alone");
+        assert_eq!(wrap("12", (10.0, false), 1.0), ["1", "2"]);
+        assert_eq!(wrap("", (10.0, false), 1.0), [""]);
     }
 
     #[test]
@@ -166,5 +212,11 @@ mod tests {
         assert_eq!(typeset("after 16: -12.1 us (-8.3 %)"), "after 16: \u{2212}12.1 \u{b5}s (\u{2212}8.3 %)");
         assert_eq!(typeset("batchstep plot --out a-1 status"), "batchstep plot --out a-1 status");
         assert_eq!(typeset("Step time (us)"), "Step time (\u{b5}s)");
+        assert_eq!(typeset("1 to 2 us; 3 us, 4 us."), "1 to 2 \u{b5}s; 3 \u{b5}s, 4 \u{b5}s.");
+        for name in
+            ["us-east-1", "region us-east-1, (us-west)", "us.csv", "batchstep plot us.csv", "2 us-east", "2 us.csv"]
+        {
+            assert_eq!(typeset(name), name);
+        }
     }
 }

@@ -12,6 +12,8 @@ const TITLE_SIZE: f64 = 21.0;
 const SUMMARY_SIZE: f64 = 14.0;
 const KEY_SIZE: f64 = 12.5;
 const CAPTION_SIZE: f64 = 11.5;
+/// The share of its room that a line takes: a viewer of an SVG may lack the font, and another one is wider.
+const WRAP: f64 = 0.9;
 
 /// A mark of a legend, drawn by the same code as in the panel where it is a single mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +109,7 @@ pub type LegendEntry = (Mark, String);
 
 /// Draws title, summary and legend from the top; gives the y where they end.
 pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry]) -> f64 {
-    let limit = scene.width - 2.0 * MARGIN;
+    let limit = (scene.width - 2.0 * MARGIN) * WRAP;
     let mut y = 14.0;
     for line in font::wrap(title, (TITLE_SIZE, true), limit) {
         y += 26.0;
@@ -130,7 +132,7 @@ pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry
 pub fn small_header(scene: &mut Scene, title: &str, keys: &[LegendEntry]) -> f64 {
     let mut y = 0.0;
     if !title.is_empty() {
-        for line in font::wrap(title, (SUMMARY_SIZE, true), scene.width - 16.0) {
+        for line in font::wrap(title, (SUMMARY_SIZE, true), (scene.width - 16.0) * WRAP) {
             y += 18.0;
             scene.text(line, (4.0, y), Anchor::Left, Font::bold(SUMMARY_SIZE, INK));
         }
@@ -166,8 +168,13 @@ pub fn caption_texts(scene: &mut Scene, top: f64, texts: &[String]) {
     let limit = (scene.width - 2.0 * MARGIN) * 0.94;
     let mut y = top;
     for text in texts {
+        let (look, is_command) = (Font::regular(CAPTION_SIZE, MUTED), text.starts_with("Made by: "));
         for line in font::wrap(text, (CAPTION_SIZE, false), limit) {
-            scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(CAPTION_SIZE, MUTED));
+            if is_command {
+                scene.verbatim(&line, (MARGIN, y), Anchor::Left, look);
+            } else {
+                scene.text(line, (MARGIN, y), Anchor::Left, look);
+            }
             y += 16.5;
         }
     }

@@ -1,6 +1,6 @@
 //! One panel: an area with two axes, its grid and its tick labels.
 
-use super::axis::{Axis, AxisUnit, tick_labels};
+use super::axis::{Axis, AxisUnit, Scale, tick_labels, value_labels};
 use super::data::{Line, Quantity};
 use super::font;
 use super::geometry::{DataPoint, Position, Rect};
@@ -10,6 +10,8 @@ use super::scene::{Anchor, Font, Scene};
 
 /// The em of tick labels and axis titles.
 pub const TICK_SIZE: f64 = 12.5;
+/// The widest label beside the values of a panel that is not at the left edge of the figure.
+const LABEL_ROOM: f64 = 58.0;
 /// From the top of a panel up to the baseline of its title.
 pub const TITLE_LIFT: f64 = 10.0;
 
@@ -43,11 +45,18 @@ impl Panel {
     pub fn draw_y(&self, scene: &mut Scene, quantity: &Quantity, lift: f64) {
         let most = (self.area.height() / 48.0).round().clamp(2.0, 7.0) as usize;
         let ticks = self.y.ticks(most);
-        let unit = AxisUnit::of(self.y.high.abs().max(self.y.low.abs()), &quantity.unit);
-        for (tick, label) in ticks.iter().zip(tick_labels(&ticks, unit.factor, self.y.scale)) {
+        let largest = self.y.high.abs().max(self.y.low.abs());
+        let unit = AxisUnit::of(largest, &quantity.unit);
+        let unit = if self.y.scale == Scale::Linear { unit.in_powers(largest) } else { unit };
+        let labels = value_labels(&ticks, unit.factor, self.y.scale);
+        let widest = labels.iter().map(|label| font::width(label, TICK_SIZE, false)).fold(0.0, f64::max);
+        let room = (self.area.left - 10.0).clamp(0.0, LABEL_ROOM);
+        // Smaller, rather than cut off at the edge of the figure.
+        let size = if widest > room { TICK_SIZE * room / widest } else { TICK_SIZE };
+        for (tick, label) in ticks.iter().zip(labels) {
             let y = self.at_y(*tick);
             scene.line(vec![(self.area.left, y), (self.area.right, y)], 0.75, GRID);
-            scene.text(label, (self.area.left - 8.0, y + 4.5), Anchor::Right, Font::regular(TICK_SIZE, TEXT));
+            scene.text(label, (self.area.left - 8.0, y + 4.5), Anchor::Right, Font::regular(size, TEXT));
         }
         let at = (self.area.left, self.area.top - lift);
         scene.text(unit.title(&quantity.name), at, Anchor::Left, Font::bold(TICK_SIZE, TEXT));
@@ -63,12 +72,12 @@ impl Panel {
         }
     }
 
-    /// The labels under the lower edge, those that would touch the one before left out, and the title.
+    /// The labels under the lower edge, those that would touch the one before or leave the figure left out, and the title.
     pub fn label_x(&self, scene: &mut Scene, ticks: &[f64], title: &str) {
         let mut free = f64::NEG_INFINITY;
         for (tick, label) in ticks.iter().zip(tick_labels(ticks, 1.0, self.x.scale)) {
             let (x, half) = (self.at_x(*tick), font::width(&label, TICK_SIZE, false) / 2.0);
-            if x - half > free {
+            if x - half > free && x + half <= scene.width {
                 free = x + half + 8.0;
                 let font = Font::regular(TICK_SIZE, TEXT);
                 scene.text(label, (x, self.area.bottom + 19.0), Anchor::Center, font);
@@ -128,7 +137,6 @@ impl Panel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::axis::Scale;
     use super::*;
 
     const PANEL: Panel = Panel {
@@ -154,6 +162,28 @@ mod tests {
         let pieces = PANEL.clipped(&values([0.0, 10.0, 0.0, 1.0]));
         assert_eq!(pieces, [vec![(0.0, 50.0), (5.0, 0.0)], vec![(15.0, 0.0), (20.0, 50.0), (30.0, 40.0)]]);
         assert_eq!(PANEL.clipped(&values([6.0, 7.0])), Vec::<Vec<Position>>::new());
+    }
+
+    /// From a billionth to billions, with a unit that takes a prefix and with one that does not, also where the panel has little room.
+    #[test]
+    fn no_label_of_a_value_is_cut_off() {
+        for (left, unit) in
+            [48.0, 68.0].into_iter().flat_map(|left| ["", "s", "B/s", "tokens/s"].map(|unit| (left, unit)))
+        {
+            for power in -9..12 {
+                for (scale, low) in [(Scale::Linear, 0.0), (Scale::Linear, 0.999), (Scale::Log, 1e-9)] {
+                    let size = 10f64.powi(power);
+                    let y = Axis { scale, low: low * 3.0 * size, high: 3.0 * size };
+                    let area = Rect { left, right: 500.0, top: 40.0, bottom: 340.0 };
+                    let mut scene = Scene::new(500.0, 400.0, "");
+                    Panel { area, x: PANEL.x, y }.draw_y(&mut scene, &Quantity::new("Rate", unit), TITLE_LIFT);
+                    let labels: Vec<_> = scene.texts().filter(|text| text.anchor == Anchor::Right).collect();
+                    let numbers: std::collections::BTreeSet<_> = labels.iter().map(|label| &label.text).collect();
+                    assert!(labels.len() > 1 && numbers.len() == labels.len(), "{unit} {y:?}: {numbers:?}");
+                    assert!(labels.iter().all(|label| label.area().left >= 0.0), "{unit} {y:?}: {numbers:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -130,12 +130,13 @@ impl Scene {
     }
 
     pub fn text(&mut self, text: impl Into<String>, at: Position, anchor: Anchor, font: Font) {
-        self.primitives.push(Primitive::Text(Text {
-            text: font::typeset(&foreign::line(&text.into())),
-            at,
-            anchor,
-            font,
-        }));
+        self.verbatim(&font::typeset(&text.into()), at, anchor, font);
+    }
+
+    /// A text that is copied, such as a command: no letter of it is set as another.
+    pub fn verbatim(&mut self, text: &str, at: Position, anchor: Anchor, font: Font) {
+        let text = foreign::line(text).into_owned();
+        self.primitives.push(Primitive::Text(Text { text, at, anchor, font }));
     }
 
     /// The texts, in the order of painting.

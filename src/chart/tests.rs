@@ -6,7 +6,7 @@ use super::data::*;
 use super::geometry::Rect;
 use super::scene::Scene;
 use super::{Chart, Format, write, write_as};
-use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Rejection};
+use crate::detect::{Candidate, Findings, Jump, Kink, Note, Period, Point, Rejection};
 
 /// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
 struct Random(u64);
@@ -301,6 +301,46 @@ fn no_jump_is_reported_with_the_jump_that_would_have_been_seen() {
     let flat = chart(vec![("A/A", findings(&counted(70), 0.0, &[], 0.0))]);
     let texts: Vec<String> = Chart::StepTime(flat).scene().texts().map(|t| t.text.clone()).collect();
     assert!(texts.contains(&"No jump; one of 0.5 % or more would have been seen.".to_string()), "{texts:?}");
+}
+
+/// Eighty letters without a space, and a command with a file that is called like a unit.
+#[test]
+fn a_long_name_stays_on_the_figure_and_a_command_can_be_copied() {
+    let name = "resnet50_imagenet_batch_size_sweep_a100_80gb_pcie_fp16_channels_last_2024_05_06_r3";
+    let mut long = vgg16();
+    long.title = name.into();
+    long.provenance.command = format!("batchstep plot {name}/{name}.csv 5 us us.csv --x -1");
+    let scene = Chart::StepTime(long).scene();
+    assert_sound(&scene);
+    assert_texts_apart(&scene);
+    let said: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+    let all = said.concat();
+    assert!(all.contains(name) && all.contains("5 us us.csv --x -1"), "{said:?}");
+}
+
+/// The line of a curve that cannot be judged lies anywhere between its sizes.
+#[test]
+fn without_a_fitted_line_the_legend_names_none() {
+    let mut found = findings(&counted(12), 0.0021, &[], 0.0);
+    let lines = |found: &Findings| {
+        let scene = Chart::StepTime(chart(vec![("mlp", found.clone())])).scene();
+        scene.texts().any(|text| text.text == "fitted line")
+    };
+    assert!(lines(&found));
+    found.points.iter_mut().for_each(|point| point.fit = f64::NAN);
+    assert!(!lines(&found));
+    assert_sound(&Chart::StepTime(chart(vec![("mlp", found)])).scene());
+}
+
+#[test]
+fn what_was_not_searched_is_not_called_jump_free() {
+    let searched = findings(&counted(12), 0.0021, &[], 0.0);
+    let wide = Findings { notes: vec![Note::TooWide { sizes: true }], ..searched.clone() };
+    let said = texts(chart(vec![("mlp", wide.clone())]));
+    assert!(said.iter().any(|text| text.starts_with("No jump was looked for: the sizes span")), "{said:?}");
+    assert!(!said.contains(&"fitted line".to_owned()), "{said:?}");
+    let said = texts(chart(vec![("mlp", wide), ("cnn", searched)]));
+    assert!(said.contains(&"2 series. mlp: not searched; cnn: no jump".to_owned()), "{said:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The parts of the page, from the answer to the footer.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::html::Html;
@@ -48,7 +50,12 @@ pub(super) fn body(html: &mut Html, runs: &[RunPage]) {
         reasons(html, &several, &run.why);
         documents(html, &format!("{several}Engines, threads and the device's peaks"), &run.beside);
         environment(html, run, &several);
-        repeat(html, run, &several);
+        repeat(html, run, &several, runs.len() == 1);
+    }
+    if runs.len() > 1 {
+        html.literal("<section><h2>Repeat</h2>\n");
+        page_again(html, runs);
+        html.literal("</section>\n");
     }
     html.literal("</main>\n");
     footer(html);
@@ -122,11 +129,21 @@ fn warnings(html: &mut Html, runs: &[RunPage]) {
         if runs.len() > 1 {
             html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
         }
-        html.text(&typeset(&human::capitalised(&format!("{warning}."))));
+        html.text(&typeset(&sentence(run, &format!("{warning}."))));
         html.element("span", &[("class", "help")], &typeset(&human::capitalised(&format!("{}.", warning.remedy()))));
         html.literal("</li>\n");
     }
     html.literal("</ul></section>\n");
+}
+
+/// With a capital; the file of the run at its beginning keeps its name.
+fn sentence(run: &RunPage, text: &str) -> String {
+    let found = if let Charts::Sweep { found, .. } = run.charts { found } else { &[] };
+    let mut sources = found.iter().map(|found| found.series.source.as_str());
+    if sources.any(|source| !source.is_empty() && text.starts_with(source)) {
+        return text.to_owned();
+    }
+    human::capitalised(text)
 }
 
 /// The look of a grade of evidence.
@@ -381,8 +398,18 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The commands that measure and draw again, and how to cite.
-fn repeat(html: &mut Html, run: &RunPage, several: &str) {
+/// The command that makes the page again.
+fn page_again(html: &mut Html, runs: &[RunPage]) {
+    html.literal("<p>Make this page again from the stored data:</p>");
+    let sources: Vec<&Path> = runs.iter().map(|run| run.source).collect();
+    // All were read with the same options.
+    let found =
+        runs.iter().find_map(|run| if let Charts::Sweep { found, .. } = run.charts { Some(found) } else { None });
+    command(html, &again("report", &sources, found.unwrap_or_default()));
+}
+
+/// The commands that measure and draw again, and how to cite; `alone`: the page is about this run only.
+fn repeat(html: &mut Html, run: &RunPage, several: &str, alone: bool) {
     html.literal("<section>");
     html.element("h2", &[], &format!("{several}Repeat and cite"));
     let environment: Value =
@@ -395,9 +422,9 @@ fn repeat(html: &mut Html, run: &RunPage, several: &str) {
         let device = device.map(|device| format!(" --device {device}")).unwrap_or_default();
         command(html, &format!("batchstep run spec.toml{device}"));
     }
-    html.literal("<p>Make this page again from the stored data:</p>");
-    let found = if let Charts::Sweep { found, .. } = run.charts { found } else { &[] };
-    command(html, &again("report", &[run.source], found));
+    if alone {
+        page_again(html, std::slice::from_ref(run));
+    }
     let version = field("/machine/batchstep").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
     let started = field("/machine/started").unwrap_or_default();
     let (date, year) = (started.get(..10).unwrap_or_default(), started.get(..4).unwrap_or_default());

@@ -78,7 +78,9 @@ fn grounds(question: &Question) -> Vec<Ground> {
     let Question { findings, unit, answers, origin, .. } = question;
     let mut grounds = Vec::new();
     let measured = |text| Ground { grade: (*origin).to_owned(), text };
-    let largest = findings.jumps.iter().max_by(|a, b| a.relative.abs().total_cmp(&b.relative.abs()));
+    // As a factor: a fall by a quarter is more than a rise by 28 %.
+    let factor = |jump: &Jump| jump.relative.ln_1p().abs();
+    let largest = findings.jumps.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)));
     if let Some(jump) = largest.filter(|_| Repeated::of(findings).is_none()) {
         grounds.push(measured(size(jump, findings.jumps.len(), unit)));
     }
@@ -153,7 +155,7 @@ fn mechanisms(answers: &Answers) -> Vec<Ground> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{Early, Period, Point};
+    use crate::detect::{Early, Note, Period, Point};
 
     fn question(findings: &Findings) -> Question<'_> {
         let (y, x, unit, origin) = ("Step time", "Batch size", "s", "from a.csv");
@@ -179,6 +181,15 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_of_a_rise_and_a_fall_is_that_of_the_larger_factor() {
+        // By hand: 1 / (1 - 0.25) = 1.33 against 1.28.
+        let jumps = vec![Jump::planted(16.0, 0.00199, 0.28), Jump::planted(32.0, -0.003, -0.25)];
+        let answer = answer(&question(&Findings { jumps, ..Findings::default() }));
+        let said = &answer.grounds[0].text;
+        assert!(said.starts_with("The largest, after 32: -3.00 ms (-25 %"), "{said}");
+    }
+
+    #[test]
     fn no_jump_is_an_answer_only_with_the_jump_that_would_have_been_seen() {
         let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         let findings =
@@ -190,6 +201,11 @@ mod tests {
         assert_eq!(super::answer(&question(&open)).sentence, sentence);
         let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..open };
         assert_eq!(super::answer(&question(&early)).sentence, "vgg16: Too early: 1 of 4 blocks.");
+        let wide = Findings { early: None, notes: vec![Note::TooWide { sizes: true }], ..early };
+        assert_eq!(
+            super::answer(&question(&wide)).sentence,
+            "vgg16: No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them."
+        );
         let few = Findings { points: (1..=3).map(point).collect(), ..Findings::default() };
         assert_eq!(
             super::answer(&question(&few)).sentence,

@@ -16,7 +16,7 @@ pub fn crossover(found: &Crossovers) -> Document {
     document.table(pairs(&found.steps));
     document.text(
         "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond the \
-         sizes measured, or a size was visited once.",
+         sizes measured, or a size was visited once; above also where the order at the largest size is not shown.",
     );
     if !found.trainings.is_empty() {
         document.append(trainings(found));
@@ -82,7 +82,7 @@ pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Op
             format!("at {smallest}, {other} is faster ({at_smallest}), and they cross {crossings} times")
         }
     };
-    let from = size(place.size);
+    let from = from_size(&place);
     Some(format!("{faster} {verb} faster than {other} from size {from} on ({at_largest} at {largest}{shown}); {below}"))
 }
 
@@ -123,7 +123,7 @@ fn pairs(found: &[Crossover]) -> Table {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
         let (from, interval) = match pair.at {
-            Some(place) => (size(place.size), interval(&place)),
+            Some(place) => (from_size(&place), interval(&place)),
             None => ("all sizes".to_owned(), String::new()),
         };
         // How many times faster this one is than the other.
@@ -138,10 +138,21 @@ fn size(value: f64) -> String {
     human::count(value.round().max(0.0) as u64)
 }
 
+/// The first whole size from which on the other series is faster; a billionth beside a whole one is arithmetic.
+pub fn first_size(place: &Crossing) -> f64 {
+    (place.size * (1.0 - 1e-9)).ceil()
+}
+
+fn from_size(place: &Crossing) -> String {
+    size(first_size(place))
+}
+
+/// In whole sizes around it.
 fn interval(place: &Crossing) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), size);
+    let [low, high] = [place.low.map(f64::floor), place.high.map(f64::ceil)];
     let back = if place.crossings > 1 { format!(" ({} crossings)", place.crossings) } else { String::new() };
-    format!("{} to {}{back}", end(place.low), end(place.high))
+    format!("{} to {}{back}", end(low), end(high))
 }
 
 /// The same as a document, version 1: `crossover.json` of a run.
@@ -236,6 +247,12 @@ mod tests {
             said(14.0, twice),
             format!("{from}it is also faster at 25 (14.00 times), and in between they cross 2 times")
         );
+        // By hand: between 8 and 9 the first is faster at 8, so "from 8 on" would contradict "faster at 8".
+        let near = Crossing { size: 8.2, low: Some(8.1), high: Some(8.4), crossings: 1 };
+        let sentence = said(0.25, near);
+        assert!(sentence.starts_with("cuda is faster than cpu from size 9 on ("), "{sentence}");
+        assert_eq!(interval(&near), "8 to 9");
+        assert_eq!(first_size(&Crossing { size: 8.0 + 1e-12, ..near }), 8.0);
         // An interval that is open above: the scatter allows either order at the largest size.
         let open = said(0.25, Crossing { high: None, ..place });
         assert!(

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Drawing, made_by, medians, shared, title};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
+use crate::chart::palette::RUNS;
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
 use crate::report;
 use crate::units::human;
@@ -18,7 +19,7 @@ pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> 
 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {
     let names = Names::new(found);
-    let panels = panels(found, crossovers, &names);
+    let (panels, left_out) = panels(found, crossovers, &names);
     let sentence = |pair: &Crossover| report::crossover_sentence(pair, |label| names.of(label));
     let sentences: Vec<String> = crossovers.steps.iter().filter_map(sentence).collect();
     let blocks: std::collections::BTreeSet<Option<u32>> =
@@ -34,8 +35,12 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
         panels,
         caption: vec![
             format!(
-                "{device} \u{b7} {} \u{b7} step times, without setup",
-                human::counted(blocks.len() as u64, "block")
+                "{device} \u{b7} {} \u{b7} step times, without setup{}",
+                human::counted(blocks.len() as u64, "block"),
+                match left_out {
+                    0 => String::new(),
+                    count => format!(" \u{b7} {count} series that cross no other one are left out"),
+                }
             ),
             trainings(crossovers, &names),
             made_by(source, found),
@@ -43,28 +48,52 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
     }
 }
 
-/// A panel for each data path, so that no panel has more lines than can be distinguished.
-fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> Vec<CrossingPanel> {
-    let data =
-        |found: &Analysed| found.series.group.iter().find(|(name, _)| name == "data").map(|(_, way)| way.clone());
-    let mut ways: Vec<Option<String>> = found.iter().map(data).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    ways.retain(|way| seen.insert(way.clone()));
-    let panel = |way: &Option<String>| {
-        let own: Vec<&Analysed> = found.iter().filter(|found| data(found) == *way).collect();
-        let names = Names { shared: way.clone().filter(|_| ways.len() > 1), ..names.clone() };
-        let is_own = |pair: &Crossover| own.iter().any(|found| found.series.label() == pair.first);
-        let mark = |pair: &Crossover| {
-            let Crossing { size, low, high, .. } = pair.at?;
-            Some(CrossingMark { size, low, high, label: names.sentence(pair, "over", size) })
-        };
-        CrossingPanel {
-            title: names.shared.as_ref().map(|way| format!("data = {way}")).unwrap_or_default(),
-            lines: own.iter().map(|found| line(found, &names)).collect(),
-            marks: crossovers.steps.iter().filter(|pair| is_own(pair)).filter_map(mark).collect(),
-        }
+/// A panel for each model and each data path, and how many series are left out: where there are more than can be distinguished, those that cross no
+/// other one.
+fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<CrossingPanel>, usize) {
+    let value = |found: &Analysed, column: &str| {
+        found.series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone())
     };
-    ways.iter().map(panel).collect()
+    let differs = |column: &&str| found.iter().any(|other| value(other, column) != value(&found[0], column));
+    let columns: Vec<&str> = ["model", "data"].into_iter().filter(differs).collect();
+    let key = |found: &Analysed| columns.iter().map(|column| value(found, column)).collect::<Vec<Option<String>>>();
+    let mut keys: Vec<Vec<Option<String>>> = found.iter().map(key).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
+    let crosses = |label: &str| {
+        let mut pairs = crossovers.steps.iter().chain(&crossovers.trainings).filter(|pair| pair.at.is_some());
+        pairs.any(|pair| pair.first == label || pair.second == label)
+    };
+    let (mut panels, mut left_out) = (Vec::new(), 0);
+    for own_key in &keys {
+        let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == *own_key).collect();
+        let all = own.len();
+        if all > RUNS.len() {
+            own.retain(|found| crosses(&found.series.label()));
+        }
+        left_out += all - own.len();
+        let said =
+            columns.iter().zip(own_key).filter_map(|(column, value)| Some(format!("{column} = {}", value.as_ref()?)));
+        let title = said.collect::<Vec<_>>().join(", ");
+        let names = Names { shared: own_key.iter().flatten().cloned().collect(), ..names.clone() };
+        panels.extend(own.chunks(RUNS.len()).map(|own| panel(&title, own, &crossovers.steps, &names)));
+    }
+    (panels, left_out)
+}
+
+/// A crossover is in the panel of the first of its pair.
+fn panel(title: &str, own: &[&Analysed], pairs: &[Crossover], names: &Names) -> CrossingPanel {
+    let is_own = |pair: &&Crossover| own.iter().any(|found| found.series.label() == pair.first);
+    let mark = |pair: &Crossover| {
+        let place = pair.at?;
+        let Crossing { size, low, high, .. } = place;
+        Some(CrossingMark { size, low, high, label: names.sentence(pair, "over", &place) })
+    };
+    CrossingPanel {
+        title: title.to_owned(),
+        lines: own.iter().map(|found| line(found, names)).collect(),
+        marks: pairs.iter().filter(is_own).filter_map(mark).collect(),
+    }
 }
 
 fn line(found: &Analysed, names: &Names) -> Line {
@@ -77,7 +106,7 @@ fn line(found: &Analysed, names: &Names) -> Line {
 /// What the setup changes, for a caption.
 fn trainings(crossovers: &Crossovers, names: &Names) -> String {
     let steps = human::count(TRAINING_STEPS as u64);
-    let pair = |pair: &Crossover| Some(names.sentence(pair, "before", pair.at?.size));
+    let pair = |pair: &Crossover| Some(names.sentence(pair, "before", &pair.at?));
     let found: Vec<String> = crossovers.trainings.iter().filter_map(pair).take(3).collect();
     match (crossovers.trainings.is_empty(), found.is_empty()) {
         (true, _) => "no setup times in these data".to_owned(),
@@ -91,8 +120,8 @@ fn trainings(crossovers: &Crossovers, names: &Names) -> String {
 struct Names {
     /// Parts that all names begin with.
     common: usize,
-    /// A part that the title of the panel says.
-    shared: Option<String>,
+    /// Parts that the title of the panel says.
+    shared: Vec<String>,
 }
 
 impl Names {
@@ -101,33 +130,33 @@ impl Names {
         let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(", ").collect()).collect();
         let shortest = parts.iter().map(Vec::len).min().unwrap_or(0);
         let same = |at: &usize| parts.iter().all(|other| other[*at] == parts[0][*at]);
-        Self { common: (0..shortest.saturating_sub(1)).take_while(same).count(), shared: None }
+        Self { common: (0..shortest.saturating_sub(1)).take_while(same).count(), shared: Vec::new() }
     }
 
     fn of(&self, label: &str) -> String {
-        let said = |part: &&str| self.shared.as_deref() != Some(*part);
+        let said = |part: &&str| !self.shared.iter().any(|shared| shared == part);
         label.split(", ").skip(self.common).filter(said).collect::<Vec<_>>().join(", ")
     }
 
     /// Which of a pair is faster at the largest sizes, and from about which size on.
-    fn sentence(&self, pair: &Crossover, relation: &str, size: f64) -> String {
+    fn sentence(&self, pair: &Crossover, relation: &str, place: &Crossing) -> String {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
-        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(size))
+        format!("{} {relation} {} from {}", self.of(faster), self.of(other), about(report::first_size(place)))
     }
 }
 
-/// Two digits: an interval of a crossover is hardly ever narrower.
+/// Two digits, rounded up: an interval of a crossover is hardly ever narrower.
 fn about(size: f64) -> String {
     let step = 10f64.powf(size.max(1.0).log10().floor() - 1.0).max(1.0);
-    human::count(((size / step).round() * step) as u64)
+    human::count(((size / step).ceil() * step) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::crossover::tests::{crossovers, series};
-    use crate::detect::{Settings, detect};
+    use crate::detect::{Findings, Settings, detect};
 
     #[test]
     fn each_way_of_the_data_has_a_panel_with_its_own_crossover() {
@@ -159,5 +188,37 @@ mod tests {
         // With only one kind of series there is one panel, with an empty title.
         let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
         assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));
+    }
+
+    /// Ten series of each of two networks: one pair of the first network crosses, none of the second.
+    #[test]
+    fn of_more_series_than_colours_those_are_drawn_that_cross_another() {
+        let with = |model: &str, engine: &str, fixed: f64, each: f64| {
+            let mut series = series(engine, fixed, each, 7);
+            series.group = [("model", model), ("engine", engine)].map(|(a, b)| (a.into(), b.into())).to_vec();
+            Analysed { series, findings: Findings::default() }
+        };
+        // Each slower than the one before at all sizes, except that the second engine has less than half of its fixed time and twice the time for an example.
+        let of = |model: &'static str, last: f64| {
+            (0..10).map(move |n| {
+                let factor = 3f64.powi(n);
+                let (fixed, each) = if n == 1 { (1e-3 * last, 2e-6) } else { (1e-3 * factor, 1e-6 * factor) };
+                with(model, &format!("engine{n}"), fixed, each)
+            })
+        };
+        let found: Vec<Analysed> = of("mlp", 0.4).chain(of("vgg16", 2.0)).collect();
+        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
+        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        assert_eq!(chart.panels.len(), 1, "{:?}", chart.panels);
+        let names: Vec<_> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!((chart.panels[0].title.as_str(), names), ("model = mlp", vec!["engine0", "engine1"]));
+        assert_eq!(chart.panels[0].marks.len(), 1);
+        assert!(chart.caption[0].ends_with("18 series that cross no other one are left out"), "{:?}", chart.caption);
+    }
+
+    #[test]
+    fn about_is_never_below_the_crossover() {
+        assert_eq!([8.0, 9.0, 8123.0, 8000.0].map(about), ["8", "9", "8,200", "8,000"]);
     }
 }

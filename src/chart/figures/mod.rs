@@ -179,6 +179,12 @@ fn item(found: &[Analysed]) -> Option<String> {
 
 fn scaled(findings: &Findings, scale: f64) -> Findings {
     let mut scaled = findings.clone();
+    // Between sizes far apart the line of such a curve may be anywhere.
+    if scaled.jumps.is_empty() && report::is_too_steep(findings) {
+        scaled.points.iter_mut().for_each(|point| point.fit = f64::NAN);
+        scaled.kinks.clear();
+        scaled.rejected.clear();
+    }
     for point in &mut scaled.points {
         point.center *= scale;
         point.low *= scale;
@@ -216,7 +222,10 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         // Another program's file.
         _ => Link::NotOurs,
     };
-    let counted: Vec<_> = found.iter().flat_map(|found| found.series.observations()).collect();
+    // Beside measured series, the values of a forecast are not counted as steps.
+    let forecast = !found.is_empty() && found.iter().all(|found| found.series.is_forecast());
+    let shown = found.iter().filter(|found| forecast || !found.series.is_forecast());
+    let counted: Vec<_> = shown.flat_map(|found| found.series.observations()).collect();
     let reported = found.iter().all(|found| found.findings.early.is_none());
     let blocks: std::collections::BTreeSet<u32> = counted.iter().filter_map(|seen| seen.block).collect();
     Provenance {
@@ -226,7 +235,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
             .map(|engine| format!("{engine} engine")),
         precision: shared(found, "precision"),
         link,
-        forecast: found.first().is_some_and(|found| found.series.is_forecast()),
+        forecast,
         steps: counted.len() as u64,
         blocks: blocks.len() as u64,
         reported,
@@ -364,6 +373,21 @@ mod tests {
             ),
             None
         );
+    }
+
+    /// Only a jump of 400 % would have been seen; where one was, its ends are drawn.
+    #[test]
+    fn the_line_of_a_curve_that_is_too_steep_for_its_sizes_is_not_drawn() {
+        let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 70_000.0, off: false };
+        let drawn = |detectable: f64, jumps: Vec<Jump>| {
+            let findings =
+                Findings { points: vec![point.clone()], jumps, detectable: Some(detectable), ..Findings::default() };
+            let chart = step_time(Path::new("a.csv"), &[Analysed { series: planted(Vec::new()), findings }]);
+            chart.series[0].findings.points[0].fit
+        };
+        assert_eq!(drawn(0.05, Vec::new()), 70_000.0);
+        assert!(drawn(4.0, Vec::new()).is_nan());
+        assert_eq!(drawn(4.0, vec![Jump::planted(1.0, 90.0, 9.0)]), 70_000.0);
     }
 
     #[test]

@@ -172,6 +172,7 @@ fn tally(series: &[ChartSeries]) -> String {
     }
     let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
+        0 if s.findings.unsearched().is_some() => format!("{}: not searched", s.name),
         0 if report::is_too_steep(&s.findings) => format!("{}: too few sizes for so steep a curve", s.name),
         0 => match s.findings.open_below() {
             Some(seen) => format!("{}: none of {} or more", s.name, human::limit(seen)),
@@ -210,7 +211,8 @@ fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<
             keys.push((mark, label.to_string()));
         }
     };
-    add(any(Findings::is_judged), Mark::Line(data.tint(0.65)), "fitted line");
+    let is_fitted = |f: &Findings| f.is_judged() && f.points.iter().any(|p| p.fit.is_finite());
+    add(any(is_fitted), Mark::Line(data.tint(0.65)), "fitted line");
     add(any(|f| !f.jumps.is_empty()), Mark::Gap(jump), "jump");
     add(any(|f| f.jumps.iter().any(|j| j.after_low < j.after_high)), Mark::Places(jump), "places that a jump may have");
     add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");

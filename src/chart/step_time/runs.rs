@@ -105,6 +105,9 @@ fn verdict(panel: &RunsPanel) -> String {
     if let Some(early) = too_early(panel.curves.iter().map(|curve| &curve.series)) {
         return early.to_string();
     }
+    if panel.curves.iter().any(|curve| curve.series.findings.unsearched().is_some()) {
+        return "not all of them were searched for jumps".to_owned();
+    }
     if panel.curves.iter().any(|curve| !curve.series.findings.is_judged()) {
         return format!("fewer than {FEWEST_POINTS} points, too few to judge a jump");
     }

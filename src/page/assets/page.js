@@ -46,6 +46,13 @@
 
   // ---- axes ----
   const font = () => `12px ${color("--sans")}`;
+  const ruler = document.createElement("canvas").getContext("2d");
+  const wide = (text) => {
+    ruler.font = font();
+    return ruler.measureText(text).width;
+  };
+  // A unit without prefixes is named once, in the title, where beside each number it would take the plot's room.
+  const isLong = (unit) => unit.length > 5 && !prefixed.includes(unit);
   const nice = (low, high, most) => {
     const raw = (high - low) / Math.max(most, 1);
     const power = 10 ** Math.floor(Math.log10(raw));
@@ -56,6 +63,7 @@
   };
   // Batch sizes: steps in powers of two, so that 16, 32, 48 and 64 are named.
   const batchTicks = (low, high, most) => {
+    if (high - low > 5000) return nice(Math.max(0, low), high, most);
     let step = 1;
     while ((high - low) / step > most) step *= 2;
     const ticks = low <= 1 && step > 1 ? [1] : [];
@@ -76,22 +84,37 @@
   const axisX = (label, splits) => ({
     stroke: () => color("--text"), font: font(), labelFont: font(), label, labelSize: 22, labelGap: 2, size: 32, gap: 5,
     grid: { show: false }, ticks: { stroke: () => color("--axis"), width: 1, size: 5 },
-    splits, filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : digits(tick))),
+    splits, filter: (u, ticks) => ticks,
+    // A number that would touch the one before, or be cut off at the end, is left out.
+    values: (u, ticks) => {
+      let free = -Infinity;
+      return ticks.map((tick) => {
+        const text = Number.isInteger(tick) ? count(tick) : digits(tick);
+        const [middle, half] = [u.valToPos(tick, "x"), wide(text) / 2];
+        if (middle - half < free || u.bbox.left / devicePixelRatio + middle + half > u.width) return "";
+        free = middle + half + 8;
+        return text;
+      });
+    },
     border: { show: true, stroke: () => color("--axis"), width: 1 },
   });
   const axisY = (unit, log, levels) => ({
-    stroke: () => color("--text"), font: font(), size: narrow() ? 58 : 72, gap: 6,
+    stroke: () => color("--text"), font: font(), gap: 6,
+    // As wide as the widest number, and not changed again once uPlot has laid out the plot with it.
+    size: (u, values, axis, cycle) => (cycle > 1 ? u.axes[axis]._size : Math.max(narrow() ? 58 : 72, ...(values ?? []).map((text) => Math.ceil(wide(text)) + 12))),
     grid: { stroke: () => color("--grid"), width: 1 }, ticks: { show: false },
     // uPlot names decades only.
     ...(log ? { filter: (u, ticks) => ticks } : {}),
     splits: (u, at, low, high) => (levels ? levels.filter((level) => level >= low && level <= high) : log ? logTicks(low, high, 10) : nice(low, high, Math.max(3, u.bbox.height / devicePixelRatio / 55))),
     values: (u, ticks) => {
       const [factor, sign] = prefix(Math.max(...ticks.map(Math.abs)), unit);
-      if (log) return ticks.map((tick) => quantity(tick, unit));
-      if (ticks.length === 1) return [quantity(ticks[0], unit)];
+      const shown = isLong(unit) ? "" : unit;
+      if (log) return ticks.map((tick) => quantity(tick, shown));
+      if (ticks.length === 1) return [quantity(ticks[0], shown)];
       const gap = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) / factor : 1;
       const decimals = Math.min(Math.max(0, -Math.floor(Math.log10(gap) + 1e-9)), 8);
-      return ticks.map((tick) => `${(tick / factor).toFixed(decimals)} ${sign}${unit}`.trim());
+      const exact = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+      return ticks.map((tick) => `${(tick / factor).toLocaleString("en", exact)} ${sign}${shown}`.trim());
     },
   });
 
@@ -127,7 +150,8 @@
 
   const make = (parent, chart) => {
     const figure = element("figure");
-    const caption = element("figcaption", {}, element("strong", {}, chart.title));
+    const heading = isLong(chart.unit) ? `${chart.title} (${chart.unit})` : chart.title;
+    const caption = element("figcaption", {}, element("strong", {}, heading));
     const host = element("div", { className: "plot", tabIndex: 0, role: "group", "aria-roledescription": "interactive chart" });
     host.setAttribute("aria-label", `${chart.title}. ${chart.summary ?? ""} Left and right arrow keys move through the points, plus and minus zoom, 0 shows all.`);
     const tip = element("div", { className: "tip", hidden: true, "aria-hidden": "true" });
@@ -770,7 +794,8 @@
     const keys = [["dot", "--step", "step"]];
     if (run.flags.some((f) => f & 1)) keys.push(["dot", "--warmup", "warm-up"]);
     if (run.flags.some((f) => (f & 2) && !(f & 1))) keys.push(["dot", "--outlier", "outlier, kept"]);
-    if (run.factors.length) keys.push(["line", "--factor", "common factor"]);
+    if (run.factors.length === 1) keys.push(["line", "--factor", "common factor"]);
+    if (run.factors.length > 1) keys.push(["line", "--muted", "common factors, each series in a colour of its own"]);
     make(parent, {
       title, group, x: run.step, y: [run.percent], series: [{ name: "residual", index: 0, color: "--step" }], fullX, unit: "%", labelX: "Step, in the order of the run",
       height: 340, splitsX, rangeY, draw, dense: true, keys, summary: `${counted(run.of, "step")}.`,

@@ -54,6 +54,9 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
     if let Some(early) = findings.early {
         return human::capitalised(&format!("{early}."));
     }
+    if let Some(reason) = findings.unsearched().and_then(why_unsearched) {
+        return format!("No jump was looked for: {reason}.");
+    }
     if let Some(repeated) = Repeated::of(findings) {
         let p = human::p_equals(repeated.p_value());
         let others: Vec<f64> = repeated.others(findings).map(|jump| jump.after).collect();
@@ -93,6 +96,21 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
         // More places than that are a table, not a sentence.
         (17.., _) => format!("{number}{period}"),
         _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
+    }
+}
+
+/// Why nothing was searched, and what to do.
+fn why_unsearched(note: &Note) -> Option<String> {
+    match note {
+        Note::TooWide { sizes } => {
+            let what = if *sizes { "sizes" } else { "values" };
+            Some(format!("the {what} span too many orders of magnitude to be one curve; give a part of them"))
+        }
+        Note::TooManyPoints { count, most } => {
+            let [count, most] = [*count, *most].map(|number| human::count(number as u64));
+            Some(format!("there are {count} sizes, and this method takes at most {most}"))
+        }
+        _ => None,
     }
 }
 

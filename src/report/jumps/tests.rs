@@ -169,6 +169,20 @@ fn too_little_data_is_not_called_jump_free() {
     assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
 }
 
+/// Silence about jumps is no result where none was looked for.
+#[test]
+fn what_was_not_searched_is_not_called_jump_free() {
+    let said = |note: Note| summary(&Findings { notes: vec![note], ..findings(vec![]) }, None);
+    let wide =
+        "No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.";
+    assert_eq!(said(Note::TooWide { sizes: true }), wide);
+    assert_eq!(said(Note::TooWide { sizes: false }), wide.replace("sizes", "values"));
+    let many = "No jump was looked for: there are 1,001 sizes, and this method takes at most 1,000.";
+    assert_eq!(said(Note::TooManyPoints { count: 1001, most: 1000 }), many);
+    let found = Findings { notes: vec![Note::TooWide { sizes: true }], ..findings(vec![]) };
+    assert_eq!(jump_table("", &found, "s", &Style { color: false, width: 120 }), format!("{wide}\n"));
+}
+
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let mut found = findings((1..=15).map(|k| jump(f64::from(4 * k), 0.01)).collect());
