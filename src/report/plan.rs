@@ -2,9 +2,10 @@
 
 use super::Style;
 use super::style::Look;
+use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, Axis};
 use crate::spec::plan::Plan;
-use crate::spec::{Decide, Experiment, StepsPerVisit};
+use crate::spec::{Decide, Experiment, Order, StepsPerVisit};
 use crate::units::human;
 
 /// The plan in numbers.
@@ -17,6 +18,7 @@ pub struct PlanFacts {
     /// Visits to a cell, at least and at most; on average, where the run decides on jumps.
     pub blocks: (usize, usize),
     pub decide: Decide,
+    pub order: Order,
     pub steps_per_visit: StepsPerVisit,
     pub smallest_jump: f64,
     pub time_limit_s: f64,
@@ -33,6 +35,7 @@ impl PlanFacts {
             axes: axes(experiment),
             blocks: (measure.complete_blocks(), measure.max_blocks),
             decide: measure.decide,
+            order: measure.order,
             steps_per_visit: measure.steps_per_visit,
             smallest_jump: measure.smallest_jump,
             time_limit_s: measure.time_limit_s,
@@ -41,7 +44,7 @@ impl PlanFacts {
     }
 }
 
-/// Each axis with more than one value; the models and the batch sizes always.
+/// Each axis with more than one value; the models and the sizes always.
 fn axes(experiment: &Experiment) -> Vec<(String, String)> {
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];
     let engines = experiment.engine.name.iter().map(ToString::to_string).collect();
@@ -53,7 +56,11 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
     if let Some(executed) = experiment.executes {
         sizes.push_str(&format!("; A/A control: every cell executes {executed}"));
     }
-    axes.push(("batch size".to_string(), sizes));
+    let x = match experiment.x() {
+        OwnSteps::BATCH_SIZE => "batch size",
+        other => other,
+    };
+    axes.push((x.to_string(), sizes));
     axes
 }
 
@@ -84,7 +91,11 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
         add("cells", format!("{cells}; the first {first} visit all, {later}"));
         add("visits", format!("{least} to {most} per cell on average, each of {visit}"));
     } else {
-        add("cells", format!("{cells}, each visited once in each block, in a fresh random order"));
+        let order = match facts.order {
+            Order::Random => "in a fresh random order",
+            Order::Ascending => "in ascending order",
+        };
+        add("cells", format!("{cells}, each visited once in each block, {order}"));
         add("blocks", format!("{blocks}, each visit of {visit}"));
     }
     if least < most {
@@ -143,6 +154,7 @@ mod tests {
             ],
             blocks: (3, 30),
             decide: Decide::Cells,
+            order: Order::Random,
             steps_per_visit: StepsPerVisit::Fixed(5),
             smallest_jump: 0.01,
             time_limit_s: 1800.0,
@@ -173,10 +185,21 @@ Plan of vgg16
         let longer = PlanFacts { axes: vec![("batch padding".into(), "1 and 16".into())], ..facts() };
         let text = plan_summary(&longer, &Style::PLAIN);
         assert!(text.contains("  batch padding 1 and 16\n  cells         280, each"), "{text}");
+        let along = plan_summary(&PlanFacts { order: Order::Ascending, ..facts() }, &Style::PLAIN);
+        assert!(along.contains("280, each visited once in each block, in ascending order\n"), "{along}");
         let fixed = PlanFacts { blocks: (1, 1), ..facts() };
         let text = plan_summary(&fixed, &Style::PLAIN);
         assert!(text.contains("1 block, each visit of 5 steps after warm-up: 1,400 steps"), "{text}");
         assert!(text.contains("after 30 min 00 s at the latest"), "{text}");
+    }
+
+    #[test]
+    fn what_is_swept_is_named_as_the_step_names_it() {
+        let spec = "version = 1\nname = \"s\"\n[engine]\nstep = \"s.py\"\n[sweep]\nx = \"seq_len\"\nseq_len = \"8..=128 step 8\"\n\
+                    batch_size = 4\n";
+        let experiment = Experiment::parse(spec, "s.toml").expect("valid");
+        let named = ("seq_len".to_owned(), "8 to 128 in steps of 8".to_owned());
+        assert_eq!(axes(&experiment).last(), Some(&named));
     }
 
     #[test]

@@ -66,14 +66,18 @@ pub(crate) fn read(section: Option<Section>) -> Result<Data> {
     let Some(mut section) = section else { return Ok(Data::default()) };
     let source = section.get("source").map(|f| f.choice(SOURCES, |name| SOURCES.iter().find(|s| **s == name).copied()));
     let places = SourceKeys::read(&mut section)?;
-    let data = Data {
+    let mut data = Data {
         examples: section.get("examples").map(|field| field.count(1, 1 << 32)).transpose()?,
         test_examples: section.get("test_examples").map(|field| field.count(0, 1 << 32)).transpose()?,
         mean: section.get("mean").map(|field| numbers(&field, -1e6)).transpose()?,
         sd: section.get("sd").map(|field| numbers(&field, 1e-6)).transpose()?,
-        source: places.source(source.transpose()?.unwrap_or("mnist"), &section)?,
+        ..Data::default()
     };
+    let source = source.transpose()?.unwrap_or("mnist");
+    let source = places.source(source, &section);
+    // A misspelt key is refused before the needed one that it leaves missing.
     section.finish()?;
+    data.source = source?;
     Ok(data)
 }
 

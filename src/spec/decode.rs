@@ -52,12 +52,18 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
         (_, engine) => read_engine(engine, &mut grid)?,
     };
     let (learning_rate, examples) = read_train_on(train, &engine.name, &mut grid)?;
-    let synthetic = synthetic.map(truth::read).transpose()?;
     let plays_truth = engine.name.contains(&EngineName::Synthetic);
-    if plays_truth != synthetic.is_some() {
-        let what = "the section [synthetic] and the engine `synthetic` come together: one of them is missing";
-        return Err(Error::spec(what).at(origin));
-    }
+    let synthetic = match synthetic {
+        Some(section) if !plays_truth => {
+            let error = section.error("only the engine `synthetic` plays a known truth, and it is not named");
+            return Err(error.hint("add name = \"synthetic\" to [engine], or take [synthetic] out"));
+        }
+        None if plays_truth => {
+            let what = "the engine `synthetic` plays the truth of the section [synthetic], which is missing";
+            return Err(Error::spec(what).at(origin).hint("add: [synthetic], which may be empty"));
+        }
+        section => section.map(truth::read).transpose()?,
+    };
     let model = match model {
         Some(section) => read_model(section, Input::Needed)?,
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
@@ -377,11 +383,16 @@ pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<E
     engines.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
     let missing = section.error("`algorithms = \"fixed\"` and `fixed_from` come together: one of them is missing");
     section.finish()?;
-    let fixed = Value::Name(Algorithms::Fixed.name());
-    if AXES.iter().any(|axis| grid.values(axis).contains(&fixed)) != engines.fixed_from.is_some() {
+    if has_fixed(grid) != engines.fixed_from.is_some() {
         return Err(missing.hint("fixed_from = \"results/vgg16\", or { run = \"results/vgg16\", batch_size = 16 }"));
     }
     Ok(engines)
+}
+
+/// Whether algorithms of an earlier run are asked for.
+pub(super) fn has_fixed(grid: &Grid) -> bool {
+    let fixed = Value::Name(Algorithms::Fixed.name());
+    AXES.iter().any(|axis| grid.values(axis).contains(&fixed))
 }
 
 fn fixed_from(field: &Field) -> Result<FixedFrom> {
@@ -401,6 +412,9 @@ pub(super) fn read_measure(section: Option<Section>, is_control: bool) -> Result
     Measure::usual(is_control).read(section)
 }
 
+/// The default where the time of each cell is to be known.
+const FIXED_STEPS: StepsPerVisit = StepsPerVisit::Fixed(StepsPerVisit::FIRST);
+
 impl Measure {
     /// What a spec that says nothing of it gets.
     pub(super) fn usual(is_control: bool) -> Self {
@@ -408,7 +422,7 @@ impl Measure {
             min_blocks: 3,
             max_blocks: 30,
             decide: if is_control { Decide::Cells } else { Decide::Jumps },
-            steps_per_visit: StepsPerVisit::Auto,
+            steps_per_visit: if is_control { FIXED_STEPS } else { StepsPerVisit::Auto },
             smallest_jump: 0.01,
             time_limit_s: 1800.0,
             phases: true,
@@ -467,7 +481,7 @@ fn read_measured(mut measure: Measure, section: Option<Section>) -> Result<Measu
         measure.decide = asked;
     }
     if measure.decide == Decide::Cells {
-        measure.steps_per_visit = StepsPerVisit::Fixed(StepsPerVisit::FIRST);
+        measure.steps_per_visit = FIXED_STEPS;
     }
     if let Some(field) = section.get("steps_per_visit") {
         measure.steps_per_visit = if field.is_text() {

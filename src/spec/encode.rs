@@ -3,7 +3,9 @@
 use std::fmt::{Display, Write};
 use std::path::Path;
 
-use super::{Experiment, FixedFrom, Model, StepsPerVisit, batch_sizes::range_text, layers, own, truth};
+use super::batch_sizes::range_text;
+use super::decode::has_fixed;
+use super::{Experiment, FixedFrom, Model, StepsPerVisit, layers, own, truth};
 use crate::network::Shape;
 use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, Axis, Domain, EngineName, Grid, Value};
@@ -53,7 +55,7 @@ pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
 
 fn train(out: &mut String, experiment: &Experiment) {
     section(out, "train");
-    axes(out, &experiment.grid, "train");
+    axes(out, &experiment.grid, &experiment.engine.name, "train");
     line(out, "learning_rate", format!("{:?}", experiment.learning_rate));
     line(out, "examples", quoted(experiment.examples));
 }
@@ -63,8 +65,9 @@ fn engine(out: &mut String, experiment: &Experiment) {
     section(out, "engine");
     line(out, "name", list(engine.name.iter().map(quoted)));
     optional(out, &engine.optional);
-    axes(out, &experiment.grid, "engine");
-    if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
+    axes(out, &experiment.grid, &engine.name, "engine");
+    // Where `algorithms = "fixed"` was left out, nothing takes them, and `fixed_from` alone would be refused.
+    if let Some(FixedFrom { run, batch_size }) = engine.fixed_from.as_ref().filter(|_| has_fixed(&experiment.grid)) {
         let run = format!("{:?}", run.display().to_string());
         let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
         line(out, "fixed_from", text);
@@ -136,11 +139,14 @@ pub(super) fn quoted(value: impl Display) -> String {
 }
 
 /// The axes of one table; one without a value of its own is left to the engine.
-pub(super) fn axes(out: &mut String, grid: &Grid, table: &str) {
+pub(super) fn axes(out: &mut String, grid: &Grid, engines: &[EngineName], table: &str) {
     let of_networks = |axis: &&Axis| axis.domain != Domain::Text;
     for axis in AXES.iter().filter(|axis| axis.table == table).filter(of_networks) {
-        let values = grid.values(axis).iter().filter(|value| **value != Value::Unset);
-        let texts = values.map(|value| match value {
+        let default = [axis.default_value()];
+        // An axis that only an engine had that was left out varies no more: a spec that says otherwise is refused.
+        let varies = engines.iter().any(|&engine| axis.is_of(engine));
+        let values = if varies { grid.values(axis) } else { &default[..] };
+        let texts = values.iter().filter(|value| **value != Value::Unset).map(|value| match value {
             Value::Count(count) => count.to_string(),
             other => quoted(other),
         });

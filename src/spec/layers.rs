@@ -27,18 +27,25 @@ const MOST_LAYERS: usize = 10_000;
 
 fn layer(mut section: Section) -> Result<LayerSpec> {
     let types: Vec<&str> = OperationSpec::TYPES.iter().map(|(name, _)| *name).collect();
-    let Some(field) = section.get("type") else {
-        return Err(section.error("the key `type` is missing").hint(format!("one of: {}", types.join(", "))));
+    let [kind, name, from] = ["type", "name", "from"].map(|key| section.get(key));
+    let of = |name: &str| types.iter().find(|known| **known == name).copied();
+    let kind = kind.map(|field| field.choice(&types, of)).transpose()?;
+    // A misspelt key is refused before the needed one that it leaves missing.
+    let tables = OperationSpec::TYPES.iter().filter(|(name, _)| kind.is_none_or(|kind| kind == *name));
+    for key in tables.flat_map(|(_, keys)| keys.iter().copied()) {
+        section.get(key);
+    }
+    let operation = match kind {
+        Some(kind) => operation(kind, &mut section),
+        None => Err(section.error("the key `type` is missing").hint(format!("one of: {}", types.join(", ")))),
     };
-    let kind = field.choice(&types, |name| types.iter().find(|known| **known == name).copied())?;
-    let name = section.get("name").map(|field| field.text()).transpose()?;
-    let from = match section.get("from") {
+    section.finish()?;
+    let name = name.map(|field| field.text()).transpose()?;
+    let from = match from {
         Some(field) => field.elements()?.iter().map(Field::text).collect::<Result<_>>()?,
         None => Vec::new(),
     };
-    let operation = operation(kind, &mut section)?;
-    section.finish()?;
-    Ok(LayerSpec { name, from, operation })
+    Ok(LayerSpec { name, from, operation: operation? })
 }
 
 fn operation(kind: &str, section: &mut Section) -> Result<OperationSpec> {

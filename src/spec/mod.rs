@@ -180,7 +180,7 @@ pub struct Measure {
 }
 
 /// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
-const FIRST_BLOCKS: usize = 4;
+pub const FIRST_BLOCKS: usize = 4;
 
 impl Measure {
     /// The blocks at the start that visit every cell.

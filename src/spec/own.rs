@@ -131,11 +131,12 @@ fn read_seconds(field: &Field) -> Result<Timed> {
     let what = "expected seconds = { pattern = 'took ([0-9.]+) ms', unit = \"ms\" }: a regular expression whose group is the time of a step in what \
                 the program prints, and its unit";
     let mut table = field.section().map_err(|_| field.error(what))?;
-    let pattern = table.get("pattern").ok_or_else(|| field.error(what))?;
+    let pattern = table.get("pattern");
     let units: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
     let unit = table.get("unit").map(|unit| unit.choice(&units, |name| units.contains(&name).then(|| name.to_owned())));
     let unit = unit.transpose()?.unwrap_or_else(|| "s".to_owned());
     table.finish()?;
+    let pattern = pattern.ok_or_else(|| field.error(what))?;
     let text = pattern.text()?;
     crate::engine::own::pattern(&text).map_err(|error| pattern.error(error.to_string()))?;
     Ok(Timed::Printed { pattern: text, unit })

@@ -106,6 +106,12 @@ impl Plan {
         Self { cells, seed, order, part }
     }
 
+    /// The cell of that number, if it has this network and this batch size: rows of another plan have other cells under its numbers.
+    pub fn cell(&self, number: i64, model: &str, batch_size: i64) -> Option<&Cell> {
+        let cell = self.cells.get(usize::try_from(number).ok()?)?;
+        (cell.model == model && cell.batch_size as i64 == batch_size).then_some(cell)
+    }
+
     /// The number of a block in the whole plan.
     pub fn whole_block(&self, block: usize) -> usize {
         self.part.first_block + self.part.stride * block

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::section::{Document, Section};
+use super::section::{Document, Field, Section};
 use crate::error::{Error, Result};
 
 /// Prices, and when they were read.
@@ -54,16 +54,17 @@ impl Prices {
         let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
         let mut prices = Section::root(document, &root);
         let missing = |key: &str, example: &str| super::decode::spec_error(origin, key, example);
-        let version = prices.get("version").ok_or_else(|| missing("version", "version = 1"))?;
+        let [version, read, offers] = ["version", "read", "offer"].map(|key| prices.get(key));
+        // A misspelt key is refused before the needed one that it leaves missing.
+        prices.finish()?;
+        let version = version.ok_or_else(|| missing("version", "version = 1"))?;
         if version.integer(1, u64::from(u32::MAX))? != 1 {
             return Err(version.error("this batchstep reads version 1 of prices").hint("install a newer batchstep"));
         }
-        let read =
-            prices.get("read").ok_or_else(|| missing("read", "read = \"2026-11-22\", the day they were read"))?;
+        let read = read.ok_or_else(|| missing("read", "read = \"2026-11-22\", the day they were read"))?;
         let read = read.text()?;
-        let offers = prices.get("offer").ok_or_else(|| missing("offer", "[[offer]], with name, device and price"))?;
+        let offers = offers.ok_or_else(|| missing("offer", "[[offer]], with name, device and price"))?;
         let offers = offers.elements()?.iter().map(|field| offer(field.section()?, origin)).collect::<Result<_>>()?;
-        prices.finish()?;
         Ok(Self { read, offers })
     }
 
@@ -79,17 +80,16 @@ impl Prices {
 }
 
 fn offer(mut section: Section, origin: &str) -> Result<Offer> {
-    let mut text = |key: &'static str| -> Result<String> {
-        let field = section.get(key);
+    let [name, device, price, source] = ["name", "device", "usd_per_hour", "source"].map(|key| section.get(key));
+    section.finish()?;
+    let text = |key: &str, field: Option<Field>| -> Result<String> {
         field
             .ok_or_else(|| super::decode::spec_error(origin, &format!("offer.{key}"), &format!("{key} = \"...\"")))?
             .text()
     };
-    let (name, device, source) = (text("name")?, text("device")?, text("source")?);
-    let price = section.get("usd_per_hour");
+    let (name, device, source) = (text("name", name)?, text("device", device)?, text("source", source)?);
     let price = price.ok_or_else(|| super::decode::spec_error(origin, "offer.usd_per_hour", "usd_per_hour = 0.35"))?;
     let usd_per_hour = price.number(0.0, 1e6)?;
-    section.finish()?;
     Ok(Offer { name, device, usd_per_hour, source })
 }
 
@@ -113,6 +113,8 @@ mod tests {
         assert!(refused("version = 1\n").contains("the key `read` is missing"));
         assert!(refused(&TEXT.replace("0.5", "\"half\"")).starts_with("prices.toml:6: offer[0].usd_per_hour"));
         assert!(refused(&TEXT.replace("source = \"s\"\n[[", "[[")).contains("`offer.source` is missing"));
+        let misspelt = refused(&TEXT.replace("usd_per_hour = 0.35", "usd_per_huor = 0.35"));
+        assert!(misspelt.contains("offer[1].usd_per_huor") && misspelt.contains("`usd_per_hour`?"), "{misspelt}");
     }
 
     #[test]

@@ -57,7 +57,9 @@ impl<'a, 'i> Section<'a, 'i> {
 
     /// The value of `key`, if given; from now on `key` is a known one.
     pub fn get(&mut self, key: &'static str) -> Option<Field<'a, 'i>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         #[cfg(test)]
         asked::note(&self.join(key));
         let value = self.table.get(key)?;

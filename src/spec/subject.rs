@@ -90,12 +90,12 @@ impl Subject {
         begin(&mut out, "sweep");
         batch_size(&mut out, &self.batch_sizes);
         begin(&mut out, "train");
-        axes(&mut out, &self.grid, "train");
+        axes(&mut out, &self.grid, &self.engine.name, "train");
         line(&mut out, "learning_rate", format!("{:?}", self.learning_rate));
         begin(&mut out, "engine");
         line(&mut out, "name", list(self.engine.name.iter().map(quoted)));
         optional(&mut out, &self.engine.optional);
-        axes(&mut out, &self.grid, "engine");
+        axes(&mut out, &self.grid, &self.engine.name, "engine");
         out
     }
 

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::network::Extent;
 use crate::network::custom::{OperationSpec, PaddingSpec};
+use crate::network::{Extent, Family};
+use crate::settings::own::Fresh;
 use crate::settings::{AXES, Axis, Value};
+use crate::study::Spec;
 
 const HEAD: &str = "version = 1\nname = \"t\"\n";
 
@@ -82,6 +84,42 @@ fn the_resolved_spec_reads_back_equal() {
         let again = Experiment::parse(&text, "resolved").unwrap_or_else(|e| panic!("{text}\n{e}"));
         assert_eq!(again, experiment, "{text}");
         assert_eq!(again.to_toml(), text);
+    }
+}
+
+/// A run leaves out optional engines that are not there and values that nothing takes, and stores the spec of what is left.
+#[test]
+fn what_is_left_of_a_spec_reads_back() {
+    let bodies = [
+        "name = [\"cpu\", \"torch\"]\noptional = \"torch\"\ncompile = [\"none\", \"default\"]\nprocesses = [1, 2]",
+        "name = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"\nstreams = 2\nworkspace_limit = [\"0B\", \"64MiB\"]",
+        "name = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"\nalgorithms = [\"heuristic\", \"fixed\"]\nfixed_from = \"results/vgg16\"",
+    ];
+    for body in bodies {
+        let mut left = parse(&format!("[model]\nname = \"mlp\"\n[engine]\n{body}")).expect("valid");
+        left.engine.name.retain(|engine| *engine == EngineName::Cpu);
+        left.engine.optional.clear();
+        left.grid.set(axis("algorithms"), vec![Value::Name("heuristic")]);
+        let text = left.to_toml();
+        let again = Experiment::parse(&text, "resolved").unwrap_or_else(|e| panic!("{text}\n{e}"));
+        // 70 batch sizes, and the CPU's engine has none of these axes.
+        assert_eq!((again.to_toml(), again.cell_count(), left.cell_count()), (text, 70, 70));
+    }
+    let text = format!(
+        "{HEAD}kind = \"fit\"\n[engine]\nname = [\"cpu\", \"torch\"]\noptional = \"torch\"\nprocesses = [1, 2]"
+    );
+    let Spec::Fit(mut fit) = Spec::parse(&text, "t.toml").expect("valid") else { panic!("a fit") };
+    fit.subject.engine.name.retain(|engine| *engine == EngineName::Cpu);
+    fit.subject.engine.optional.clear();
+    let text = fit.to_toml();
+    Spec::parse(&text, "resolved").unwrap_or_else(|e| panic!("{text}\n{e}"));
+}
+
+#[test]
+fn an_a_a_run_has_the_same_steps_with_and_without_a_table_of_how_it_is_measured() {
+    for measure in ["", "[measure]\nseed = 1"] {
+        let spec = format!("[sweep]\nexecutes = 4\n[engine]\nname = \"synthetic\"\n[synthetic]\n{measure}");
+        assert_eq!(parse(&spec).expect("valid").measure.steps_per_visit, StepsPerVisit::Fixed(5));
     }
 }
 
@@ -181,12 +219,28 @@ fn bad_specs_get_file_line_key_and_remedy() {
         ("[model]\nname = [\"vgg16\", \"vgg16\"]", &["in the list already"]),
         ("[model]\n", &["t.toml:3: [model]", "`name`"]),
         ("", &["model.name", "missing"]),
-        ("[model]\nname = \"vgg16\"\n[engine]\nname = \"synthetic\"", &["[synthetic]"]),
-        ("[model]\nname = \"vgg16\"\n[synthetic]\nbase = \"1ms\"", &["engine `synthetic`"]),
+        (
+            "[model]\nname = \"vgg16\"\n[engine]\nname = \"synthetic\"",
+            &["the section [synthetic], which is missing", "may be empty"],
+        ),
+        (
+            "[model]\nname = \"vgg16\"\n[synthetic]\nbase = \"1ms\"",
+            &["[synthetic]: only the engine `synthetic`", "is not named", "take [synthetic] out"],
+        ),
         ("[model]\nname = \"vgg16\"\n[train]\nlearning_rate = \"a\"", &["a number", "got \"a\""]),
         ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conf2d\"", &["t.toml:6", "did you mean `conv2d`?"]),
         ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conv2d\"\nkernel = 3", &["`out_channels` is missing"]),
+        (
+            "[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernle = 3",
+            &["t.toml:8: model.layers[0].kernle", "unknown key", "did you mean `kernel`?"],
+        ),
+        ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntpye = \"relu\"", &["t.toml:6", "did you mean `type`?"]),
+        ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\nname = \"a\"", &["`type` is missing", "conv2d"]),
         ("[model]\n[[model.layers]]\ntype = \"flatten\"", &["needs `input`"]),
+        (
+            "[engine]\ncommand = [\"a\", \"{batch_size}\"]\nseconds = { patern = \"x\" }",
+            &["unknown key `patern`", "did you mean `pattern`?"],
+        ),
         ("[model]\nname = \"vgg16\"\n[sweep\n", &["t.toml:5", "not valid TOML"]),
         (
             "[model]\nname = \"vgg16\"\n[engine]\ncompile = \"default\"",
@@ -200,6 +254,14 @@ fn bad_specs_get_file_line_key_and_remedy() {
             assert!(message.contains(part), "{body}\nsays: {message}\nlacks: {part}");
         }
     }
+}
+
+#[test]
+fn a_misspelt_key_of_the_data_is_named_before_the_one_that_it_leaves_missing() {
+    let text =
+        format!("{HEAD}kind = \"training\"\n[model]\nname = \"mnist_cnn\"\n[data]\nsource = \"images\"\ntrian = \"a\"");
+    let message = Spec::parse(&text, "t.toml").expect_err("refused").to_string();
+    assert!(message.contains("t.toml:8: data.trian") && message.contains("did you mean `train`?"), "{message}");
 }
 
 #[test]
@@ -280,7 +342,7 @@ fn many_specs() -> Vec<(String, String)> {
 #[test]
 fn the_page_of_keys_has_every_key_that_is_read_and_no_other() {
     for (text, origin) in many_specs() {
-        let _ = crate::study::Spec::parse(&text, &origin);
+        let _ = Spec::parse(&text, &origin);
     }
     let asked: BTreeSet<String> = section::asked::all()
         .into_iter()
@@ -300,21 +362,62 @@ fn the_page_of_keys_has_every_key_that_is_read_and_no_other() {
     assert!(missing.is_empty() && unknown.is_empty(), "not in docs/spec.md: {missing:#?}; not read: {unknown:#?}");
 }
 
-/// The table of the axes is made from theirs.
+/// What stands between backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The row of `key` in a page, by its cells.
+fn row<'a>(page: &'a str, key: &str) -> Vec<&'a str> {
+    let start = format!("| `{key}` |");
+    let row = page.lines().find(|line| line.starts_with(&start));
+    row.unwrap_or_else(|| panic!("no row of {key}")).trim_matches('|').split('|').collect()
+}
+
+#[test]
+fn the_page_of_keys_has_the_names_as_the_code_has_them() {
+    let page = include_str!("../../docs/spec.md");
+    let named = [
+        ("kind", StudyKind::NAMES),
+        ("engine.fresh", Fresh::NAMES),
+        ("measure.shard_by", ShardBy::NAMES),
+        ("train.examples", Examples::NAMES),
+        ("model.generate.family", Family::NAMES),
+    ];
+    for (key, names) in named {
+        assert_eq!(quoted(row(page, key)[2]), names, "{key}");
+    }
+}
+
+/// The keys of each type of layer, in the order of the code.
+#[test]
+fn the_page_of_own_networks_has_every_type_of_layer_with_its_keys() {
+    let page = include_str!("../../docs/own-network.md");
+    for (name, keys) in OperationSpec::TYPES {
+        assert_eq!(quoted(row(page, name)[1]), *keys, "{name}");
+    }
+}
+
+/// The table of the axes is made from theirs. A column may be null, and a key of TOML cannot.
 #[test]
 fn the_page_of_keys_has_the_axes_as_the_code_has_them() {
     let page = include_str!("../../docs/spec.md");
+    let fit = Spec::parse(&format!("{HEAD}kind = \"fit\""), "t.toml").expect("valid");
+    let Spec::Fit(fit) = fit else { panic!("a fit") };
     for axis in AXES.iter().filter(|axis| !matches!(axis.domain, crate::settings::Domain::Text)) {
         let engines: Vec<&str> = axis.engines.iter().map(|engine| engine.name()).collect();
         let engines = if engines.is_empty() { "all".to_owned() } else { engines.join(", ") };
+        let meaning = axis.meaning.split_once("; null").map_or(axis.meaning, |(meaning, _)| meaning);
         let row = format!(
-            "| `{}.{}` | {} | {} | {} |",
+            "| `{}.{}` | {} | {engines} | {meaning}",
             axis.table,
             axis.key,
-            axis.value_label(axis.default_value()),
-            engines,
-            axis.meaning
+            axis.value_label(axis.default_value())
         );
-        assert!(page.contains(&row), "docs/spec.md lacks this row:\n{row}");
+        let found = page.lines().find(|line| line.starts_with(&row));
+        let found = found.unwrap_or_else(|| panic!("docs/spec.md lacks this row:\n{row}"));
+        let of_fit = fit.subject.grid.values(axis)[0];
+        let says_so = found.contains(&format!("A fit: {}.", axis.value_label(of_fit)));
+        assert_eq!(says_so, of_fit != axis.default_value(), "{found}");
     }
 }
