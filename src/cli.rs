@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The commands in the order in which a person needs them; clap knows no groups of subcommands.
@@ -39,7 +40,7 @@ Options:
 
 Results go to stdout, progress and warnings to stderr. Exit codes: 0 success;
 1 success, with warnings that put the result in doubt (of what reads stored
-runs: only that a run is too early); 2 failure.
+runs: only that a run is too early, or that there is no advice); 2 failure.
 ";
 
 /// Finds, proves and explains the batch sizes at which a step gets slower.
@@ -162,7 +163,12 @@ pub struct OwnArgs {
     #[arg(long, value_name = "NAME=VALUE,...")]
     pub env: Vec<String>,
     /// Run one visit at this size, show its output and its time, and store nothing
-    #[arg(long = "try", value_name = "SIZE")]
+    #[arg(
+        long = "try",
+        value_name = "SIZE",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
+        conflicts_with_all = ["dry_run", "out", "resume", "shard", "node", "seed", "time", "export_json", "smallest_jump", "qualify", "details"]
+    )]
     pub try_size: Option<usize>,
     /// Open files of the process that holds the step, which `batchstep.sweep` in Python names
     #[arg(long, value_name = "R,W", hide = true)]
@@ -543,11 +549,11 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub topology: bool,
     /// Print the commands that fix the findings, in order, as a shell script; none of them is run
-    #[arg(long, conflicts_with = "topology")]
+    #[arg(long, conflicts_with_all = ["topology", "format"])]
     pub fix: bool,
     /// Write one small file for a report to the maintainers: versions, refusals, the first check that fails with its inputs; no private
     /// paths, no names of the host or the user
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "batchstep-bundle.json", conflicts_with_all = ["topology", "fix"])]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "batchstep-bundle.json", conflicts_with_all = ["topology", "fix", "format"])]
     pub bundle: Option<PathBuf>,
     /// Opens and checks the GPU's engine and prints the result as one line of JSON, for `--bundle`, which runs it in a separate process
     #[arg(long, hide = true, conflicts_with_all = ["topology", "fix", "bundle"])]

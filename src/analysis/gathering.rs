@@ -19,6 +19,8 @@ pub(super) const MOST_STEPS: usize = 2_000_000;
 
 /// Sizes of rows left out that are named.
 const MOST_SIZES: usize = 8;
+/// Sizes without a value that are kept of a combination of the keys' values; advice compares fewer.
+const MOST_FAILED: usize = 4096;
 /// A column of texts splits a table if the series have at least this many sizes each, on average.
 const FEWEST_SIZES: usize = 3;
 
@@ -37,6 +39,8 @@ pub(super) struct Gathering {
     rows: u64,
     /// As [`Series::gaps`].
     gaps: Vec<Gap>,
+    /// For each combination of the keys' values, the bits of the sizes of its rows without a value.
+    failed: HashMap<Vec<u32>, BTreeSet<u64>>,
     kept: usize,
     most: usize,
     /// For a run: what its spec asks for, and the visits to each combination of the keys' values.
@@ -115,6 +119,7 @@ impl Gathering {
             gathered,
             rows: 0,
             gaps: Vec::new(),
+            failed: HashMap::new(),
             kept: 0,
             most: MOST_STEPS,
             asked: None,
@@ -163,6 +168,7 @@ impl Gathering {
             }
             let Some(mut measurement) = rows.measurement(row) else {
                 self.note_gap(&rows, row, batch);
+                self.note_failed(key, &rows, row);
                 continue;
             };
             measurement.observation.node = node;
@@ -200,17 +206,33 @@ impl Gathering {
         let said = || batch.said(column, row).map(foreign::name);
         let place = self.gaps.iter().position(|gap| gap.column == *column).unwrap_or_else(|| {
             let first_line = batch.line(row);
-            self.gaps.push(Gap { column: column.clone(), rows: 0, first_line, sizes: Vec::new(), said: said() });
+            let (column, sizes) = (column.clone(), Vec::new());
+            self.gaps.push(Gap { column, rows: 0, first_line, sizes, more_sizes: false, said: said() });
             self.gaps.len() - 1
         });
         let gap = &mut self.gaps[place];
         gap.rows += 1;
-        if let Some(size) = size.filter(|size| gap.sizes.len() < MOST_SIZES && !gap.sizes.contains(size)) {
-            gap.sizes.push(size);
-            gap.sizes.sort_by(f64::total_cmp);
+        match size.filter(|size| !gap.sizes.contains(size)) {
+            Some(size) if gap.sizes.len() < MOST_SIZES => {
+                gap.sizes.push(size);
+                gap.sizes.sort_by(f64::total_cmp);
+            }
+            Some(_) => gap.more_sizes = true,
+            None => {}
         }
         if gap.said.is_none() {
             gap.said = said();
+        }
+    }
+
+    /// Keeps the size of a row without a value, whatever the row says of the reason.
+    fn note_failed(&mut self, key: Vec<u32>, rows: &MeasurementColumns, row: usize) {
+        if rows.y[row].is_finite() || !rows.x[row].is_finite() {
+            return;
+        }
+        let sizes = self.failed.entry(key).or_default();
+        if sizes.len() < MOST_FAILED {
+            sizes.insert(rows.x[row].to_bits());
         }
     }
 
@@ -255,6 +277,11 @@ impl Gathering {
             visits.entry(split(&key)).or_default().join(own);
         }
         self.visits = visits;
+        let mut failed: HashMap<Vec<u32>, BTreeSet<u64>> = HashMap::new();
+        for (key, mut own) in std::mem::take(&mut self.failed) {
+            failed.entry(split(&key)).or_default().append(&mut own);
+        }
+        self.failed = failed;
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -317,6 +344,9 @@ impl Gathering {
         }
         let mut measurements: Vec<Measurement> = series.steps.into_iter().map(|(_, step)| step).collect();
         trust_cpu_clock(&mut measurements);
+        let failed = self.failed.get(&series.key).into_iter().flatten();
+        let mut failed: Vec<f64> = failed.map(|x| f64::from_bits(*x)).collect();
+        failed.sort_by(f64::total_cmp);
         Series {
             source: path.display().to_string(),
             group: splits.iter().zip(&series.key).map(named).collect(),
@@ -332,8 +362,9 @@ impl Gathering {
             peaks: least_peaks(&series.peaks),
             measured: series.measured,
             gaps: self.gaps.clone(),
+            failed,
             others: self.others.clone(),
-            notes: Vec::new(),
+            notes: self.asked.iter().filter_map(Asked::note).collect(),
             asked: Query::default(),
             goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
         }
@@ -512,7 +543,7 @@ mod tests {
         }
         std::fs::write(&path, text).expect("written");
         let names = Table::names(&path).expect("names");
-        let columns = Columns::choose(&names, "batch_size".into(), &Query::default()).expect("columns");
+        let columns = Columns::choose(&names, &Query::default()).expect("columns");
         let mut gathering = Gathering { most, ..Gathering::new(columns) };
         let wanted = gathering.wanted();
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();

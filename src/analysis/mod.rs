@@ -23,7 +23,6 @@ pub mod scaling;
 mod setup;
 mod sheets;
 pub mod side_by_side;
-mod sizes;
 pub mod slow;
 mod sources;
 pub mod switches;
@@ -46,7 +45,6 @@ use gathering::Gathering;
 use goal::Asked;
 pub use goal::Goal;
 pub use sheets::columns_apart;
-use sizes::SizeColumns;
 pub use sources::run_names;
 
 /// One measured step, with what was in force.
@@ -95,9 +93,11 @@ pub struct Series {
     pub measured: Option<[f64; 2]>,
     /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
     pub gaps: Vec<Gap>,
+    /// The sizes of its rows without a value, ascending; mostly too large for the memory.
+    pub failed: Vec<f64>,
     /// The other programs that ran where steps of its run were disturbed, and the most processes of each at a time.
     pub others: BTreeMap<String, usize>,
-    /// How a table of another program was read; empty of other data.
+    /// How a table of another program was read; for a run, that its spec cannot be read.
     pub notes: Vec<String>,
     /// What the user said about the columns.
     pub asked: Query,
@@ -112,8 +112,9 @@ pub struct Gap {
     pub rows: usize,
     /// The line of the first of them.
     pub first_line: usize,
-    /// The sizes of the first of them, ascending, where the other column holds them.
+    /// The first sizes that they are of, ascending, where the other column holds them; and whether there are more.
     pub sizes: Vec<f64>,
+    pub more_sizes: bool,
     /// The text of the first of them, such as `OOM`, if it has any.
     pub said: Option<String>,
 }
@@ -136,6 +137,11 @@ impl Series {
 
     /// The group's values; empty where nothing distinguishes the series of a file, which then has one.
     pub fn values(&self) -> String {
+        self.values_without(None)
+    }
+
+    /// The same without that of one column of the group.
+    fn values_without(&self, column: Option<&str>) -> String {
         let word = |(name, value): &(String, String)| {
             // A bare number would leave the reader to guess.
             let bare = value.parse::<f64>().is_ok();
@@ -146,7 +152,8 @@ impl Series {
                 _ => value.clone(),
             })
         };
-        let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
+        let counts = |(name, value): &&(String, String)| !is_null(value) && column != Some(name.as_str());
+        let values: Vec<String> = self.group.iter().filter(counts).map(word).collect();
         values.join(", ")
     }
 
@@ -188,7 +195,9 @@ impl Series {
 
     /// Finds the jumps; the numbers of the hardware are those of the series.
     pub fn find(&self, settings: &detect::Settings) -> Findings {
-        let settings = detect::Settings { hardware: self.hardware(), nodes: self.nodes.clone(), ..settings.clone() };
+        let is_rate = self.kind == TimeOrRate::Rate;
+        let (hardware, nodes) = (self.hardware(), self.nodes.clone());
+        let settings = detect::Settings { hardware, nodes, is_rate, ..settings.clone() };
         self.searched(&settings, detect::detect)
     }
 
@@ -228,6 +237,18 @@ pub struct Analysed {
     pub findings: Findings,
 }
 
+impl Analysed {
+    /// Which series come first where not all are shown: 0 with jumps, 1 with only kinks or a period, 2 with none of them.
+    pub fn rank(&self) -> u8 {
+        let Findings { jumps, kinks, period, .. } = &self.findings;
+        match (jumps.is_empty(), kinks.is_empty() && period.is_none()) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => 2,
+        }
+    }
+}
+
 #[cfg(test)]
 impl Series {
     /// A series of a run, in seconds, with defaults for everything that a test does not care about.
@@ -249,6 +270,7 @@ impl Series {
             peaks: BTreeMap::new(),
             measured: None,
             gaps: Vec::new(),
+            failed: Vec::new(),
             others: BTreeMap::new(),
             notes: Vec::new(),
             asked: Query::default(),
@@ -303,14 +325,12 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 /// [`crate::error::Kind::Data`] where a column is missing (with the nearest name), or holds what is not a number; as
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
-    let named = |e: Error| e.at(path.display().to_string());
     sources::check(path)?;
     let mut series = match Table::sheet(path)? {
         Some(sheet) => sheets::series(path, &sheet, query)?,
         None => {
-            let present = Table::names(path)?;
-            let x = SizeColumns::choose(&present, query).map_err(named)?.decide(path)?;
-            let columns = Columns::choose(&present, x, query).map_err(named)?;
+            let columns =
+                Columns::choose(&Table::names(path)?, query).map_err(|error| error.at(path.display().to_string()))?;
             let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
             let wanted = gathering.wanted();
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();

@@ -1,6 +1,7 @@
 //! Sizes that are slow or fast by themselves: far off the curve that their neighbours make, and what they have in common.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::TimeOrRate;
 use crate::detect::{Findings, Multiples, Point};
@@ -50,6 +51,10 @@ pub enum Common {
 const NEIGHBOURS: usize = 3;
 /// A size is off from here on, in standard deviations of all sizes, and as a share.
 const FAR: (f64, f64) = (5.0, 0.05);
+/// Sizes on each side whose scatter counts, where it is more than that of all sizes.
+const NEARBY: usize = 12;
+/// The share of its distance by which the repetitions nearest to the curve must be off too.
+const NEAREST: f64 = 0.5;
 /// Where more of the sizes are off, they are the curve.
 const MOST: f64 = 0.3;
 /// Multiples that the detector finds off the curve are named from this share on.
@@ -84,31 +89,34 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
     let multiples = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let behind = |at: usize| findings.jumps.iter().filter(move |jump| jump.after < points[at].x);
     let risen = |at: usize| behind(at).map(|jump| jump.relative.max(-0.99).ln_1p()).sum::<f64>();
-    let curve: Vec<f64> =
-        (0..points.len()).map(|at| sign * (points[at].center.ln() - multiples(at) - risen(at))).collect();
+    let curve_of = |value: &dyn Fn(usize) -> f64| Curve {
+        x: points.iter().map(|point| point.x).collect(),
+        y: (0..points.len()).map(|at| sign * (value(at).ln() - multiples(at) - risen(at))).collect(),
+    };
+    let curve = curve_of(&|at| points[at].center);
+    let nearest = curve_of(&|at| {
+        let extremes = findings.extremes.get(at).copied().unwrap_or([points[at].center; 2]);
+        extremes[usize::from(sign < 0.0)]
+    });
+    let singles = || singles(points, &curve, &nearest, sign);
     let found = findings
         .multiples
         .iter()
         .filter(|multiples| sign * multiples.relative >= MULTIPLES && whole(multiples.of).is_some());
     if let Some(found) = found.max_by(|a, b| (sign * a.relative).total_cmp(&(sign * b.relative))) {
         let mut sizes = of_multiples(points, found)?;
-        sizes.sizes.extend(
-            singles(points, &curve, sign)
-                .into_iter()
-                .filter(|size| whole(size.x).is_none_or(|x| x % found.of as u64 != 0)),
-        );
+        sizes.sizes.extend(singles().into_iter().filter(|size| whole(size.x).is_none_or(|x| x % found.of as u64 != 0)));
         sizes.sizes.sort_by(|a, b| a.x.total_cmp(&b.x));
         return Some(sizes);
     }
     // A point on the way of a jump is off the curve on both sides.
     let on_the_way = |x: f64| findings.jumps.iter().any(|jump| jump.after_low < x && x <= jump.after_high);
-    let mut found = singles(points, &curve, sign);
+    let mut found = singles();
     found.retain(|size| !on_the_way(size.x));
     if found.is_empty() {
         return None;
     }
-    let judged =
-        (0..points.len()).filter(|&at| off(points, &curve, at).is_some()).map(|at| points[at].x).collect::<Vec<_>>();
+    let judged = (0..points.len()).filter(|&at| curve.off(at).is_some()).map(|at| points[at].x).collect::<Vec<_>>();
     Some(SlowSizes { class: class(&found, &judged), sizes: found })
 }
 
@@ -127,25 +135,37 @@ fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
     Some(SlowSizes { class: Some(class), sizes })
 }
 
-/// The sizes that stand off the curve of their neighbours, each by itself.
-fn singles(points: &[Point], curve: &[f64], sign: f64) -> Vec<SlowSize> {
-    let between: Vec<f64> = (0..points.len()).filter_map(|at| off(points, curve, at)).collect();
-    let center = median(&mut between.clone());
-    let far = (FAR.0 * robust::sigma(&between, center)).max(FAR.1.ln_1p());
+/// The sizes that stand off the curve of their neighbours, each by itself. `nearest` has their repetitions nearest to it: of a few, most may be disturbed.
+fn singles(points: &[Point], curve: &Curve, nearest: &Curve, sign: f64) -> Vec<SlowSize> {
+    let offs: Vec<Option<f64>> = (0..points.len()).map(|at| curve.off(at)).collect();
+    let between: Vec<f64> = offs.iter().flatten().copied().collect();
+    let far = (FAR.0 * scatter(&between)).max(FAR.1.ln_1p());
     let unit = unit_of(points);
     let slow = |at: &usize| {
-        let is_off = |off: f64| off > far && off.exp_m1() * points[*at].center >= LEAST_UNITS * unit;
-        off(points, curve, *at).is_some_and(is_off) && above_both_sides(curve, *at, 0.5 * far)
+        let is_off = |off: f64| {
+            off > far
+                && off.exp_m1() * points[*at].center >= LEAST_UNITS * unit
+                && nearest.off(*at).is_some_and(|nearest| nearest >= NEAREST * off)
+        };
+        offs[*at].is_some_and(is_off) && curve.above_both_sides(*at, 0.5 * far)
     };
-    let found: Vec<usize> = (0..points.len()).filter(slow).collect();
+    let mut found: Vec<usize> = (0..points.len()).filter(slow).collect();
     if found.len() as f64 > MOST * between.len() as f64 {
         return Vec::new();
     }
+    // Where noise is larger than elsewhere, its largest values are far off for all sizes, but not for those beside them.
+    let rest = curve.without(&found);
+    found.retain(|at| offs[*at].is_some_and(|off| off > FAR.0 * rest.scatter_beside(curve.x[*at])));
     let size = |&at: &usize| {
-        let off = off(points, curve, at).unwrap_or(0.0);
+        let off = offs[at].unwrap_or(0.0);
         SlowSize { x: points[at].x, relative: (sign * off).exp_m1() }
     };
     found.iter().map(size).collect()
+}
+
+/// The standard deviation of most of some distances.
+fn scatter(distances: &[f64]) -> f64 {
+    robust::sigma(distances, median(&mut distances.to_vec()))
 }
 
 /// The unit to which the values are rounded, or more: the smallest difference of any two of them.
@@ -156,26 +176,52 @@ fn unit_of(points: &[Point]) -> f64 {
     apart.reduce(f64::min).unwrap_or(0.0)
 }
 
-/// How far a point lies above the curve between its neighbours, in logarithms: the median over all pairs of one on each side, so that a
-/// slow neighbour does not hide it. `None` at the ends, which have no curve on one side.
-fn off(points: &[Point], curve: &[f64], at: usize) -> Option<f64> {
-    let before = at.saturating_sub(NEIGHBOURS)..at;
-    let behind = at + 1..(at + 1 + NEIGHBOURS).min(points.len());
-    let between = |(a, b): (usize, usize)| {
-        let share = (points[at].x - points[a].x) / (points[b].x - points[a].x);
-        curve[at] - (curve[a] + share * (curve[b] - curve[a]))
-    };
-    if before.len().min(behind.len()) < 2 {
-        return None;
-    }
-    let mut all: Vec<f64> = before.flat_map(|a| behind.clone().map(move |b| (a, b))).map(between).collect();
-    Some(median(&mut all))
+/// Logarithms over x; the sizes that are looked for lie above it.
+struct Curve {
+    x: Vec<f64>,
+    y: Vec<f64>,
 }
 
-/// Whether a point stands above most of its neighbours on either side.
-fn above_both_sides(curve: &[f64], at: usize, by: f64) -> bool {
-    let above = |side: &[f64]| median(&mut side.iter().map(|other| curve[at] - other).collect::<Vec<_>>()) > by;
-    above(&curve[at.saturating_sub(NEIGHBOURS)..at]) && above(&curve[at + 1..(at + 1 + NEIGHBOURS).min(curve.len())])
+impl Curve {
+    /// How far a point lies above the curve between its neighbours: the median over all pairs of one on each side, so that a slow neighbour does
+    /// not hide it. `None` at the ends, which have no curve on one side.
+    fn off(&self, at: usize) -> Option<f64> {
+        let Self { x, y } = self;
+        let before = at.saturating_sub(NEIGHBOURS)..at;
+        let behind = at + 1..(at + 1 + NEIGHBOURS).min(x.len());
+        let between = |(a, b): (usize, usize)| {
+            let share = (x[at] - x[a]) / (x[b] - x[a]);
+            y[at] - (y[a] + share * (y[b] - y[a]))
+        };
+        if before.len().min(behind.len()) < 2 {
+            return None;
+        }
+        let mut all: Vec<f64> = before.flat_map(|a| behind.clone().map(move |b| (a, b))).map(between).collect();
+        Some(median(&mut all))
+    }
+
+    /// Whether a point stands above most of its neighbours on either side.
+    fn above_both_sides(&self, at: usize, by: f64) -> bool {
+        let y = &self.y;
+        let above = |side: &[f64]| median(&mut side.iter().map(|other| y[at] - other).collect::<Vec<_>>()) > by;
+        above(&y[at.saturating_sub(NEIGHBOURS)..at]) && above(&y[at + 1..(at + 1 + NEIGHBOURS).min(y.len())])
+    }
+
+    /// The curve of the other points.
+    fn without(&self, left_out: &[usize]) -> Self {
+        let kept = || (0..self.x.len()).filter(|at| !left_out.contains(at));
+        Self { x: kept().map(|at| self.x[at]).collect(), y: kept().map(|at| self.y[at]).collect() }
+    }
+
+    /// The scatter of the points before x or of those behind it, whichever is larger; 0 where there are few.
+    fn scatter_beside(&self, x: f64) -> f64 {
+        let at = self.x.partition_point(|other| *other < x);
+        let of = |places: Range<usize>| {
+            let near: Vec<f64> = places.filter_map(|at| self.off(at)).collect();
+            if near.len() > NEIGHBOURS { scatter(&near) } else { 0.0 }
+        };
+        of(at.saturating_sub(NEARBY)..at).max(of(at..(at + NEARBY).min(self.x.len())))
+    }
 }
 
 /// The class that the slow sizes fit best, if this is unlikely by chance.
@@ -290,11 +336,12 @@ mod tests {
         noise: f64,
     ) -> Option<SlowSizes> {
         let mut random = Rng::new(5);
-        let point = |x: u32| {
-            let center = value(x) * (1.0 + noise * random.normal());
-            Point { x: f64::from(x), count: 1, center, low: center, high: center, fit: center, off: false }
-        };
+        let point = |x: u32| point(x, value(x) * (1.0 + noise * random.normal()));
         sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind, speed)
+    }
+
+    fn point(x: u32, center: f64) -> Point {
+        Point { x: f64::from(x), count: 1, center, low: center, high: center, fit: center, off: false }
     }
 
     fn line(x: u32) -> f64 {
@@ -321,6 +368,40 @@ mod tests {
         for speed in [Speed::Slow, Speed::Fast] {
             assert_eq!(sizes(&findings, TimeOrRate::Rate, speed), None, "{speed:?}");
         }
+    }
+
+    /// From 24 on a standard deviation of 2 % in place of 0.1 %, or one that grows: in 40 series each, nothing is slow. Where one scatter counts for
+    /// all sizes, 12 of these 80 have a slow size.
+    #[test]
+    fn sizes_that_scatter_more_are_not_slow() {
+        let step = |x: f64| if x < 24.0 { 0.001 } else { 0.02 };
+        for noise in [step as fn(f64) -> f64, |x| 0.0005 * x] {
+            let is_named = |seed: &u64| {
+                let mut random = Rng::new(*seed);
+                let mut center = |x: u32| line(10 * x) * (noise(f64::from(x)) * random.normal()).exp();
+                let points = (1..=48).map(|x| point(x, center(x))).collect();
+                sizes(&Findings { points, ..Findings::default() }, TimeOrRate::Time, Speed::Slow).is_some()
+            };
+            assert!((0..40).filter(is_named).count() <= 1);
+        }
+    }
+
+    /// One value in ten takes 20 to 200 % more, and so two of a size's three may: only 24, whose three take 30 % more, is slow.
+    #[test]
+    fn a_size_whose_fastest_repetition_is_on_the_curve_is_not_slow() {
+        let alone = |seed: &u64| {
+            let mut random = Rng::new(*seed);
+            let mut steps = Vec::new();
+            for (block, x) in (0..3).flat_map(|block| (1..=48).map(move |x| (block, x))) {
+                let slow = if x == 24 { 1.3 } else { 1.0 };
+                let disturbed = if random.uniform() < 0.1 { 1.2 + 1.8 * random.uniform() } else { 1.0 };
+                let y = line(10 * x) * slow * disturbed * (1.0 + 0.005 * random.normal());
+                steps.push(Observation { block: Some(block), ..Observation::new(f64::from(x), y) });
+            }
+            let found = sizes(&detect(&steps, &Settings::default()), TimeOrRate::Time, Speed::Slow);
+            found.is_some_and(|found| found.sizes.iter().map(|size| size.x).eq([24.0]))
+        };
+        assert!((0..20).filter(alone).count() >= 18);
     }
 
     #[test]

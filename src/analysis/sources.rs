@@ -63,9 +63,11 @@ pub fn run_names(paths: &[PathBuf]) -> Vec<String> {
     parts.iter().map(|own| foreign::name(&shortest(own))).collect()
 }
 
-/// The parts of a path, the last without its extension; a path such as `..` is a single part.
+/// The parts of a path, that of a file without its extension; a path such as `..` is a single part.
 fn parts(path: &Path) -> Vec<String> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    // What follows the point in a folder's name, as in `vgg16.2`, is no extension.
+    let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     let Some(stem) = stem else { return vec![path.display().to_string()] };
     let folders = path.parent().into_iter().flat_map(Path::components).filter_map(|component| match component {
         Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
@@ -110,5 +112,9 @@ mod tests {
         assert_eq!(names(&["a/t4/vgg16", "a/h100/vgg16", "a/h100/vgg19"]), ["t4/vgg16", "h100/vgg16", "vgg19"]);
         assert_eq!(names(&["vgg16", "../vgg16", "."]), ["vgg16", "../vgg16", "."]);
         assert_eq!(names(&["results/vgg16", "results/vgg16"]), ["vgg16", "vgg16"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let runs = ["vgg16.1", "vgg16.2"].map(|name| folder.path().join(name));
+        runs.iter().for_each(|run| std::fs::create_dir(run).expect("created"));
+        assert_eq!(run_names(&runs), ["vgg16.1", "vgg16.2"]);
     }
 }

@@ -6,22 +6,28 @@ use batchstep::error::{Error, Result};
 use batchstep::report;
 use batchstep::units::{Seconds, Share};
 
-use super::{Exit, print, query};
+use super::jumps::{read_as, warn};
+use super::{Exit, print, print_aside, query};
 use crate::cli::{AdviseArgs, Form};
 
 pub fn advise(args: &AdviseArgs) -> Result<Exit> {
     let options = options(args)?;
     let found = analyse(&args.path, &query(&args.columns), None)?;
     let advices = advice::of_run(&args.path, &found, &options);
+    let warnings = report::warnings(&found, report::kept_warnings(&args.path)?);
+    print_aside(&read_as(found.first().map(|found| &found.series)));
     match args.format {
-        Form::Json => print(&format!("{:#}\n", report::size_advice_json(&found, &advices))),
+        Form::Json => {
+            print(&format!("{:#}\n", report::size_advice_json(&args.path, &found, &advices, &warnings)));
+        }
         Form::Table => {
             let style = report::Style::of_terminal();
             let said = report::size_advices(&found, &advices, found.len(), true);
             print(&said.iter().map(|document| document.render(&style)).collect::<String>());
         }
     }
-    Ok(if advices.iter().any(Result::is_ok) { Exit::Done } else { Exit::Warned })
+    let exit = if advices.iter().any(Result::is_ok) { Exit::Done } else { Exit::Warned };
+    Ok(exit.worse(warn(warnings.iter())))
 }
 
 fn options(args: &AdviseArgs) -> Result<Options> {

@@ -15,7 +15,7 @@ use batchstep::report::{self, Entry, Forecasts, Style, Warning};
 use batchstep::store::files;
 
 use super::intervene::intervene;
-use super::jumps::{DETAILS, explain as causes, warn};
+use super::jumps::{DETAILS, explain as causes, tell_apart, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 
@@ -47,7 +47,11 @@ struct ExplainedRun {
 }
 
 fn of_runs(args: &ExplainArgs) -> Result<Exit> {
-    let runs: Vec<ExplainedRun> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let mut runs: Vec<ExplainedRun> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    // In JSON their `source` tells them apart.
+    if args.format == Form::Table {
+        tell_apart(&args.runs, runs.iter_mut().map(|run| &mut run.found));
+    }
     let series: Vec<(&Series, &Answers)> =
         runs.iter().flat_map(|run| run.found.iter().map(|found| &found.series).zip(&run.answers)).collect();
     let labels: Vec<String> = series.iter().map(|(series, _)| series.label()).collect();

@@ -51,8 +51,9 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
     let begun = path.join(files::ENVIRONMENT);
     let text =
         look::text(&begun)?.ok_or_else(|| Error::data("there is no such file").at(begun.display().to_string()))?;
+    let begun = RunEnvironment::from_json(&text).map_err(|error| error.at(path.display().to_string()))?;
     let folder = free(path)?;
-    let exit = run::again(&again, &RunEnvironment::from_json(&text)?, folder.clone())?;
+    let exit = run::again(&again, &begun, folder.clone())?;
     print(&verdicts(&folder)?);
     Ok(exit)
 }

@@ -6,7 +6,7 @@ use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::mechanisms::{self, Answers};
-use batchstep::analysis::{Analysed, Series, analyse, kernels, switches};
+use batchstep::analysis::{Analysed, Series, analyse, kernels, run_names, switches};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::foreign;
@@ -31,7 +31,9 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             print(&format!("{:#}\n", report::json::jumps(&said)));
         }
         Form::Table => {
-            let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
+            let mut found: Vec<Vec<Analysed>> = subjects.iter().map(|subject| subject.found.clone()).collect();
+            tell_apart(&args.paths, found.iter_mut());
+            let found: Vec<Analysed> = found.into_iter().flatten().collect();
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
             let advices: Vec<_> = subjects.iter().flat_map(|subject| subject.advices.clone()).collect();
@@ -81,6 +83,21 @@ impl PathFindings {
     }
 }
 
+/// Adds the name of its path to each series whose label another one has too, so that a reader can tell the series of several paths apart.
+pub fn tell_apart<'a>(paths: &[PathBuf], found: impl Iterator<Item = &'a mut Vec<Analysed>>) {
+    if paths.len() < 2 {
+        return;
+    }
+    let of_path = |(name, own): (String, &'a mut Vec<Analysed>)| own.iter_mut().map(move |one| (name.clone(), one));
+    let all: Vec<(String, &mut Analysed)> = run_names(paths).into_iter().zip(found).flat_map(of_path).collect();
+    let labels: Vec<String> = all.iter().map(|(_, one)| one.series.label()).collect();
+    for ((name, one), label) in all.into_iter().zip(&labels) {
+        if labels.iter().filter(|other| *other == label).count() > 1 {
+            one.series.group.push(("run".to_owned(), name));
+        }
+    }
+}
+
 /// How a table of another program was read, a line for each thing to know.
 pub fn read_as(series: Option<&Series>) -> String {
     let line = |(series, note): (&Series, &String)| format!("{}: {note}\n", foreign::name(&series.source));
@@ -90,7 +107,7 @@ pub fn read_as(series: Option<&Series>) -> String {
 /// Prints the warnings of stored runs. That a run is too early touches the result of this command; the others are those that the run itself
 /// has ended with.
 pub fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Exit {
-    let style = report::Style::of_terminal();
+    let style = report::Style::of_stderr();
     let mut exit = Exit::Done;
     for warning in warnings {
         print_aside(&format!("{}\n", warning.text(&style)));
@@ -187,7 +204,7 @@ const ONE_BY_ONE: usize = 3;
 
 /// Up to this many series show their jump table without `--details`; with more, each shows one sentence.
 const TABLES: usize = 2;
-/// Sentences, beyond which the rest is counted.
+/// Sentences, beyond which the rest is counted; then series with jumps come first.
 const SENTENCES: usize = 10;
 
 /// The jump tables as text; without `details` no more than fits on a screen.
@@ -218,8 +235,13 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
         text + &sample
     };
     let number = shown.len() - left;
+    if left > 0 {
+        shown.sort_by_key(|found| found.rank());
+    }
+    let hidden = shown[number..].iter().filter(|found| !found.findings.jumps.is_empty()).count();
+    let hidden = if hidden > 0 { format!(", {hidden} of them with jumps") } else { String::new() };
     let tables = shown.into_iter().take(number).map(table);
-    let more = (left > 0).then(|| format!("and {left} more series: `--details`\n"));
+    let more = (left > 0).then(|| format!("and {left} more series{hidden}: `--details`\n"));
     let sentence = (!few.is_empty()).then(|| report::too_few_points(&few, &style));
     tables.chain(more).chain(sentence).collect::<Vec<_>>().join(if many { "" } else { "\n" })
 }

@@ -27,11 +27,13 @@ mod study;
 mod submit;
 mod turns;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use batchstep::analysis::{Query, Series, TimeOrRate};
 use batchstep::error::Result;
 use batchstep::report::{Style, table_warnings};
+use batchstep::table;
 
 use crate::cli::{Cli, ColumnArgs, Command, Values};
 pub use output::notice;
@@ -59,8 +61,19 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Carries out the command.
+///
+/// # Errors
+/// That of the command; [`batchstep::error::Kind::Io`] where its result is on stdout alone and could not be written.
 pub fn dispatch(cli: Cli) -> Result<Exit> {
-    match cli.command {
+    // What a run prints is in its files as well.
+    let keeps = matches!(&cli.command, Command::Run(args) if !args.dry_run && args.own.try_size.is_none());
+    let exit = carry_out(cli.command)?;
+    if keeps { Ok(exit) } else { output::written().map(|()| exit) }
+}
+
+fn carry_out(command: Command) -> Result<Exit> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
         Command::Advise(args) => advise::advise(&args),
@@ -89,9 +102,23 @@ fn query(columns: &ColumnArgs) -> Query {
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
+/// The folder for files about a table: its own, or the current one for what comes through a pipe.
+fn folder_beside(path: &Path) -> PathBuf {
+    let is_piped = table::is_stdin(path) || path.exists() && !path.is_file();
+    path.parent().filter(|_| !is_piped).map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// What files about a table are called after; with `-` as its name they would look like options.
+fn stem_of(path: &Path) -> String {
+    if table::is_stdin(path) {
+        return "stdin".to_owned();
+    }
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Warns about the parts of a table that are not used; `series` is one of its series.
 fn warn_of_table(series: Option<&Series>) {
-    let style = Style::of_terminal();
+    let style = Style::of_stderr();
     print_aside(&jumps::read_as(series));
     series.into_iter().flat_map(table_warnings).for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
 }

@@ -2,14 +2,38 @@
 //! reader has gone (`| head`) or a full disk (`2>/dev/full`), must not end a run.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
+use batchstep::error::{Error, Kind, Result};
 use batchstep::foreign;
 use batchstep::store::Sealed;
 
+/// Why a result could not be written to stdout. That its reader has gone is no failure.
+static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+
 /// Writes a result to stdout; control characters in quoted text are made harmless.
 pub fn print(text: &str) {
-    let _ = std::io::stdout().write_all(foreign::output(text).as_bytes());
+    let mut stdout = std::io::stdout();
+    let written = stdout.write_all(foreign::output(text).as_bytes()).and_then(|()| stdout.flush());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        // The first error is the cause.
+        let _ = UNWRITTEN.set(error);
+    }
+}
+
+/// Whether all of the result was written.
+///
+/// # Errors
+/// [`Kind::Io`] where a part of it was not.
+pub fn written() -> Result<()> {
+    match UNWRITTEN.get() {
+        None => Ok(()),
+        Some(error) => Err(Error::new(Kind::Io, format!("the output could not be written: {error}"))
+            .hint("see where stdout goes: free some space there, or choose another place")),
+    }
 }
 
 /// Writes progress or a warning to stderr, likewise.

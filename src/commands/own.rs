@@ -36,35 +36,127 @@ pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut text = format!("version = 1\nname = {}\n\n[engine]\nstep = {}\n", quoted(&run_name(&stem)), quoted(&file));
-    let mut env = Vec::new();
-    for given in &args.env {
-        let (name, values) = assignment(given, "--env")?;
-        let value = |value: &str| if value.is_empty() { "false".to_owned() } else { quoted(value) };
-        env.push(format!("{} = [{}]", quoted(name), values.split(',').map(value).collect::<Vec<_>>().join(", ")));
-    }
+    let env: Vec<Given> = args.env.iter().map(|text| Given::of(text, Given::ENV)).collect::<Result<_>>()?;
+    let sizes = args.batch_size.iter().map(|values| Given { option: Given::SIZES, name: OwnSteps::BATCH_SIZE, values });
+    let set = args.set.iter().map(|text| Given::of(text, Given::SET));
+    let arguments: Vec<Given> = sizes.map(Ok).chain(set).collect::<Result<_>>()?;
+    refuse_twice(&env)?;
+    refuse_twice(&arguments)?;
     if !env.is_empty() {
-        let _ = writeln!(text, "env = {{ {} }}", env.join(", "));
+        let value = |value: &str| if value.is_empty() { "false".to_owned() } else { quoted(value) };
+        let variable = |Given { name, values, .. }: &Given| {
+            format!("{} = [{}]", quoted(name), values.split(',').map(value).collect::<Vec<_>>().join(", "))
+        };
+        let _ = writeln!(text, "env = {{ {} }}", env.iter().map(variable).collect::<Vec<_>>().join(", "));
     }
     text += "\n[sweep]\n";
     let x = args.x.as_deref().unwrap_or(OwnSteps::BATCH_SIZE);
     if x != OwnSteps::BATCH_SIZE {
+        if !arguments.iter().any(|given| given.name == x) {
+            let what = format!("`--set` gives no values for `{x}`");
+            return Err(Error::spec(what).at(format!("--x {x}")).hint(format!("add `--set {x}=1..=70`")));
+        }
         let _ = writeln!(text, "x = {}", quoted(x));
     }
-    let mut given: Vec<(&str, &str)> =
-        args.batch_size.iter().map(|sizes| (OwnSteps::BATCH_SIZE, sizes.as_str())).collect();
-    for set in &args.set {
-        given.push(assignment(set, "--set")?);
+    for given in &arguments {
+        let _ = writeln!(text, "{} = {}", quoted(given.name), given.toml(x)?);
     }
-    for (name, values) in given {
-        let is_range = (name == x || name == OwnSteps::BATCH_SIZE) && values.contains("..");
-        let list = || values.split(',').map(|text| value(name, text)).collect::<Result<Vec<_>>>();
-        let values = if is_range { quoted(values) } else { format!("[{}]", list()?.join(", ")) };
-        let _ = writeln!(text, "{} = {values}", quoted(name));
-    }
-    // Errors name the command line instead of this text.
-    Spec::parse(&text, &path.display().to_string()).map_err(|error| {
-        error.hint("the arguments of step() are given by `--batch-size 1..=64` and `--set NAME=VALUE,...`")
+    let origin = path.display().to_string();
+    Spec::parse(&text, &origin).map_err(|error| {
+        of_option(&error, &origin, [("engine.env", &env[..]), ("sweep", &arguments[..])])
+            .hint("the arguments of step() are given by `--batch-size 1..=64` and `--set NAME=VALUE,...`")
     })
+}
+
+/// The values that an option gives to a name.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    option: &'static str,
+    name: &'a str,
+    values: &'a str,
+}
+
+impl<'a> Given<'a> {
+    const SIZES: &'static str = "--batch-size";
+    const SET: &'static str = "--set";
+    const ENV: &'static str = "--env";
+
+    /// Keys of the table [sweep] that are no arguments.
+    const TAKEN: [&'static str; 2] = ["x", "executes"];
+
+    fn of(text: &'a str, option: &'static str) -> Result<Self> {
+        let example = if option == Self::ENV { "OMP_NUM_THREADS=1,4" } else { "seq_len=128,384" };
+        match text.split_once('=') {
+            Some((name, _)) if option == Self::SET && Self::TAKEN.contains(&name) => Err(Error::spec(format!(
+                "an argument cannot be called `{name}`: in a spec, [sweep] has a key of that name"
+            ))
+            .at(format!("{option} {text}"))
+            .hint("call it something else in the file")),
+            Some((name, values)) if !name.is_empty() => Ok(Self { option, name, values }),
+            _ => {
+                let what = format!("`{text}` gives no value");
+                Err(Error::spec(what).at(option).hint(format!("for example {option} {example}")))
+            }
+        }
+    }
+
+    /// The option with other values.
+    fn with(&self, values: &str) -> String {
+        let Self { option, name, .. } = self;
+        if *option == Self::SIZES { format!("{option} {values}") } else { format!("{option} {name}={values}") }
+    }
+
+    /// The values as TOML writes them, where `x` is swept.
+    fn toml(&self, x: &str) -> Result<String> {
+        let Self { name, values, .. } = *self;
+        if (name == x || name == OwnSteps::BATCH_SIZE) && values.contains("..") {
+            return Ok(quoted(values));
+        }
+        let is_size = |text: &str| number(text.trim()).is_some_and(|number| number.parse::<u64>().is_ok());
+        if name == x && !values.split(',').all(is_size) {
+            return Err(Error::spec(format!("`{values}` is not a range, and no list of whole numbers"))
+                .at(self.option)
+                .hint(format!("for example {}, or {}", self.with("1..=64"), self.with("8,16,32"))));
+        }
+        let list = values.split(',').map(|text| value(name, text)).collect::<Result<Vec<_>>>()?;
+        Ok(format!("[{}]", list.join(", ")))
+    }
+}
+
+/// Refuses a name that two options give values to.
+fn refuse_twice(given: &[Given]) -> Result<()> {
+    for (at, second) in given.iter().enumerate() {
+        let Some(first) = given[..at].iter().find(|first| first.name == second.name) else { continue };
+        let are_lists = first.option == second.option && ![first, second].iter().any(|one| one.values.contains(".."));
+        let hint = if are_lists {
+            format!("write `{}`", second.with(&format!("{},{}", first.values, second.values)))
+        } else {
+            format!("leave out `{}` or `{}`", first.with(first.values), second.with(second.values))
+        };
+        return Err(Error::spec(format!("`{}` is given twice", second.name)).at(second.option).hint(hint));
+    }
+    Ok(())
+}
+
+/// An error in the text that stands for the options: in place of its line and its key it names the option. The options come with the table that
+/// their names are keys of.
+fn of_option(error: &Error, origin: &str, tables: [(&str, &[Given]); 2]) -> Error {
+    let clause = error.clause();
+    let in_line = clause.strip_prefix(origin).and_then(|rest| Some(rest.strip_prefix(':')?.split_once(": ")?.1));
+    let stated = in_line.unwrap_or(&clause);
+    let mut all = tables.into_iter().flat_map(|(table, given)| given.iter().map(move |given| (table, given)));
+    let named = all.find_map(|(table, given)| {
+        let rest = stated.strip_prefix(table)?.strip_prefix('.')?.strip_prefix(given.name)?;
+        // The key of a value in a list ends with its number.
+        let what = rest.strip_prefix(": ").or_else(|| Some(rest.strip_prefix('[')?.split_once("]: ")?.1))?;
+        Some((given.with(given.values), what))
+    });
+    let (place, what) = named.unwrap_or_else(|| (origin.to_owned(), stated));
+    let told = Error::new(error.kind(), what).at(place);
+    match error.remedy() {
+        Some(remedy) => told.hint(remedy),
+        None => told,
+    }
 }
 
 /// A text as TOML writes it.
@@ -99,12 +191,6 @@ fn number(text: &str) -> Option<String> {
     let begins = plain.starts_with(|letter: char| letter.is_ascii_digit() || "-.".contains(letter));
     let number = plain.parse::<f64>().ok().filter(|number| number.is_finite())?;
     (begins && plain.contains(['.', 'e', 'E'])).then(|| format!("{number:?}"))
-}
-
-fn assignment<'a>(text: &'a str, option: &str) -> Result<(&'a str, &'a str)> {
-    text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-        Error::spec(format!("`{text}` gives no value")).at(option).hint(format!("for example {option} seq_len=128,384"))
-    })
 }
 
 /// A name for a folder.

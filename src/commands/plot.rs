@@ -7,10 +7,11 @@ use batchstep::chart::Paper;
 use batchstep::chart::figures::{self, AnalysedRun, Destination};
 use batchstep::error::{Error, Result};
 use batchstep::study::told;
+use batchstep::table::is_stdin;
 
 use super::evidence::Evidence;
 use super::jumps::{read_as, warn};
-use super::{Exit, notice, print, print_aside, query};
+use super::{Exit, folder_beside, notice, print, print_aside, query, stem_of};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
@@ -20,7 +21,8 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
     for (path, name) in args.paths.iter().zip(&names) {
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
         // Charts of several runs in one folder are distinguished by the runs' names.
-        let stem = if args.out.is_some() && args.paths.len() > 1 { Some(name.replace('/', "-")) } else { stem(path) };
+        let several = args.out.is_some() && args.paths.len() > 1 && !is_stdin(path);
+        let stem = if several { Some(name.replace('/', "-")) } else { stem(path) };
         let destination = destination(folder, stem, args)?;
         let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
         print_aside(&read_as(found.first().map(|found| &found.series)));
@@ -109,10 +111,10 @@ fn extension(picture: Picture) -> &'static str {
 }
 
 fn beside(path: &Path) -> PathBuf {
-    if path.is_dir() { path.to_path_buf() } else { path.parent().map_or_else(PathBuf::new, Path::to_path_buf) }
+    if path.is_dir() { path.to_path_buf() } else { folder_beside(path) }
 }
 
 /// Charts of a run directory have plain names; charts of a file are named after it.
 fn stem(path: &Path) -> Option<String> {
-    if path.is_dir() { None } else { path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) }
+    if path.is_dir() { None } else { Some(stem_of(path)) }
 }

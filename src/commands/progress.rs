@@ -1,7 +1,6 @@
 //! The displays during a measurement: a bar, for a sweep with the time left and the jumps that are decided so far, for a study with its last figure.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 
 use batchstep::foreign;
 use batchstep::run::{Boundary, Decision, Knowledge, Observer, Progress};
@@ -14,9 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{notice, print_aside};
 
-/// Hidden without a terminal.
-fn bar(name: &str, terminal: bool) -> ProgressBar {
-    let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+/// Hidden without a terminal, and on one that moves no cursor (`TERM=dumb`, or none).
+fn bar(name: &str) -> ProgressBar {
+    let bar = ProgressBar::new(0);
     // The message is cut at the end of the line, so that the bar never takes two.
     let style = ProgressStyle::with_template("{prefix} {bar:10} {wide_msg}").map(|style| style.progress_chars("━╸─"));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -24,17 +23,15 @@ fn bar(name: &str, terminal: bool) -> ProgressBar {
     bar
 }
 
-/// The progress of a study whose number of visits is known: a bar, or twenty lines without a terminal.
+/// The progress of a study whose number of visits is known: a bar, or twenty lines where it is hidden.
 pub struct StudyDisplay {
     bar: ProgressBar,
-    terminal: bool,
     reported: usize,
 }
 
 impl StudyDisplay {
     pub fn new(name: &str) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        Self { bar: bar(name, terminal), terminal, reported: 0 }
+        Self { bar: bar(name), reported: 0 }
     }
 
     pub fn finish(&self) {
@@ -50,25 +47,25 @@ impl study::Observer for StudyDisplay {
         self.bar.set_position(visits as u64);
         self.bar.set_message(format!("{visits} of {of} visits · about {left} left · {last}"));
         let due = visits >= self.reported + (of / 20).max(1);
-        if !self.terminal && due {
+        if self.bar.is_hidden() && due {
             self.reported = visits;
             print_aside(&format!("{visits} of {of} visits, about {left} left | {last}\n"));
         }
     }
 
     fn warn(&mut self, message: &str) {
-        if self.terminal {
-            self.bar.println(foreign::message(&format!("batchstep: {message}")));
-        } else {
+        // A hidden bar prints nothing.
+        if self.bar.is_hidden() {
             notice(message);
+        } else {
+            self.bar.println(foreign::message(&format!("batchstep: {message}")));
         }
     }
 }
 
+/// The progress of a sweep: a bar, or where it is hidden a line for each of the first blocks, then twenty for a run.
 pub struct Display {
     bar: ProgressBar,
-    /// Without a terminal: a line for each of the first blocks, then twenty for a run.
-    terminal: bool,
     cells: usize,
     /// The series of each cell and its batch size; empty for a shard, which is a part of one answer.
     names: Vec<SeriesPoint>,
@@ -81,21 +78,21 @@ pub struct Display {
 
 impl Display {
     pub fn new(experiment: &Experiment, plan: &Plan) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = bar(&experiment.name, terminal);
+        let bar = bar(&experiment.name);
         let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
         let several = experiment.engine.name.len() > 1;
         let point = |cell: &Cell| SeriesPoint { series: name(cell, several, &varied), batch_size: cell.batch_size };
         let whole = experiment.measure.shard.is_none();
         let names = plan.cells.iter().filter(|_| whole).map(point).collect();
-        Self { bar, terminal, cells: plan.cells.len(), names, known: String::new(), last: None, reported_s: 0.0 }
+        Self { bar, cells: plan.cells.len(), names, known: String::new(), last: None, reported_s: 0.0 }
     }
 
     fn say(&self, line: &str) {
-        if self.terminal {
-            self.bar.println(foreign::message(line));
-        } else {
+        // A hidden bar prints nothing.
+        if self.bar.is_hidden() {
             print_aside(&format!("{line}\n"));
+        } else {
+            self.bar.println(foreign::message(line));
         }
     }
 
@@ -121,7 +118,7 @@ impl Observer for Display {
 
     fn block_ended(&mut self, block: usize, knowledge: Knowledge, boundaries: &[Boundary]) {
         self.known = format!("{}{}", jumps(&self.names, boundaries), settled(knowledge));
-        if self.terminal {
+        if !self.bar.is_hidden() {
             return;
         }
         // Later blocks are short: the first blocks and twenty lines more are enough for a run.

@@ -9,7 +9,7 @@ use batchstep::study::{Told, told};
 
 use super::evidence::Evidence;
 use super::jumps::warn;
-use super::{Exit, print, query};
+use super::{Exit, folder_beside, print, query, stem_of};
 use crate::cli::ReportArgs;
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
@@ -62,10 +62,7 @@ impl PageSubject {
 fn place(paths: &[PathBuf]) -> PathBuf {
     match paths {
         [run] if run.is_dir() => run.join(page::NAME),
-        [file] => {
-            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            file.with_file_name(format!("{stem}-{}", page::NAME))
-        }
+        [file] => folder_beside(file).join(format!("{}-{}", stem_of(file), page::NAME)),
         _ => PathBuf::from(page::NAME),
     }
 }

@@ -17,7 +17,7 @@ use batchstep::device::witness::Witness;
 use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::own::StepHost;
-use batchstep::error::{Error, Result};
+use batchstep::error::{Error, Kind, Result};
 use batchstep::os::atomic;
 use batchstep::os::child;
 use batchstep::os::look;
@@ -57,7 +57,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     let place = own::place(args.own.worker_fds.as_deref())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     if !args.dry_run {
-        stop_on_interrupt(&interrupted);
+        stop_on_interrupt(&interrupted, Exit::Warned);
     }
     let mut exit = Exit::Done;
     for spec in &specs {
@@ -115,7 +115,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 /// As those of a run; [`batchstep::error::Kind::Spec`] where a file was changed.
 pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> Result<Exit> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    stop_on_interrupt(&interrupted);
+    stop_on_interrupt(&interrupted, Exit::Warned);
     let session = Session {
         experiment,
         device: DeviceChoice::Auto,
@@ -230,8 +230,8 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
 /// so soon after the first are the same request.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
-/// The first Ctrl-C lets the current visit finish; a second one ends the process at once (stored visits are kept).
-fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
+/// The first Ctrl-C lets the current visit finish; a second one ends the process at once, with that exit (stored visits are kept).
+pub fn stop_on_interrupt(interrupted: &Arc<AtomicBool>, at_once: Exit) {
     let flag = Arc::clone(interrupted);
     let mut first = None;
     let handler = move || {
@@ -239,7 +239,7 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
         if flag.swap(true, Ordering::Relaxed) {
             if since > SAME_REQUEST {
                 child::end_all();
-                std::process::exit(Exit::Warned as i32);
+                std::process::exit(at_once as i32);
             }
             return;
         }
@@ -299,7 +299,9 @@ impl Session<'_> {
         let mut seen = BTreeSet::new();
         experiment.engine.name.retain(|engine| engines.has(*engine) && seen.insert(engines.resolve(*engine)));
         let names = experiment.engine.name.clone();
-        experiment.engine.optional.retain(|engine| names.contains(engine) && names.len() > 1);
+        // With all of them optional, the stored spec would be refused.
+        let one_is_needed = names.iter().any(|engine| !experiment.engine.optional.contains(engine));
+        experiment.engine.optional.retain(|engine| names.contains(engine) && one_is_needed);
         if let Some(from) = &experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
@@ -324,9 +326,18 @@ impl Session<'_> {
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(notice);
         if opened.complete {
-            notice(
-                "this run is finished and nothing is left to resume; if time ended it, `--resume` with another `--time` continues it",
-            );
+            if look::is_file(&self.path.join(files::CELLS))? {
+                notice(
+                    "this run is finished and nothing is left to resume; if time ended it, `--resume` with another `--time` continues it",
+                );
+            } else {
+                notice("this run is finished; its cells.parquet is missing, and is written again from its steps");
+                // No visit begins after the time limit, so the tables are written from what is stored.
+                let mut stored = own;
+                stored.measure.time_limit_s = -1.0;
+                let stored = Session { experiment: &stored, path: self.path.clone(), ..*self };
+                stored.sweep(&plan, &mut engines, opened, qualified)?;
+            }
             return self.conclude(None);
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
@@ -364,17 +375,38 @@ impl Session<'_> {
         Ok(begun.filter(says_the_same).unwrap_or(own))
     }
 
+    fn of_another_spec(&self, row: &StepRow) -> Error {
+        let StepRow { cell, model, batch_size, .. } = row;
+        let what =
+            format!("the stored visits are of another spec: there cell {cell} is {model} at batch size {batch_size}");
+        Error::new(Kind::Conflict, what)
+            .at(self.path.display().to_string())
+            .hint("put spec.toml back as it was, or choose another folder with `--out DIR`")
+    }
+
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let mut environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => {
-                let begun = begun?;
+                let begun = begun.map_err(|error| error.at(self.path.display().to_string()))?;
                 begun.check_files(engines)?;
                 begun.resumed(device.as_mut())
             }
             None => RunEnvironment::begin(&self.experiment.run_name(), plan, engines, device.as_mut()),
-        };
+        }
+        .with_spec(directory.spec_digest()?);
+        let mut history = History::new(plan);
+        let mut notices = Vec::new();
+        directory.read(&mut notices, &mut |visit: Vec<StepRow>| {
+            if let Some(row) = visit.iter().find(|row| plan.cell(row.cell, &row.model, row.batch_size).is_none()) {
+                return Err(self.of_another_spec(row));
+            }
+            history.record(&visit);
+            Ok(())
+        })?;
+        notices.iter().for_each(notice);
+        // Only now, so that a run which is refused keeps its own.
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if let Some(steps) = &self.experiment.own {
             own::keep_copies(steps, &self.path)?;
@@ -382,13 +414,6 @@ impl Session<'_> {
         if engines.selector() != Selector::Cpu {
             environment.unreadable.iter().for_each(notice);
         }
-        let mut history = History::new(plan);
-        let mut notices = Vec::new();
-        directory.read(&mut notices, &mut |visit: Vec<StepRow>| {
-            history.record(&visit);
-            Ok(())
-        })?;
-        notices.iter().for_each(notice);
         let facts = RowContext::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
@@ -432,8 +457,9 @@ impl Session<'_> {
             None => report::kept_warnings(&self.path)?,
         };
         ended.extend(self.left_out.filter(|left_out| !ended.contains(left_out)).cloned());
+        let aside = report::Style::of_stderr();
         let texts = |warnings: &[Warning]| -> String {
-            warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()
+            warnings.iter().map(|warning| format!("{}\n", warning.text(&aside))).collect()
         };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,

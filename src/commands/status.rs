@@ -5,11 +5,21 @@ use batchstep::fleet::status::{RunState, Status};
 use batchstep::report::{self, Column, Table};
 use batchstep::units::human;
 
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::{Form, StatusArgs};
 
 pub fn status(args: &StatusArgs) -> Result<Exit> {
-    let runs: Vec<Status> = args.runs.iter().map(|path| Status::of(path)).collect::<Result<_>>()?;
+    let (mut runs, mut unread) = (Vec::new(), Vec::new());
+    for path in &args.runs {
+        match Status::of(path) {
+            Ok(run) => runs.push(run),
+            Err(error) => unread.push(error),
+        }
+    }
+    if runs.is_empty() {
+        unread.iter().for_each(notice);
+        return Ok(Exit::Failed);
+    }
     match args.format {
         Form::Json => {
             let document = serde_json::json!({"version": 1, "runs": runs});
@@ -17,7 +27,8 @@ pub fn status(args: &StatusArgs) -> Result<Exit> {
         }
         Form::Table => print(&(table(&runs) + &totals(&runs))),
     }
-    Ok(Exit::Done)
+    unread.iter().for_each(notice);
+    Ok(if unread.is_empty() { Exit::Done } else { Exit::Warned })
 }
 
 fn table(runs: &[Status]) -> String {
@@ -38,12 +49,13 @@ fn table(runs: &[Status]) -> String {
 }
 
 fn totals(runs: &[Status]) -> String {
-    let states = [RunState::Finished, RunState::Running, RunState::Silent, RunState::Stopped, RunState::Waiting];
+    let asking = [RunState::Silent, RunState::Stopped, RunState::Merged, RunState::Waiting];
     let counted = |state: RunState| {
         let count = runs.iter().filter(|run| run.state == state).count();
         (count > 0).then(|| format!("{count} {}", state.name()))
     };
-    let states: Vec<String> = states.into_iter().filter_map(counted).collect();
+    let states = [RunState::Finished, RunState::Running].into_iter().chain(asking);
+    let states: Vec<String> = states.filter_map(counted).collect();
     let visits: i64 = runs.iter().map(|run| run.visits).sum();
     let mut text = format!(
         "{}: {}; {}\n",
@@ -52,7 +64,7 @@ fn totals(runs: &[Status]) -> String {
         human::counted(visits as u64, "visit")
     );
     let there = |state: &RunState| runs.iter().any(|run| run.state == *state);
-    for state in [RunState::Silent, RunState::Stopped, RunState::Waiting].iter().filter(|state| there(state)) {
+    for state in asking.iter().filter(|state| there(state)) {
         text += &format!("{}: {}\n", state.name(), meaning(*state));
     }
     text
@@ -65,6 +77,7 @@ fn meaning(state: RunState) -> &'static str {
         RunState::Stopped => {
             "stopped before its end, for example by a signal; `batchstep run` with `--resume` continues it"
         }
+        RunState::Merged => "of runs that have not all finished: continue these with `--resume`, and merge again",
         RunState::Waiting => "no run has begun in this folder",
         RunState::Running | RunState::Finished => "",
     }

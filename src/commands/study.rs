@@ -90,9 +90,10 @@ impl<S: Study> Session<'_, S> {
         let mut device = engines.open_device();
         let name = &self.spec.subject().name;
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
-            Some(begun) => begun?.resumed(device.as_mut()),
+            Some(begun) => begun.map_err(|e| e.at(self.path.display().to_string()))?.resumed(device.as_mut()),
             None => RunEnvironment::begin(name, &plan.steps, engines, device.as_mut()).with_data(S::fingerprint(data)),
-        };
+        }
+        .with_spec(directory.spec_digest()?);
         if environment.data.is_some() && environment.data != S::fingerprint(data) {
             return Err(Error::new(Kind::Conflict, "the data are not those that the run was begun with")
                 .at(self.path.display().to_string())
@@ -139,8 +140,9 @@ impl<S: Study> Session<'_, S> {
     /// Prints the tables, and draws the chart and the page, from the stored data.
     fn conclude(&self, warnings: Vec<Warning>) -> Result<Exit> {
         let style = Style::of_terminal();
+        let aside = Style::of_stderr();
         let texts = |warnings: &[Warning]| {
-            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
+            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&aside))));
         };
         let mut told = match S::told(&self.path) {
             Ok(told) => told,

@@ -1,9 +1,12 @@
 //! Which size to use, in three lines, and as JSON.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use super::Document;
+use super::entries::{how_read, warning_entries};
 use super::position::position;
+use super::{Document, Warning};
 use crate::analysis::advice::{Advice, BestSizeMemory, Fits, MARGIN, Silence};
 use crate::analysis::{Analysed, Series};
 use crate::units::human;
@@ -24,21 +27,24 @@ fn size_advice(series: &Series, advice: &Advice) -> Document {
     document
 }
 
-/// The advice for the first `most` series that have any, and a sentence that holds for all of it. A series without has a reason where more visits
-/// would bring it, and with `all` every one.
+/// The advice for `most` series that have any, those with jumps first if there are more, and a sentence that holds for all of it. A series without has
+/// a reason where more visits would bring it, and with `all` every one.
 pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], most: usize, all: bool) -> Vec<Document> {
-    let pairs = || found.iter().map(|found| &found.series).zip(advices);
-    let known: Vec<(&Series, &Advice)> =
-        pairs().filter_map(|(series, advice)| Some((series, advice.as_ref().ok()?))).collect();
+    let pairs = || found.iter().zip(advices);
+    let mut known: Vec<(&Analysed, &Advice)> =
+        pairs().filter_map(|(found, advice)| Some((found, advice.as_ref().ok()?))).collect();
+    if known.len() > most {
+        known.sort_by_key(|(found, _)| found.rank());
+    }
     let mut documents: Vec<Document> =
-        known.iter().take(most).map(|(series, advice)| size_advice(series, advice)).collect();
+        known.iter().take(most).map(|(found, advice)| size_advice(&found.series, advice)).collect();
     let mut sentences = Vec::new();
     if known.len() > most {
         let number = human::count((known.len() - most) as u64);
         sentences.push(format!("{number} more series have advice: `batchstep advise PATH` prints all of it."));
     }
     let silent: Vec<(&Series, &Silence)> =
-        pairs().filter_map(|(series, advice)| Some((series, advice.as_ref().err()?))).collect();
+        pairs().filter_map(|(found, advice)| Some((&found.series, advice.as_ref().err()?))).collect();
     let silent: Vec<_> = silent.into_iter().filter(|(_, silence)| all || **silence == Silence::Visits).collect();
     match silent[..] {
         [_, (_, silence), ..] if !all => {
@@ -46,7 +52,7 @@ pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], mos
         }
         _ => sentences.extend(silent.iter().map(|(series, silence)| no_size_advice(series, silence))),
     }
-    if known.iter().any(|(series, _)| series.size.is_batch()) {
+    if known.iter().any(|(found, _)| found.series.size.is_batch()) {
         sentences
             .push("Another batch size is another training: its learning rate and its result may differ.".to_owned());
     }
@@ -243,26 +249,37 @@ fn memory_entry(memory: &BestSizeMemory) -> Value {
     })
 }
 
-/// The document of `batchstep advise --format json`: for each series, its advice or the reason why there is none.
-pub fn size_advice_json(found: &[Analysed], advices: &[Result<Advice, Silence>]) -> Value {
+/// The document of `batchstep advise --format json`: for each series of `path`, its advice or the reason why there is none, and how it was read.
+pub fn size_advice_json(
+    path: &Path,
+    found: &[Analysed],
+    advices: &[Result<Advice, Silence>],
+    warnings: &[Warning],
+) -> Value {
     let series = found.iter().zip(advices).map(|(found, advice)| {
         let group: serde_json::Map<String, Value> =
             found.series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-        json!({
+        let mut said = json!({
             "source": found.series.source,
             "group": group,
             "x": found.series.size.column,
+            "y": found.series.y,
+            "y_kind": found.series.kind.name(),
             "advice": entry(Some(advice)),
             "no_advice": advice.as_ref().err().map(ToString::to_string),
-        })
+        });
+        how_read(&found.series, &mut said);
+        said
     });
-    json!({"version": 1, "series": series.collect::<Vec<_>>()})
+    let warnings: Vec<Value> = warning_entries(path, warnings).collect();
+    json!({"version": 1, "series": series.collect::<Vec<_>>(), "warnings": warnings})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::advice::{Avoided, Options, Rated};
+    use crate::detect::{Findings, Jump};
     use crate::report::Style;
 
     fn planted() -> Advice {
@@ -372,6 +389,18 @@ mod tests {
         assert!(!few.contains("forecast"), "{few}");
         let all = rendered(&size_advices(&found, &advices, 8, true), 300);
         assert_eq!((all.matches("  Use ").count(), all.matches("jax: no advice, as ").count()), (8, 3));
+    }
+
+    #[test]
+    fn of_many_series_those_with_jumps_come_first() {
+        let named = |name: &str, jumps: Vec<Jump>| {
+            let series = Series::planted(vec![("model".into(), name.into())], Vec::new());
+            Analysed { series, findings: Findings { jumps, ..Findings::default() } }
+        };
+        let found = [named("flat", vec![]), named("stairs", vec![Jump::planted(16.0, 0.004, 0.2)])];
+        let advices = [Ok(planted()), Ok(planted())];
+        let first = |most| rendered(&size_advices(&found, &advices, most, false)[..1], 300);
+        assert!(first(1).starts_with("stairs: ") && first(2).starts_with("flat: "), "{}{}", first(1), first(2));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The answer of a series in a sentence, and what it rests on.
 
 use super::explanation::goes_with;
-use super::jumps::is_too_steep;
+use super::jumps::{is_too_steep, smallest_seen};
 use super::{Repeated, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
 use crate::detect::{Findings, Jump};
@@ -64,8 +64,8 @@ pub fn answer(question: &Question) -> Answer {
             "Jumps below {seen} are neither shown nor ruled out in the {y} of {label}; none of {seen} or more was found."
         )
     } else if findings.jumps.is_empty() && findings.is_judged() {
-        let seen =
-            findings.detectable.map(|least| format!("; one of {} or more would have been seen", human::limit(least)));
+        let seen = |least| format!("; one of {} would have been seen", smallest_seen(findings, least));
+        let seen = findings.detectable.map(seen);
         format!("The {y} of {label} has no jump{}.", seen.unwrap_or_default())
     } else {
         let summary = summary(findings, findings.detectable);

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::entries::{how_read, warning_entries};
 use super::position::position;
 use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::analysis::control::{self, Control};
 use crate::analysis::slow::Speed;
-use crate::analysis::{Analysed, Gap, slow};
+use crate::analysis::{Analysed, slow};
 use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, unexplained};
 use crate::error;
 use crate::os::atomic;
@@ -72,13 +73,7 @@ impl RunResults<'_> {
     }
 
     fn warnings(&self) -> impl Iterator<Item = Value> {
-        self.warnings.iter().map(|warning| {
-            let mut entry = serde_json::to_value(warning).unwrap_or_default();
-            entry["source"] = self.path.display().to_string().into();
-            entry["message"] = warning.to_string().into();
-            entry["help"] = warning.remedy().into();
-            entry
-        })
+        warning_entries(self.path, self.warnings)
     }
 }
 
@@ -135,18 +130,8 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     if !found.is_empty() {
         entry["unexplained"] = super::unexplained::json(&found);
     }
-    if !series.notes.is_empty() {
-        entry["read_as"] = series.notes.clone().into();
-    }
-    if !series.gaps.is_empty() {
-        entry["left_out"] = series.gaps.iter().map(gap).collect();
-    }
+    how_read(series, &mut entry);
     entry
-}
-
-fn gap(Gap { column, rows, first_line, sizes, said }: &Gap) -> Value {
-    let sizes: Vec<Value> = sizes.iter().map(|&size| position(size)).collect();
-    json!({"column": column, "rows": rows, "first_line": first_line, "sizes": sizes, "said": said})
 }
 
 /// The note on a run with fewer complete blocks than its spec asks for.

@@ -69,10 +69,9 @@ fn too_early(found: &[Analysed]) -> Option<Warning> {
 
 /// What a user should know about the table that a series is of.
 pub fn table_warnings(series: &Series) -> Vec<Warning> {
-    let warning = |Gap { column, rows, first_line, sizes, said }: &Gap| {
-        let (source, column) = (series.source.clone(), column.clone());
-        let (sizes, said) = (sizes.clone(), said.clone());
-        Warning::Gaps { source, column, rows: *rows, first_line: *first_line, sizes, said }
+    let warning = |gap: &Gap| {
+        let Gap { column, rows, first_line, sizes, more_sizes, said } = gap.clone();
+        Warning::Gaps { source: series.source.clone(), column, rows, first_line, sizes, more_sizes, said }
     };
     series.gaps.iter().map(warning).collect()
 }

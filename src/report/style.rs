@@ -29,12 +29,21 @@ impl Style {
 
     /// What stdout is: a terminal of some width, with colour unless `NO_COLOR` (<https://no-color.org>) is set; or plain, as wide as `COLUMNS` says.
     pub fn of_terminal() -> Self {
-        if !std::io::stdout().is_terminal() {
+        Self::of(&std::io::stdout())
+    }
+
+    /// The same of stderr, for warnings.
+    pub fn of_stderr() -> Self {
+        Self::of(&std::io::stderr())
+    }
+
+    fn of(stream: &impl IsTerminal) -> Self {
+        if !stream.is_terminal() {
             let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
             return Self { width: columns.map_or(Self::PLAIN.width, |columns| columns.max(40)), ..Self::PLAIN };
         }
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
         Self { color: !refused && !dumb, width: width.max(40) }
     }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Style;
+use super::position::position;
 use super::style::Look;
 use crate::detect::Early;
 use crate::units::human;
@@ -33,7 +34,17 @@ pub enum Warning {
     /// Optional engines that cannot run a training on these data, each with the reason and what to do.
     EnginesLeftOut { what: Vec<String> },
     /// Rows of a table without a number in a column, which are left out.
-    Gaps { source: String, column: String, rows: usize, first_line: usize, sizes: Vec<f64>, said: Option<String> },
+    Gaps {
+        source: String,
+        column: String,
+        rows: usize,
+        first_line: usize,
+        /// The first of their sizes, and whether there are more.
+        #[serde(serialize_with = "positions")]
+        sizes: Vec<f64>,
+        more_sizes: bool,
+        said: Option<String>,
+    },
     /// A step of one's own that takes next to nothing, whatever its size: the median over all sizes.
     NextToNothing { what: String, median_s: f64 },
     /// Cells whose step failed.
@@ -64,9 +75,9 @@ pub enum Warning {
     OutlyingEpochs { cells: usize, first: String, in_first_block: bool },
     /// Cells of a training that failed, with the message of the first.
     FailedEpochs { cells: usize, first: String },
-    /// Examples that could not be read.
+    /// Examples that could not be read, each counted once.
     SkippedExamples { examples: usize },
-    /// Test examples that could not be read.
+    /// Test examples that could not be read, each counted once.
     SkippedTests { examples: usize },
     /// Epochs in which the loss was infinite or not a number.
     NanEpochs { epochs: usize },
@@ -100,7 +111,7 @@ impl Warning {
             Self::DeviceLost { .. } => {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
             }
-            Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
+            Self::OutOfMemory { .. } => "these sizes are left out; end the sweep below them, or free the device",
             Self::LeftOut { .. } => "run the spec on a device that supports them, or remove them from the spec",
             Self::EnginesLeftOut { .. } => {
                 "the other engines were measured; to run without this warning, remove these from [engine]"
@@ -122,7 +133,7 @@ impl Warning {
                 "more visits do not help; use `--smallest-jump` to ask only for larger jumps, and look at the chart"
             }
             Self::Disagreement { .. } => {
-                "neither counts as shown: look at the chart, and measure these batch sizes again with more `--time`"
+                "neither counts as shown: look at the chart, and measure these sizes again with more `--time`"
             }
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { visits_from_start: 0, .. } => {
@@ -140,7 +151,7 @@ impl Warning {
             Self::OutlyingEpochs { .. } => "repeat the run while nothing else uses the machine, or raise `repetitions`",
             Self::FailedEpochs { .. } => "the reasons are in the column `error` of epochs.parquet",
             Self::SkippedExamples { .. } | Self::SkippedTests { .. } => {
-                "the first of them is named above and in the column `error` of epochs.parquet"
+                "the first of them is named in the column `error` of epochs.parquet"
             }
             Self::NanEpochs { .. } => {
                 "lower `learning_rate` in [train]; the times stand, but computing with NaN can take other paths"
@@ -164,7 +175,8 @@ impl Warning {
                  middle of a grid with an odd side while biases are 0: fit an even number of points to a side"
             }
             Self::Stopped { .. } => {
-                "repair the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
+                "repair the image, then continue with `--resume`; with `on_error = \"skip\"` in [loader], or where the image lies in a Parquet file, begin \
+                 another run with `--out DIR`"
             }
         }
     }
@@ -200,8 +212,7 @@ impl fmt::Display for Warning {
                 let time = human::seconds(*median_s);
                 write!(f, "the step of {what} takes {time} whatever its size, next to nothing")
             }
-            Self::Gaps { source, column, rows, first_line, sizes, said } => {
-                let all = rows;
+            Self::Gaps { source, column, rows, first_line, sizes, more_sizes, said } => {
                 let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });
                 write!(
                     f,
@@ -213,7 +224,7 @@ impl fmt::Display for Warning {
                 if sizes.is_empty() {
                     return Ok(());
                 }
-                let more = if sizes.len() < *all { " and more" } else { "" };
+                let more = if *more_sizes { " and more" } else { "" };
                 let listed = sizes.iter().map(|&size| human::batch_size(size)).collect::<Vec<_>>().join(", ");
                 write!(f, "; sizes without a value: {listed}{more}")
             }
@@ -240,7 +251,7 @@ impl fmt::Display for Warning {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
                 write!(
                     f,
-                    "the tests during the run cannot decide jumps of {asked} at {boundaries} of {of} boundaries: neighbouring batch sizes differ by as \
+                    "the tests during the run cannot decide jumps of {asked} at {boundaries} of {of} boundaries: neighbouring sizes differ by as \
                      much without a pattern"
                 )
             }
@@ -344,6 +355,11 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Sizes as the other documents have them.
+fn positions<S: Serializer>(sizes: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(sizes.iter().map(|&size| position(size)))
+}
+
 fn are(count: usize) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
@@ -371,7 +387,7 @@ mod tests {
     #[test]
     fn a_warning_ends_with_its_remedy() {
         let text = Warning::OutOfMemory { cells: 3 }.text(&Style::PLAIN);
-        assert!(text.starts_with("warning: 3 cells did not fit in memory\n  help: these batch sizes"), "{text}");
+        assert!(text.starts_with("warning: 3 cells did not fit in memory\n  help: these sizes"), "{text}");
         let text = Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 }.to_string();
         assert_eq!(text, "1 cell of 1,400 is not known well enough to show a jump of 1 %");
         assert_eq!(

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use super::digest::digest;
-use super::reading::environment_of;
+use super::names::{files, keys};
+use super::parquet;
+use super::shelf::Shelf;
 use crate::error::{Error, Kind, Result};
+use crate::os::look;
 
 /// Whether two specs differ only in their time limit.
 ///
@@ -55,4 +58,38 @@ fn kept_digest(path: &Path) -> Result<Option<String>> {
         environment["spec_digest"].as_str().map(str::to_owned)
     };
     Ok(environment_of(path)?.and_then(kept))
+}
+
+/// The environment of the run in `path`: its file, or if that is missing what a sealed table says.
+pub(super) fn environment_of(path: &Path) -> Result<Option<String>> {
+    if let Some(text) = look::text(&path.join(files::ENVIRONMENT))? {
+        return Ok(Some(text));
+    }
+    for shelf in Shelf::main() {
+        let table = path.join(shelf.table);
+        if look::is_file(&table)? {
+            return Ok(parquet::describe(&table)?.1.remove(keys::ENVIRONMENT));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a sealed table says that the run has finished. A run that went on with more time has another limit in its spec than in its table, until it is
+/// sealed again.
+pub(super) fn is_complete(path: &Path) -> Result<bool> {
+    for shelf in Shelf::main() {
+        let table = path.join(shelf.table);
+        if !look::is_file(&table)? {
+            continue;
+        }
+        let metadata = parquet::describe(&table)?.1;
+        if metadata.get(keys::COMPLETE).is_some_and(|value| value == "true") {
+            let sealed = metadata.get(keys::SPEC);
+            let spec = look::text(&path.join(files::SPEC))?;
+            let went_on =
+                |(sealed, spec): (&String, String)| *sealed != spec && without_limit(sealed) == without_limit(&spec);
+            return Ok(!sealed.zip(spec).is_some_and(went_on));
+        }
+    }
+    Ok(false)
 }

@@ -6,12 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::begun::{has_more_time, spec_digest, without_limit};
+use super::begun::{environment_of, has_more_time, is_complete, spec_digest};
 use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata, check_version};
-use super::reading::environment_of;
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use super::shelf::{Shelf, Stored};
@@ -514,26 +513,6 @@ fn holds_something_else(path: &Path) -> Result<bool> {
             || (name == files::PARTS && look::entries(&entry.path())?.is_empty());
         if !ours {
             return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Whether a sealed table says that the run has finished. A run that went on with more time has another limit in its spec than in its table, until it is
-/// sealed again.
-pub(super) fn is_complete(path: &Path) -> Result<bool> {
-    for shelf in Shelf::main() {
-        let table = path.join(shelf.table);
-        if !look::is_file(&table)? {
-            continue;
-        }
-        let metadata = parquet::describe(&table)?.1;
-        if metadata.get(keys::COMPLETE).is_some_and(|value| value == "true") {
-            let sealed = metadata.get(keys::SPEC);
-            let spec = look::text(&path.join(files::SPEC))?;
-            let went_on =
-                |(sealed, spec): (&String, String)| *sealed != spec && without_limit(sealed) == without_limit(&spec);
-            return Ok(!sealed.zip(spec).is_some_and(went_on));
         }
     }
     Ok(false)

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use super::begun::{environment_of, is_complete};
 use super::claim::parts;
-use super::directory::is_complete;
-use super::names::{files, keys};
-use super::parquet;
+use super::names::files;
 use super::shelf::Shelf;
 use crate::error::{Error, Result};
 use crate::os::look;
@@ -56,18 +55,4 @@ impl Beginning {
             .ok_or_else(|| none().hint("give run directories, such as results/vgg16.shard-1-of-8"))?;
         Ok(Self { spec, environment: environment_of(path)? })
     }
-}
-
-/// The environment of the run in `path`: its file, or if that is missing what a sealed table says.
-pub(super) fn environment_of(path: &Path) -> Result<Option<String>> {
-    if let Some(text) = look::text(&path.join(files::ENVIRONMENT))? {
-        return Ok(Some(text));
-    }
-    for shelf in Shelf::main() {
-        let table = path.join(shelf.table);
-        if look::is_file(&table)? {
-            return Ok(parquet::describe(&table)?.1.remove(keys::ENVIRONMENT));
-        }
-    }
-    Ok(None)
 }

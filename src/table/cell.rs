@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use super::comma::{Comma, is_grouped};
-use super::names::{Reading, TimeOrRate, Unit, unit};
-use super::seen::STEP_TIMES;
+use super::names::{Reading, STEP_TIMES, TimeOrRate, Unit, unit};
 
 /// How the numbers of a column are written, from some of its cells.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
+use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{short, shown};
-use super::seen::{STEP_TIMES, plain};
+use super::seen::plain;
 use super::sizes::x_of;
 use super::values::y_of;
 use super::{ColumnSample, Hints, Profile};

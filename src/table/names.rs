@@ -674,6 +674,24 @@ pub fn is_setting(column: &str) -> bool {
     SETTINGS.contains(&&bare(column)[..])
 }
 
+/// Names of the time under which others write it, in order of preference.
+pub(super) const STEP_TIMES: &[&str] = &[
+    "step_time",
+    "time",
+    "batch_time",
+    "iteration_time",
+    "iter_time",
+    "train_time",
+    "latency",
+    "duration",
+    "elapsed",
+    "wall_time",
+    "real",
+    "seconds",
+    "mean",
+    "median",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,25 +4,8 @@ use std::collections::BTreeSet;
 
 use super::ColumnSample;
 use super::cell::is_missing;
-use super::names::{Reading, TimeOrRate};
+use super::names::{Reading, STEP_TIMES, TimeOrRate};
 
-/// Names of the time under which others write it, in order of preference.
-pub(super) const STEP_TIMES: &[&str] = &[
-    "step_time",
-    "time",
-    "batch_time",
-    "iteration_time",
-    "iter_time",
-    "train_time",
-    "latency",
-    "duration",
-    "elapsed",
-    "wall_time",
-    "real",
-    "seconds",
-    "mean",
-    "median",
-];
 /// Words of columns that number repetitions.
 const REPEATS: &[&str] = &[
     "run",

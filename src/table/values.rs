@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::cell::is_missing;
-use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
+use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, short, shown};
-use super::seen::{EXTREME, STEP_TIMES, TYPICAL};
+use super::seen::{EXTREME, TYPICAL};
 use super::{ColumnSample, Hints, Profile};
 use crate::error::{Error, Result};
 

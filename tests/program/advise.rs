@@ -61,6 +61,58 @@ fn a_file_gets_its_advice() {
     assert!(json(folder.path(), &["jumps", "a.csv", "--method", "pelt"])["series"][0]["advice"].is_null());
 }
 
+/// 0.5 ms for each example, and for 40 at least: the same rate from 40 on.
+#[test]
+fn a_plateau_is_no_rise() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = batchstep::random::Rng::new(4);
+    let mut text = "batch_size,block,time_ms\n".to_owned();
+    for block in 0..6 {
+        for batch in 1..=64u32 {
+            let time = 0.5 * f64::from(batch.max(40)) * (1.0 + 0.003 * random.normal());
+            writeln!(text, "{batch},{block},{time:.6}").expect("a string");
+        }
+    }
+    write(folder.path(), "a.csv", &text);
+    let entry = &json(folder.path(), &["advise", "a.csv"])["series"][0]["advice"];
+    assert!(entry["best"]["size"].as_u64().is_some_and(|size| size >= 40) && entry["still_rises"] == false, "{entry}");
+}
+
+/// `b` ran out of memory at 56 and 64; of `a` nothing larger than 48 was tried.
+#[test]
+fn a_larger_size_that_failed_is_not_recommended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows =
+        |variant: &str| -> String { staircase().lines().skip(1).map(|line| format!("{variant},{line}\n")).collect() };
+    let failed = "b,56,0,OOM\nb,64,0,OOM\n";
+    write(folder.path(), "a.csv", &format!("variant,batch_size,block,time_ms\n{}{}{failed}", rows("a"), rows("b")));
+    let rises = |found: &Value| -> Vec<bool> {
+        let series = found["series"].as_array().cloned().unwrap_or_default();
+        series.iter().filter_map(|one| one["advice"]["still_rises"].as_bool()).collect()
+    };
+    assert_eq!(rises(&json(folder.path(), &["advise", "a.csv"])), [true, false]);
+    // What was read, and what was left out, as `jumps` says it.
+    let said = stderr(&run(folder.path(), &["advise", "a.csv"]));
+    for text in ["a.csv: `time_ms` against `batch_size`, a time; 2 series by `variant`", "2 rows", "`OOM`", "56, 64"] {
+        assert!(said.contains(text), "no `{text}` in {said}");
+    }
+
+    // The same of a run: x / (10 + x) rises up to its last size.
+    for (name, fails, rising) in [("all", "", true), ("some", "fails = [21, 22, 23, 24]", false)] {
+        let spec = format!(
+            "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = \"1..=24\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             base = \"10ms\"\nslope = \"1ms\"\nnoise = {{ sd = \"0.3%\" }}\n{fails}\n[measure]\nblocks = {{ min = 6, max = 6 }}\n\
+             steps_per_visit = 2\nseed = 1\n"
+        );
+        write(folder.path(), "a.toml", &spec);
+        run(folder.path(), &["run", "a.toml"]);
+        let path = format!("results/{name}");
+        assert_eq!(rises(&json(folder.path(), &["advise", &path])), [rising], "{name}");
+        let said = stderr(&run(folder.path(), &["advise", &path]));
+        assert_eq!(said.contains("warning: 4 cells failed"), !rising, "{said}");
+    }
+}
+
 #[test]
 fn wishes_change_the_advice() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -197,7 +249,65 @@ fn many_series_have_a_sentence_each() {
     write(folder.path(), "many.csv", &format!("batch_size,block,time_ms,gpu\n{text}"));
     let brief = stdout(&run(folder.path(), &["jumps", "many.csv"]));
     assert_eq!(brief.matches(": 2 jumps after 16 and 32").count(), 10, "{brief}");
-    assert!(brief.contains("and 3 more series: `--details`") && brief.lines().count() <= 25, "{brief}");
+    assert!(brief.contains("and 3 more series, 3 of them with jumps: `--details`"), "{brief}");
+    assert!(brief.lines().count() <= 25, "{brief}");
     let all = stdout(&run(folder.path(), &["jumps", "many.csv", "--details"]));
     assert_eq!(all.matches(": 2 jumps after 16 and 32").count(), 13, "{all}");
+}
+
+/// Twelve lines, 10 ms and 0.5 ms for each example, and a staircase, the last of the table.
+#[test]
+fn of_many_series_those_with_jumps_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = batchstep::random::Rng::new(8);
+    let mut text = "batch_size,block,time_ms,gpu\n".to_owned();
+    for gpu in 0..12 {
+        for (block, batch) in (0..6).flat_map(|block| (1..=48u32).map(move |batch| (block, batch))) {
+            let time = (10.0 + 0.5 * f64::from(batch)) * (1.0 + 0.003 * random.normal());
+            writeln!(text, "{batch},{block},{time:.6},gpu{gpu:02}").expect("a string");
+        }
+    }
+    text.extend(staircase().lines().skip(1).map(|line| format!("{line},gpu12\n")));
+    write(folder.path(), "many.csv", &text);
+    let brief = stdout(&run(folder.path(), &["jumps", "many.csv"]));
+    for shown in ["gpu12: 2 jumps after 16 and 32", "gpu12: which batch size to use", "and 3 more series: `--details`"]
+    {
+        assert!(brief.contains(shown), "no `{shown}` in {brief}");
+    }
+    let all = stdout(&run(folder.path(), &["jumps", "many.csv", "--details"]));
+    assert!(all.find("gpu00: ") < all.find("gpu12: 2 jumps"), "all are in the order of the table: {all}");
+}
+
+/// Two runs of one step: their series have the same label.
+#[test]
+fn series_of_several_runs_are_told_apart_by_their_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["2026-11-23-epyc-2-cores-quickstart", "2026-11-23-epyc-2-cores-quickstart-again"];
+    let [first, second] = names.map(|name| experiment(&format!("runs/{name}")));
+    let said = stdout(&run(folder.path(), &["jumps", &first, &second]));
+    for name in names {
+        for text in [format!("three_dense, {name}: 4 jumps"), format!("three_dense, {name}: which batch size to use")] {
+            assert!(said.contains(&text), "no `{text}` in {said}");
+        }
+    }
+    let said = stdout(&run(folder.path(), &["explain", &first, &second]));
+    assert!(names.iter().all(|name| said.contains(&format!("Why three_dense, {name} jumps"))), "{said}");
+    let alone = stdout(&run(folder.path(), &["jumps", &first]));
+    assert!(alone.starts_with("three_dense: 4 jumps"), "{alone}");
+    let group = &json(folder.path(), &["jumps", &first, &second])["series"][1]["group"];
+    assert_eq!(group, &serde_json::json!({"model": "three_dense"}));
+}
+
+/// What `jumps` says of how a table was read, for programs as well.
+#[test]
+fn the_json_says_how_the_table_was_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &(staircase() + "64,6,OOM\n"));
+    let [jumps, advice] = ["jumps", "advise"].map(|command| json(folder.path(), &[command, "a.csv"]));
+    for key in ["x", "y", "y_kind", "read_as", "left_out"] {
+        assert!(!advice["series"][0][key].is_null(), "no {key}: {advice}");
+        assert_eq!(advice["series"][0][key], jumps["series"][0][key], "{key}");
+    }
+    assert_eq!(advice["warnings"], jumps["warnings"]);
+    assert_eq!(advice["warnings"][0]["sizes"], serde_json::json!([64]));
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use batchstep::store::RunDirectory;
+
 use crate::needs;
 use crate::support::{run, stderr, stdout, write};
 
@@ -82,8 +84,82 @@ fn an_unfinished_run_is_neither_overwritten_nor_mixed_with_another_spec() {
     let text = std::fs::read_to_string(&begun).expect("a spec");
     assert!(text.contains("\ncounters = false\n"), "{text}");
     std::fs::write(&begun, text.replace("counters = false\n", "")).expect("written");
+    refused(folder.path(), &["run", "q.toml", "--resume"], &["not the one that this run was begun with"]);
+    forget_spec(&folder.path().join("results/q"));
     let output = run(folder.path(), &["run", "q.toml", "--resume"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// Makes the environment of a run one of an earlier version, which kept no digest of the spec.
+fn forget_spec(run: &Path) {
+    let path = run.join("environment.json");
+    let mut environment: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).expect("readable")).expect("JSON");
+    environment.as_object_mut().expect("an object").remove("spec_digest").expect("it was there");
+    std::fs::write(&path, environment.to_string()).expect("written");
+}
+
+/// The copy of the spec in the folder is edited, and given to `--resume`.
+#[test]
+fn a_run_is_not_continued_with_other_batch_sizes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "q.toml", QUICK);
+    assert_eq!(run(folder, &["run", "q.toml"]).status.code(), Some(0));
+    let directory = folder.join("results/q");
+    let spec = std::fs::read_to_string(directory.join("spec.toml")).expect("a spec");
+    let other = spec.replace("1..=10", "101..=110");
+    assert_ne!(other, spec);
+    write(&directory, "spec.toml", &other);
+    let resume = ["run", "results/q/spec.toml", "--out", "results/q", "--resume", "--time", "31min"];
+    refused(folder, &resume, &["results/q: its spec.toml is not the one that this run was begun with", "--out"]);
+    // In a run of an earlier version, the rows tell.
+    forget_spec(&directory);
+    let environment = || std::fs::read(directory.join("environment.json")).expect("readable");
+    let before = environment();
+    refused(folder, &resume, &["results/q: the stored visits are of another spec", "is synthetic at batch size "]);
+    assert_eq!(environment(), before);
+    write(&directory, "spec.toml", &spec);
+    let output = run(folder, &["run", "results/q/spec.toml", "--out", "results/q", "--resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// `collect` needs that table, and says that `--resume` writes it.
+#[test]
+fn a_finished_run_that_lost_its_cells_gets_them_back_from_its_steps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "q.toml", QUICK);
+    assert_eq!(run(folder, &["run", "q.toml"]).status.code(), Some(0));
+    let directory = folder.join("results/q");
+    let stored = || {
+        let cells = RunDirectory::cells_of(&directory).expect("cells");
+        (format!("{cells:?}"), RunDirectory::steps_of(&directory).expect("steps").len())
+    };
+    let before = stored();
+    std::fs::remove_file(directory.join("cells.parquet")).expect("removed");
+    let refusal = stderr(&run(folder, &["collect", "results/q", "--into", "database"]));
+    assert!(refusal.contains("cells.parquet") && refusal.contains("--resume"), "{refusal}");
+    let output = run(folder, &["run", "q.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is written again from its steps"), "{}", stderr(&output));
+    assert_eq!(stored(), before);
+    let collected = stdout(&run(folder, &["collect", "results/q", "--into", "database"]));
+    assert!(collected.contains("10 cells"), "{collected}");
+}
+
+#[test]
+fn a_damaged_environment_is_named_with_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", QUICK);
+    assert_eq!(run(folder.path(), &["run", "q.toml"]).status.code(), Some(0));
+    let directory = folder.path().join("results/q");
+    write(&directory, "environment.json", "");
+    refused(
+        folder.path(),
+        &["run", "q.toml", "--resume", "--time", "31min"],
+        &["results/q: environment.json: damaged", "help: put it back"],
+    );
 }
 
 #[test]

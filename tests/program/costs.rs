@@ -156,3 +156,21 @@ fn a_published_step_time_is_shown_beside_the_prediction() {
         stderr(&refused)
     );
 }
+
+/// The steps end, and what they compute is of no use: `run` says not to use their times.
+#[test]
+fn steps_whose_loss_is_not_a_number_predict_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let spec = "version = 1\nname = \"n\"\n[sweep]\nbatch_size = \"1..=6\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                nan_loss = [1, 2, 3, 4, 5, 6]\n[measure]\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 2\n";
+    std::fs::write(folder.join("ask.toml"), spec).expect("written");
+    let said = stderr(&run(folder, &["run", "ask.toml"]));
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("do not use these times"), "{said}");
+    let collected = stdout(&run(folder, &["collect", "results/n", "--into", "database"]));
+    assert!(collected.contains("6 cells"), "{collected}");
+    let asked = run(folder, &["predict", "ask.toml", "--from", "database"]);
+    assert_eq!(asked.status.code(), Some(2), "{}", stdout(&asked));
+    assert!(stderr(&asked).contains("`synthetic` was not measured on"), "{}", stderr(&asked));
+}

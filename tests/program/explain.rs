@@ -95,6 +95,36 @@ fn a_run_is_explained_as_text_and_as_json() {
     );
 }
 
+/// What `explain` says of a stored run, in single spaces, by series.
+fn explained(run_name: &str) -> Vec<String> {
+    let path = format!("experiments/runs/{run_name}");
+    let output = run(Path::new(env!("CARGO_MANIFEST_DIR")), &["explain", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    text.split("Why ").skip(1).map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// With non-fused Winograd forced, VGG16 jumps after 16 by 7.9 ms, most of it in the layers whose batch is padded. Left to itself, cuDNN
+/// changes to an FFT there, and the step jumps by 24 ms, of which one more round of blocks would be 1.3 ms.
+#[test]
+fn a_jump_three_times_as_large_does_not_contradict_the_mechanism_of_the_other_series() {
+    let series = explained("2026-11-27-h200-why-sixteen");
+    let [any, never, forced] = &series[..] else { panic!("{series:#?}") };
+    for heuristics in [any, never] {
+        assert!(heuristics.contains("Likely another algorithm (consistent at 1 of 1 jump;"), "{heuristics}");
+    }
+    assert!(forced.contains("Likely non-fused Winograd pads the batch to 16 (consistent at 2 of 2 jumps;"), "{forced}");
+    assert!(forced.contains("Changed jumps with winograd = any: after 16 larger;"), "{forced}");
+    assert!(!forced.contains("winograd = any it predicts no step there"), "{forced}");
+}
+
+#[test]
+fn a_variable_of_the_environment_that_takes_a_jump_away_is_named_by_itself() {
+    let series = explained("2026-11-26-epyc-2-cores-keras");
+    let sentence = "Likely with TF_ENABLE_ONEDNN_OPTS = 0, the jump after 15 is gone (shown by intervention)";
+    assert!(series[0].contains(sentence), "{series:#?}");
+}
+
 /// Nothing is written where a file is missing or damaged.
 #[test]
 fn fetching_refuses_anything_but_the_published_data() {

@@ -16,6 +16,7 @@ loss = "mean_squared_error"
 name = ["cpu", "torch"]
 optional = ["torch"]
 winograd = ["any", "never"]
+compile = ["none", "default"]
 [measure]
 blocks = { min = 2, max = 2 }
 decide = "cells"
@@ -43,6 +44,11 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     assert!(spec.contains("name = \"cpu\"") && !spec.contains("torch") && !spec.contains("optional"), "{spec}");
     let again = without_python(&["run", "two.toml", "--out", "run", "--resume"]);
     assert!(matches!(again.status.code(), Some(0 | 1)), "{}", stderr(&again));
+    // What only PyTorch varies is left out with it: the stored spec is one that can be run.
+    let again = without_python(&["run", "run/spec.toml", "--dry-run"]);
+    assert!(again.status.code() == Some(0) && stdout(&again).contains("cells      4"), "{}", stderr(&again));
+    let status = without_python(&["status", "run"]);
+    assert_eq!(status.status.code(), Some(0), "{}", stderr(&status));
     // Without the word, its absence ends the run.
     write(folder.path(), "needed.toml", &SPEC.replace("optional = [\"torch\"]\n", ""));
     let output = without_python(&["run", "needed.toml", "--out", "needed"]);

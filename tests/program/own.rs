@@ -94,6 +94,35 @@ fn what_cannot_run_is_refused_with_its_reason() {
     }
 }
 
+/// The text that stands for the options is not the person's file: an error names the option.
+#[test]
+fn an_option_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "mine.py", PLANTED);
+    for (arguments, expected) in [
+        (&["--set", "n=1,2", "--set", "n=3"][..], "--set: `n` is given twice\n  help: write `--set n=1,2,3`"),
+        (&["--set", "n=1..=4", "--set", "n=9"], "leave out `--set n=1..=4` or `--set n=9`"),
+        (&["--batch-size", "8", "--set", "batch_size=4"], "leave out `--batch-size 8` or `--set batch_size=4`"),
+        (&["--env", "A=1,2", "--env", "A=3"], "--env: `A` is given twice\n  help: write `--env A=1,2,3`"),
+        (&["--env", "A"], "for example --env OMP_NUM_THREADS=1,4"),
+        (&["--env", "A=1,1"], "--env A=1,1: this value is in the list already"),
+        (&["--set", "n=2,2"], "--set n=2,2: this value is in the list already"),
+        (&["--set", "x=4"], "--set x=4: an argument cannot be called `x`"),
+        (&["--set", "1n=2"], "--set 1n=2: `1n` can't be the name of an argument"),
+        (&["--batch-size", "1-64"], "--batch-size: `1-64` is not a range, and no list of whole numbers\n  help: for"),
+        (&["--batch-size", "0,1"], "--batch-size 0,1: expected a whole number from 1 to"),
+        (&["--batch-size", "8,8"], "--batch-size 8,8: list the batch sizes in ascending order"),
+        (&["--batch-size", "5..=4"], "--batch-size 5..=4: the range from 5 to 4 is empty"),
+        (&["--x", "n", "--set", "n=a"], "help: for example --set n=1..=64, or --set n=8,16,32"),
+        (&["--x", "n"], "--x n: `--set` gives no values for `n`\n  help: add `--set n=1..=70`"),
+    ] {
+        let output = run(folder.path(), &[&["run", "mine.py", "--dry-run"], arguments].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(expected) && !said.contains("mine.py:"), "{arguments:?}: {said}");
+    }
+}
+
 /// An error in a step is a row of its size, with the line of the person's file; a process that dies is started again.
 #[test]
 fn a_step_that_fails_costs_only_its_size() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use batchstep::store::Table;
+use batchstep::store::{Begin, EpochRow, RunDirectory, Table};
 
 use crate::support::{self, run, stderr, stdout, write};
 
@@ -162,4 +162,43 @@ fn a_batch_script_is_written_and_a_spec_that_every_shard_would_refuse_is_refused
     let output = run(folder, &["run", &copy, "--dry-run"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&run(folder, &["submit", "--slurm", "specs/step.py", "--nodes", "2"])).contains("needs a spec"));
+}
+
+#[test]
+fn status_shows_the_runs_that_can_be_read_and_names_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "s.toml", &SPEC.replace("min = 16, max = 16", "min = 4, max = 4"));
+    assert!(matches!(run(folder, &["run", "s.toml"]).status.code(), Some(0 | 1)));
+    // A study, which no sweep's plan belongs to.
+    let study = "version = 1\nname = \"e\"\nkind = \"training\"\n";
+    let opened = RunDirectory::open(&folder.join("epochs"), study, Begin::Anew).expect("opens");
+    opened.directory.write_text("environment.json", "{}").expect("written");
+    let visit = |visit| opened.directory.append(&[EpochRow { visit, ..EpochRow::default() }]).expect("stored");
+    (0..3).for_each(visit);
+    assert!(opened.directory.seal_visits::<EpochRow, EpochRow>(true).expect("sealed").complete);
+    drop(opened);
+    // Shards that nothing has been submitted of, and a spec that was damaged.
+    let submitted = run(folder, &["submit", "--slurm", "s.toml", "--nodes", "2", "--dry-run"]);
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    std::fs::create_dir(folder.join("broken")).expect("made");
+    write(&folder.join("broken"), "spec.toml", "version = 1\nname");
+
+    let status = |paths: &[&str], code: i32| {
+        let output = run(folder, &[&["status"], paths].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        (stdout(&output), stderr(&output))
+    };
+    let (table, said) = status(&["results/s", "epochs", "results/s.shards", "broken"], 1);
+    assert!(table.contains("3 runs: 2 finished, 1 waiting; 163 visits"), "{table}");
+    assert!(said.contains("broken: spec.toml"), "{said}");
+    let (json, _) = status(&["epochs", "--format", "json"], 0);
+    let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let epochs = &document["runs"][0];
+    assert!(epochs["state"] == "finished" && epochs["visits"] == 3, "{epochs}");
+    assert!(status(&["broken"], 2).1.contains("broken: spec.toml"));
+    // It has begun, and nothing is stored.
+    std::fs::remove_file(folder.join("results/s/steps.parquet")).expect("removed");
+    let (table, _) = status(&["results/s"], 0);
+    assert!(table.contains("1 run: 1 silent; 0 visits"), "{table}");
 }

@@ -239,7 +239,10 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
         let output = run(folder.path(), &["run", "f.toml"]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("train/dog/3.png: the image cannot be read") && !said.contains("that you may write to"), "{said}");
+        assert!(
+            said.contains("train/dog/3.png: the image cannot be read") && !said.contains("that you may write to"),
+            "{said}"
+        );
         let rows = epochs(&folder.path().join("results").join(name));
         let failed: Vec<&EpochRow> = rows.iter().filter(|row| row.error.is_some()).collect();
         assert_eq!(failed.len(), visits, "{rows:?}");

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{batchstep, run, stderr, stdout, write};
 
@@ -78,6 +80,82 @@ fn a_turn_that_fails_ends_the_comparison_with_its_message() {
     assert!(compare(&three).contains("3 programs are named for 2 sides"));
 }
 
+/// A batchstep whose turns run, until after so many calls one hangs, and writes its number to `pid`.
+fn hanging(folder: &Path, calls: usize) -> String {
+    let program = env!("CARGO_BIN_EXE_batchstep");
+    let text = format!(
+        "#!/bin/sh\necho x >> calls\nif [ $(wc -l < calls) -gt {calls} ]; then\n  mkdir -p \"$3\"\n  echo $$ > pid\n  exec sleep 600\nfi\n\
+         exec '{program}' \"$@\"\n"
+    );
+    let path = write(folder, "hanging", &text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    "./hanging".to_owned()
+}
+
+/// A comparison in turns under way, and the number of the process that hangs in it.
+fn under_way(folder: &Path, program: &str) -> (Child, String) {
+    write(folder, "a.toml", &spec("a", 20));
+    let mut command = batchstep(folder);
+    command.args(["compare", "--in-turns", "a.toml", "a.toml", "--rounds", "3", "--program", program]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
+    let start = Instant::now();
+    loop {
+        match std::fs::read_to_string(folder.join("pid")) {
+            Ok(pid) if pid.ends_with('\n') => return (child, pid.trim().to_owned()),
+            _ => assert!(start.elapsed() < Duration::from_secs(120), "no turn hangs"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
+    for (calls, rounds) in [(1, 0), (4, 2)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = hanging(folder.path(), calls);
+        let (child, pid) = under_way(folder.path(), &program);
+        let killed = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status().expect("sh");
+        assert!(killed.success());
+        let output = child.wait_with_output().expect("an end");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("results/in-turns: stopped by a signal after {rounds} of 3 rounds")), "{said}");
+        assert!(!Path::new("/proc").join(pid).exists(), "the turn goes on");
+
+        let again = "`batchstep compare --in-turns results/in-turns/a results/in-turns/b`";
+        let over = run(folder.path(), &["compare", "--in-turns", "a.toml", "a.toml"]);
+        for said in [said, stderr(&over)] {
+            assert!(said.contains("`--out DIR`") && said.contains(again) == (rounds >= 2), "{said}");
+        }
+        // What is not complete has another name.
+        let round = rounds + 1;
+        let aside = ["a", "b"].map(|side| folder.path().join(format!("results/in-turns/{side}/{round}-unfinished")));
+        assert_eq!(aside.iter().filter(|turn| turn.is_dir()).count(), 1);
+        if rounds >= 2 {
+            let output = run(folder.path(), &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            assert!(stdout(&output).contains("in 2 rounds"), "{}", stdout(&output));
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_comparison_that_is_killed_leaves_no_turn_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = hanging(folder.path(), 0);
+    let (mut child, pid) = under_way(folder.path(), &program);
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    let start = Instant::now();
+    // A zombie is over; it has nothing in its memory.
+    let is_there = || std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    while is_there() {
+        assert!(start.elapsed() < Duration::from_secs(60), "the turn goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Two runs of the same spec, between which the machine got slower.
 #[test]
 fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_changed() {
@@ -151,4 +229,54 @@ fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() 
         batchstep(folder.path()).args(["compare", "--in-turns", "first.csv", "bare.csv"]).output().expect("starts");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("the column `block`"), "{}", stderr(&output));
+}
+
+/// A step of one's own, whose name is that of its shell; it prints 10 µs for each example more than `base_us`.
+fn own_step(shell: &str, base_us: u32, sizes: &str) -> String {
+    format!(
+        "version = 1\nname = \"{shell}\"\n[sweep]\nbatch_size = {sizes}\n[engine]\n\
+         command = [\"{shell}\", \"-c\", \"echo took $(({base_us} + 10 * {{batch_size}})) us\"]\n\
+         seconds = {{ pattern = 'took ([0-9.]+) us', unit = \"us\" }}\n\
+         [measure]\ndecide = \"cells\"\nblocks = {{ min = 2, max = 2 }}\nsteps_per_visit = 1\ntime_limit = \"30min\"\n"
+    )
+}
+
+#[test]
+fn versions_of_a_step_of_ones_own_are_compared_whatever_they_are_called() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "before.toml", &own_step("sh", 100, "[1, 2, 3]"));
+    write(folder.path(), "after.toml", &own_step("bash", 200, "[1, 2, 3]"));
+    let output = run(folder.path(), &["compare", "--in-turns", "before.toml", "after.toml", "--rounds", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // By hand: 210, 220 and 230 µs over 110, 120 and 130.
+    let text = tidy(&stdout(&output));
+    assert!(text.contains("0 SAME, 0 FASTER, 3 SLOWER") && text.contains("1.909") && text.contains("1.769"), "{text}");
+    assert!(stderr(&output).contains("the step `sh` is compared with `bash`"), "{}", stderr(&output));
+    let [a, b, again] = ["a/1", "b/1", "a/2"].map(|turn| format!("results/in-turns/{turn}"));
+    let output = run(folder.path(), &["compare", &a, &b]);
+    assert!(stdout(&output).starts_with("DIFFERS at 3 of 3 sizes"), "{}{}", stdout(&output), stderr(&output));
+    let output = run(folder.path(), &["compare", &a, &b, &again]);
+    assert!(tidy(&stdout(&output)).contains("1.909 SLOWER 1.000"), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn specs_with_no_cell_in_common_are_refused_before_they_are_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.toml", &spec("a", 20));
+    write(folder.path(), "sizes.toml", &spec("b", 20).replace("[1, 2, 3]", "[4, 5]"));
+    write(folder.path(), "step.toml", &own_step("sh", 100, "[1, 2, 3]"));
+    let refusal = |second: &str| {
+        let output = run(folder.path(), &["compare", "--in-turns", "a.toml", second]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(!folder.path().join("results").exists(), "{}", stderr(&output));
+        tidy(&stderr(&output))
+    };
+    let said = refusal("sizes.toml");
+    assert!(
+        said.contains("sizes.toml: this spec has no cell in common with the first: sizes 1, 2, 3 against 4, 5"),
+        "{said}"
+    );
+    assert!(said.contains("measure the same sizes") && !said.contains("block"), "{said}");
+    let said = refusal("step.toml");
+    assert!(said.contains("against `sh`") && said.contains("called after its file"), "{said}");
 }

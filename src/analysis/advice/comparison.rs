@@ -17,6 +17,8 @@ use crate::stats::quantile::{median, quantile};
 const DRAWS: usize = 500;
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 42;
+/// The rate still rises where the sweep ends if the largest size is better than every size up to this share of it.
+const BEFORE_THE_END: f64 = 0.75;
 /// Least variance in a draw, as a share of that of the data: draws of few different blocks would divide by nearly nothing.
 const LEAST: f64 = 0.05;
 
@@ -83,11 +85,11 @@ impl Comparison {
         (self.variance[at] + self.variance[other]).sqrt()
     }
 
-    /// Whether the largest size is shown to be better than every size up to half of it.
+    /// Whether the largest size is shown to be better than every size up to three quarters of it; then the best size is not among those.
     pub fn still_rises(&self) -> bool {
         let last = self.x.len() - 1;
-        let half = self.x.partition_point(|x| *x <= self.x[last] / 2.0);
-        half > 0 && (0..half).all(|at| self.is_lower(at, last, self.critical(last)))
+        let before = self.x.partition_point(|x| *x <= BEFORE_THE_END * self.x[last]);
+        before > 0 && (0..before).all(|at| self.is_lower(at, last, self.critical(last)))
     }
 
     /// The critical value for comparing all other sizes with this one, in either direction.

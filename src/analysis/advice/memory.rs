@@ -26,7 +26,8 @@ pub struct BestSizeMemory {
     pub smaller: Option<(f64, f64)>,
     /// The memory of the device, in bytes.
     pub total: Option<u64>,
-    /// The largest size that would leave [`MARGIN`] free, by the line; `None` without a total, or where the peaks are on no rising line.
+    /// The largest size that would leave [`MARGIN`] free, by the line; `None` without a total, where the peaks are on no rising line, or where it
+    /// is no smaller than a size that failed.
     pub fits: Option<Fits>,
 }
 
@@ -43,19 +44,21 @@ pub enum Fits {
 type Peaks = BTreeMap<u64, f64>;
 
 impl BestSizeMemory {
-    /// The memory of the size `x`, and of the size `smaller`; `None` where the peak of `x` was not read.
-    pub fn of(peaks: &Peaks, x: f64, smaller: Option<f64>, total: Option<u64>) -> Option<Self> {
+    /// The memory of the size `x`, and of the size `smaller`; `None` where the peak of `x` was not read. `too_large` is the smallest size that failed
+    /// beyond those that were measured.
+    pub fn of(peaks: &Peaks, x: f64, smaller: Option<f64>, total: Option<u64>, too_large: Option<f64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
         let smaller = smaller.filter(|smaller| *smaller != x);
         let smaller = smaller.and_then(|smaller| Some((smaller, *peaks.get(&smaller.to_bits())?)));
         let points: Vec<(f64, f64)> = peaks.iter().map(|(x, peak)| (f64::from_bits(*x), *peak)).collect();
-        let fits = total.and_then(|total| fits(&points, (1.0 - MARGIN) * total as f64));
+        let fits = total.and_then(|total| fits(&points, (1.0 - MARGIN) * total as f64, too_large));
         Some(Self { x, peak, smaller, total, fits })
     }
 }
 
-/// Where the line through the points reaches `limit`; Theil and Sen's, so that one peak out of line does not turn it.
-fn fits(points: &[(f64, f64)], limit: f64) -> Option<Fits> {
+/// Where the line through the points reaches `limit`; Theil and Sen's, so that one peak out of line does not turn it. `None` where the line is not
+/// to be trusted.
+fn fits(points: &[(f64, f64)], limit: f64, too_large: Option<f64>) -> Option<Fits> {
     let largest = points.iter().map(|point| point.1).fold(0.0, f64::max);
     let slopes =
         points.iter().enumerate().flat_map(|(at, a)| points[at + 1..].iter().map(move |b| (b.1 - a.1) / (b.0 - a.0)));
@@ -66,6 +69,10 @@ fn fits(points: &[(f64, f64)], limit: f64) -> Option<Fits> {
         return None;
     }
     let (last, reach) = (points[points.len() - 1].0, ((limit - start) / slope).floor());
+    // A size that did not fit refutes a line by which it would.
+    if too_large.is_some_and(|x| reach >= x) {
+        return None;
+    }
     Some(if reach > FURTHEST * last { Fits::MoreThan(FURTHEST * last) } else { Fits::About(reach.max(last)) })
 }
 
@@ -94,22 +101,27 @@ mod tests {
     #[test]
     fn the_line_says_what_would_fit() {
         // 1 GiB and 0.125 GiB for each example: 0.95 of 16 GiB is 15.2, less 1 is 14.2, over 0.125 is 113.6.
-        let memory = BestSizeMemory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, None, Some(16 << 30)).expect("a peak");
+        let found = |slope: f64, too_large: Option<f64>| {
+            BestSizeMemory::of(&peaks(|x| 1.0 + slope * x), 16.0, None, Some(16 << 30), too_large).expect("a peak")
+        };
+        let memory = found(0.125, None);
         assert_eq!((memory.peak / GIB, memory.fits), (3.0, Some(Fits::About(113.0))));
         // 0.001 GiB for each: 14,200, which is far more than ten times 32.
-        let memory = BestSizeMemory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, None, Some(16 << 30)).expect("a peak");
-        assert_eq!(memory.fits, Some(Fits::MoreThan(320.0)));
+        assert_eq!(found(0.001, None).fits, Some(Fits::MoreThan(320.0)));
+        // By the line, 113 and 400 fit; they did not.
+        assert_eq!((found(0.125, Some(113.0)).fits, found(0.001, Some(400.0)).fits), (None, None));
+        assert_eq!(found(0.125, Some(114.0)).fits, Some(Fits::About(113.0)));
     }
 
     #[test]
     fn nothing_is_reported_without_a_total_or_a_line() {
         let fits = |of: fn(f64) -> f64, total| {
-            BestSizeMemory::of(&peaks(of), 16.0, None, total).and_then(|memory| memory.fits)
+            BestSizeMemory::of(&peaks(of), 16.0, None, total, None).and_then(|memory| memory.fits)
         };
         assert_eq!(fits(|x| 1.0 + 0.1 * x, None), None);
         assert_eq!(fits(|_| 3.0, Some(16 << 30)), None, "peaks that never fall show no slope");
         assert_eq!(fits(|x| if x > 8.0 { 9.0 } else { 1.0 }, Some(16 << 30)), None, "no line");
-        assert_eq!(BestSizeMemory::of(&Peaks::new(), 16.0, None, Some(16 << 30)), None);
+        assert_eq!(BestSizeMemory::of(&Peaks::new(), 16.0, None, Some(16 << 30), None), None);
     }
 
     #[test]

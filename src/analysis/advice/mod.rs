@@ -3,9 +3,9 @@
 //! - The best: every size that is not shown to be worse than the best one. Hsu's multiple comparisons with the best, within blocks, by a
 //!   bootstrap over blocks ([`comparison`]); the set holds the truly best size with a probability of at least 95 %.
 //! - Enough: the smallest size whose rate is within a margin of the best one's, by the lower end of the interval of their ratio.
-//! - Rising: the largest size is among the best, and is shown to be better than every size up to half of it.
+//! - Rising: the largest size is among the best, and is shown to be better than every size up to three quarters of it; no larger one failed.
 //! - Avoid: behind a proven jump, the sizes whose rate is proven lower than that of the size just before it.
-//! - Memory: a line through the measured peaks.
+//! - Memory: a line through the measured peaks, unless it reaches a size that failed.
 //!
 //! What the data do not show is not said: [`Silence`] names the reason. Method and simulation: `docs/method.md`.
 
@@ -93,6 +93,8 @@ pub enum Silence {
     OtherName(String, String),
     /// The unit of a rate does not say how much work a second has.
     Rate(String),
+    /// The column holds the times of whole epochs, whose examples the size of a batch does not change.
+    Epoch(String),
     Early(Early),
     /// The sizes of an A/A run are names.
     Control,
@@ -119,6 +121,12 @@ impl fmt::Display for Silence {
             Self::OtherName(named, x) => write!(f, "the work is named in `{named}`, and the sizes are in `{x}`"),
             Self::Rate(unit) if unit.is_empty() => f.write_str("the unit of the rate is not known"),
             Self::Rate(unit) => write!(f, "a rate in {unit} does not say how many examples a second has"),
+            Self::Epoch(y) => {
+                write!(
+                    f,
+                    "`{y}` is the time of an epoch, so that the size of a batch does not say how many examples it had"
+                )
+            }
             Self::Early(early) => write!(f, "{early}"),
             Self::Control => f.write_str("an A/A run executes one size under many names"),
             Self::Forecast => f.write_str("the values are forecast and not measured"),
@@ -164,16 +172,17 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
     let not_worse: Vec<f64> = among.not_worse().into_iter().map(|at| among.x[at]).collect();
     let last = rates.x.last();
     // A larger size without a time was tried, and mostly did not fit.
-    let tried_beyond = series.gaps.iter().flat_map(|gap| &gap.sizes).any(|x| Some(x) > last);
-    let rising = !tried_beyond && among.x.last() == last && not_worse.last() == last && among.still_rises();
+    let too_large = series.failed.iter().copied().find(|x| Some(x) > last);
+    let rising = too_large.is_none() && among.x.last() == last && not_worse.last() == last && among.still_rises();
     let enough = among.enough(options.within).map(rated);
+    let smaller = enough.map(|enough| enough.x);
     Ok(Advice {
         counted: work.counted,
         unit: work.unit,
         options: options.clone(),
         best: rated(best),
         enough,
-        memory: BestSizeMemory::of(&series.peaks, among.x[best], enough.map(|enough| enough.x), total),
+        memory: BestSizeMemory::of(&series.peaks, among.x[best], smaller, total, too_large),
         sizes: rates.x,
         too_few: rates.too_few,
         blocks: rates.blocks,
@@ -219,6 +228,10 @@ impl RateConversion {
             Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
             None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, WorkPerStep::Size),
         };
+        let y = series.y.to_lowercase();
+        if asked.is_none() && series.kind == TimeOrRate::Time && y.contains("epoch") && !y.contains("step") {
+            return Err(Silence::Epoch(series.y.clone()));
+        }
         if series.facts.contains_key("executed_batch_size") {
             return Err(Silence::Control);
         }

@@ -7,7 +7,7 @@ use super::{RateConversion, Silence};
 use crate::analysis::Series;
 use crate::detect::{Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
-use crate::stats::robust::mad;
+use crate::stats::robust::{mad, sigma};
 
 /// Sizes, beyond which comparing each with all others takes too long.
 pub(super) const MOST_SIZES: usize = 2_000;
@@ -18,6 +18,9 @@ pub(super) const FEWEST_VISITS: usize = 4;
 const CLIP: f64 = 1.5;
 /// How many visits' worth of evidence the scatter of all sizes is for that of one.
 const PRIOR: f64 = 4.0;
+/// Visits further from the middle one of their size than this many standard deviations are in a second state if they are at least this share of all,
+/// and if their distances from it scatter by less than this share of their median.
+const STATE: (f64, f64, f64) = (3.0, 0.125, 1.0 / 3.0);
 /// Least standard deviation of a visit, relative.
 const LEAST: f64 = 1e-6;
 /// Passes in which levels of blocks and of sizes are fitted in turn.
@@ -193,17 +196,35 @@ fn of_blocks(shared: &[f64]) -> f64 {
 fn scales(values: &[Vec<f64>]) -> Option<Vec<f64>> {
     let own = |values: &Vec<f64>| {
         let center = median(&mut values.clone());
-        let robust = crate::stats::robust::sigma(values, center);
+        let robust = sigma(values, center);
         // Rounded times may be alike in more than half of the visits.
         if mad(values, center) > 0.0 { robust } else { values.iter().map(|v| (v - center).abs()).fold(0.0, f64::max) }
     };
     let own: Vec<f64> = values.iter().map(own).collect();
     let usual = median(&mut own.clone());
+    let least = second_state(values, usual).max(LEAST);
     let towards = |(own, values): (&f64, &Vec<f64>)| {
         let freedom = (values.len() - 1) as f64;
         ((PRIOR * usual * usual + freedom * own * own) / (PRIOR + freedom)).sqrt()
     };
-    (usual > 0.0).then(|| own.iter().zip(values).map(towards).map(|scale| scale.max(LEAST)).collect())
+    (usual > 0.0).then(|| own.iter().zip(values).map(towards).map(|scale| scale.max(least)).collect())
+}
+
+/// How far a second state of the machine is from the usual one; 0 where there is none. Which state most visits of a size are in is chance. A location
+/// that follows most of them jumps between the two, and its error does not show it: departures of this size count in full.
+fn second_state(values: &[Vec<f64>], usual: f64) -> f64 {
+    let mut all: Vec<f64> = Vec::new();
+    for values in values {
+        // One of the visits, as the median of an even number may be in neither state.
+        let mut ordered = values.clone();
+        ordered.sort_by(f64::total_cmp);
+        let center = ordered[values.len() / 2];
+        all.extend(values.iter().map(|value| (value - center).abs()));
+    }
+    let far: Vec<f64> = all.iter().copied().filter(|away| *away > STATE.0 * usual).collect();
+    let distance = median(&mut far.clone());
+    let is_one = far.len() as f64 >= STATE.1 * all.len() as f64 && sigma(&far, distance) < STATE.2 * distance;
+    if is_one { distance } else { 0.0 }
 }
 
 /// Huber's location by two steps from the median, and what each value adds to it times their number, with mean 0.

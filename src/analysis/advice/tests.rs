@@ -12,9 +12,11 @@ struct PlantedNoise {
     visit: f64,
     /// Student's t with 3 degrees of freedom in place of the normal law.
     heavy: bool,
+    /// The share of visits in which a step takes 8 % longer.
+    second: f64,
 }
 
-const QUIET: PlantedNoise = PlantedNoise { block: 0.01, visit: 0.005, heavy: false };
+const QUIET: PlantedNoise = PlantedNoise { block: 0.01, visit: 0.005, heavy: false, second: 0.0 };
 
 /// The batch sizes 1 to 64 in blocks, each visited once in each; `time` is the true one in seconds.
 fn series(blocks: u32, noise: PlantedNoise, seed: u64, time: &dyn Fn(f64) -> f64) -> Series {
@@ -27,7 +29,8 @@ fn series(blocks: u32, noise: PlantedNoise, seed: u64, time: &dyn Fn(f64) -> f64
         for size in sizes {
             let own = noise.visit * if noise.heavy { heavy(&mut rng) } else { rng.normal() };
             let x = f64::from(size);
-            let y = time(x) * (shared + own).exp();
+            let state = if noise.second > 0.0 && rng.uniform() < noise.second { 1.08 } else { 1.0 };
+            let y = time(x) * state * (shared + own).exp();
             steps.push(Observation { order: Some(steps.len() as f64), block: Some(block), ..Observation::new(x, y) });
         }
     }
@@ -56,6 +59,11 @@ fn rising(x: f64) -> f64 {
 /// The rate rises up to 20 and then stays.
 fn plateau(x: f64) -> f64 {
     0.001 * x.max(20.0)
+}
+
+/// The same up to 40.
+fn late_plateau(x: f64) -> f64 {
+    0.001 * x.max(40.0)
 }
 
 /// Whole groups of sixteen.
@@ -87,6 +95,25 @@ fn a_plateau_does_not_rise_and_its_beginning_is_enough() {
     assert!(!advice.rising && advice.avoid.is_empty(), "{advice:?}");
     assert!(advice.not_worse.len() > 35 && advice.not_worse[0] >= 19.0, "{:?}", advice.not_worse);
     assert!((20.0..=21.0).contains(&advice.enough.expect("enough").x), "{:?}", advice.enough);
+}
+
+/// 0.95 of 21 GiB is 19.95, less 1 is 18.95, over 0.125 for each example is 151.6.
+#[test]
+fn a_larger_size_that_failed_ends_what_is_said_of_larger_ones() {
+    let gib = 1_073_741_824.0;
+    let larger = |failed: &[f64]| {
+        let series = Series {
+            peaks: (1..=64).map(f64::from).map(|x| (x.to_bits(), (1.0 + 0.125 * x) * gib)).collect(),
+            failed: failed.to_vec(),
+            ..series(10, QUIET, 1, &rising)
+        };
+        let advice = advise(&found(series), &Options::default(), Some(21 << 30)).expect("advice");
+        (advice.rising, advice.memory.expect("a peak").fits)
+    };
+    assert_eq!(larger(&[]), (true, Some(Fits::About(151.0))));
+    assert_eq!(larger(&[7.0]), larger(&[]), "7 was measured in other repetitions");
+    assert_eq!(larger(&[65.0, 66.0]), (false, None));
+    assert_eq!(larger(&[200.0]), (false, Some(Fits::About(151.0))));
 }
 
 #[test]
@@ -152,7 +179,7 @@ fn a_size_that_was_seldom_measured_is_named_and_not_judged() {
 
 #[test]
 fn repetitions_that_are_all_alike_have_no_error() {
-    let still = PlantedNoise { block: 0.0, visit: 0.0, heavy: false };
+    let still = PlantedNoise { block: 0.0, visit: 0.0, ..QUIET };
     assert_eq!(advised(series(6, still, 8, &rising)), Err(Silence::NoScatter));
 }
 
@@ -219,6 +246,13 @@ fn runs_that_show_nothing_get_no_advice() {
     if forecast.is_forecast() {
         assert_eq!(advised(forecast), Err(Silence::Forecast));
     }
+    // An epoch has the same examples whatever the batch size.
+    let of = |y: &str| advised(Series { y: y.into(), ..series(6, QUIET, 14, &rising) });
+    for y in ["epoch_time_s", "seconds_per_epoch", "Epoch time"] {
+        assert_eq!(of(y), Err(Silence::Epoch(y.into())));
+    }
+    assert!(Silence::Epoch("epoch_s".into()).to_string().starts_with("`epoch_s` is the time of an epoch, so that"));
+    assert!(of("step_time_of_epoch_1").is_ok());
 }
 
 /// The sizes of a series, each compared with all others.
@@ -278,9 +312,10 @@ struct CurveWithJumps {
     jumps: &'static [f64],
 }
 
-const CURVES: [CurveWithJumps; 4] = [
+const CURVES: [CurveWithJumps; 5] = [
     CurveWithJumps { name: "equal rates", time: flat, jumps: &[16.0, 32.0, 48.0] },
     CurveWithJumps { name: "plateau from 20 on", time: plateau, jumps: &[32.0] },
+    CurveWithJumps { name: "plateau from 40 on", time: late_plateau, jumps: &[48.0] },
     CurveWithJumps { name: "rising", time: rising, jumps: &[] },
     CurveWithJumps { name: "staircase of 16", time: staircase, jumps: &[16.0, 32.0, 48.0] },
 ];
@@ -290,7 +325,7 @@ fn wrong(count: u64, blocks: u32, noise: PlantedNoise, CurveWithJumps { time, ju
     let rate = |x: f64| x / time(x);
     // Only noise distinguishes equal rates; the search starts at 37, which no rule prefers.
     let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
-    let rises = (1..=32).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
+    let rises = (1..=48).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
     let jumps: Vec<Jump> = jumps.iter().map(|after| Jump::planted(*after, 0.004, 0.2)).collect();
     let findings = crate::detect::Findings { jumps, ..crate::detect::detect(&[], &Settings::default()) };
     let mut wrong = Wrong::default();
@@ -319,6 +354,18 @@ fn the_advice_is_wrong_in_at_most_five_percent_of_series() {
             let most = [wrong.best_missing, wrong.avoided, wrong.enough, wrong.rising].into_iter().max();
             assert!(most <= Some(9), "{}, {blocks} blocks: {wrong:?}", curve.name);
         }
+    }
+}
+
+/// In 40 series, an event with a probability of 5 % occurs more than 7 times once in 1,400 such tests. Followed to the state of most visits, equal
+/// rates made a size to avoid of nearly every series.
+#[test]
+fn with_two_states_the_advice_is_wrong_in_at_most_five_percent_of_series() {
+    let noise = PlantedNoise { visit: 0.002, second: 0.4, ..QUIET };
+    for curve in [&CURVES[0], &CURVES[4]] {
+        let wrong = wrong(40, 10, noise, curve);
+        let most = [wrong.best_missing, wrong.avoided, wrong.enough, wrong.rising].into_iter().max();
+        assert!(most <= Some(7), "{}: {wrong:?}", curve.name);
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::common::in_its_source;
 use super::unit::{conversion, unit_of};
 use crate::analysis::{Series, TimeOrRate};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The blocks of a cell, on the logarithmic scale.
 #[derive(Clone, Default)]
@@ -53,4 +52,12 @@ pub(super) fn in_one_unit(runs: &[&[Series]], left_out: Option<&str>) -> Result<
     let factors: Vec<f64> = runs.iter().map(factor).collect::<Result<_>>()?;
     let unit = unit_of(runs.iter().copied().zip(factors.iter().copied()));
     Ok(runs.iter().zip(factors).map(|(run, factor)| cells(run, factor, unit, left_out)).collect())
+}
+
+/// An error with the run that it is about.
+pub(super) fn in_its_source(run: &[Series], error: Error) -> Error {
+    match run.first() {
+        Some(series) => error.at(series.source.clone()),
+        None => error,
+    }
 }

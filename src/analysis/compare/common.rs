@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::Design;
 use super::cells::Key;
-use crate::analysis::Series;
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::spec::Experiment;
@@ -57,14 +56,6 @@ fn first_few(all: impl Iterator<Item = String>) -> String {
         listed[LISTED] = "...".to_owned();
     }
     listed.join(", ")
-}
-
-/// An error with the run that it is about.
-pub(super) fn in_its_source(run: &[Series], error: Error) -> Error {
-    match run.first() {
-        Some(series) => error.at(series.source.clone()),
-        None => error,
-    }
 }
 
 /// Refuses specs of which one will have no cell in common with the first, before hours are spent on them. What varies beside the networks and

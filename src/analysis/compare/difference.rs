@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::cells::{Blocks, Cells, Key};
-use super::welch::{Precision, Welch};
-use super::{ComparedCell, Comparison, Decision, Design, Rules, overall};
+use super::welch::{self, Precision, Welch};
+use super::{ComparedCell, Comparison, Decision, Design, Rules};
 use crate::measure::BlockMedian;
 use crate::stats::quantile::median;
 
@@ -72,7 +72,7 @@ impl Apart {
         let (first, second): (Vec<f64>, Vec<f64>) = both.map(|[first, second]| (first, second)).unzip();
         let rounding = a.rounding.hypot(b.rounding);
         let welch = Welch::paired(&first, &second)?.or_rounded(rounding);
-        let (first, second) = (overall::mean(&first), overall::mean(&second));
+        let (first, second) = (welch::mean(&first), welch::mean(&second));
         Some(Self { first, second, welch, p: welch.two_sided(second - first), rounding })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cells::{Cells, Key};
-use super::welch::{Precision, Welch};
+use super::welch::{Welch, mean, precision};
 use super::{Decision, Design, Rules};
 use crate::stats::quantile::median;
 
@@ -103,17 +103,6 @@ fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     let decision = Decision::new(apart, p_value, welch.half(0.5 * rules.alpha / pairs as f64), rules);
     let (low, high) = ((apart - welch.half(0.025)).exp(), (apart + welch.half(0.025)).exp());
     Overall { group: (*group).to_owned(), cells: *cells, ratio: apart.exp(), low, high, p_value, decision }
-}
-
-pub(super) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The precision of the mean of `values`.
-pub(super) fn precision(values: &[f64]) -> Precision {
-    let (n, mean) = (values.len() as f64, mean(values));
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Precision { error: (variance / n).sqrt(), blocks: values.len() }
 }
 
 #[cfg(test)]

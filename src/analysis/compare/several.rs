@@ -1,7 +1,7 @@
 //! More than two runs: each against the first, cell by cell, and all against each other as wholes.
 
-use super::cells::{Cells, in_one_unit};
-use super::common::{in_its_source, nothing_in_common};
+use super::cells::{Cells, in_its_source, in_one_unit};
+use super::common::nothing_in_common;
 use super::{ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, overall, step_names};
 use crate::error::Result;
 

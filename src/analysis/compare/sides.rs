@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cells::{Blocks, Cells, Key, in_one_unit};
 use super::common::nothing_in_common;
-use super::welch::Welch;
+use super::welch::{self, Welch};
 use super::{
     ComparedCell, Comparison, Decision, Design, Rules, Series, Spread, When, moderated, overall, runs, step_names,
 };
@@ -157,8 +157,8 @@ fn both<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a K
 impl<'a> Moved<'a> {
     fn of(both: &'a Both<'a>) -> Self {
         let cells = both.keys.len();
-        let means = both.sides.each_ref().map(|runs| runs.iter().map(|run| overall::mean(run)).collect::<Vec<f64>>());
-        let whole = Welch::of(overall::precision(&means[0]), overall::precision(&means[1])).or_rounded(both.rounding);
+        let means = both.sides.each_ref().map(|runs| runs.iter().map(|run| welch::mean(run)).collect::<Vec<f64>>());
+        let whole = Welch::of(welch::precision(&means[0]), welch::precision(&means[1])).or_rounded(both.rounding);
         // A deviation from the mean of n cells has 1 - 1 / n of its variance.
         let share = 1.0 - 1.0 / cells as f64;
         let runs: usize = means.iter().map(Vec::len).sum();
@@ -166,7 +166,7 @@ impl<'a> Moved<'a> {
         let squares = |cell: usize| -> f64 {
             let of_side = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
                 let beside: Vec<f64> = runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect();
-                let center = overall::mean(&beside);
+                let center = welch::mean(&beside);
                 beside.iter().map(|one| (one - center).powi(2)).sum::<f64>()
             };
             both.sides.iter().zip(&means).map(of_side).sum()
@@ -188,7 +188,7 @@ impl<'a> Moved<'a> {
     /// The variance of the runs of a side as wholes.
     fn between(&self) -> f64 {
         let of = |means: &Vec<f64>| {
-            let center = overall::mean(means);
+            let center = welch::mean(means);
             means.iter().map(|mean| (mean - center).powi(2)).sum::<f64>()
         };
         let freedom = self.means.iter().map(|means| means.len() - 1).sum::<usize>() as f64;
@@ -203,7 +203,7 @@ impl<'a> Moved<'a> {
     fn shift(&self, cell: usize, series: usize) -> Shift {
         let [first, second] = self.sides_at(cell);
         let apart = second - first;
-        let beside = apart - (overall::mean(&self.means[1]) - overall::mean(&self.means[0]));
+        let beside = apart - (welch::mean(&self.means[1]) - welch::mean(&self.means[0]));
         let runs: f64 = self.means.iter().map(|means| (means.len() as f64).recip()).sum();
         let share = 1.0 - 1.0 / self.both.keys.len() as f64;
         let own = Welch { error: (self.variances[cell] * runs * share).sqrt(), freedom: self.freedom };
@@ -212,7 +212,7 @@ impl<'a> Moved<'a> {
 
     /// The mean of each side's runs at a cell.
     fn sides_at(&self, cell: usize) -> [f64; 2] {
-        self.both.sides.each_ref().map(|runs| overall::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
+        self.both.sides.each_ref().map(|runs| welch::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The standard error of a difference.
 
-use super::overall;
 use crate::stats::distribution::{t_upper, t_upper_quantile};
 
 /// An estimate's standard error, and the blocks (or runs) that it comes from.
@@ -44,7 +43,7 @@ impl Welch {
         match differences.len() {
             0 => None,
             1 => Some(Self { error: f64::INFINITY, freedom: 1.0 }),
-            rounds => Some(Self { error: overall::precision(&differences).error, freedom: (rounds - 1) as f64 }),
+            rounds => Some(Self { error: precision(&differences).error, freedom: (rounds - 1) as f64 }),
         }
     }
 
@@ -64,4 +63,15 @@ impl Welch {
     pub(super) fn half(self, tail: f64) -> f64 {
         t_upper_quantile(tail, self.freedom) * self.error
     }
+}
+
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The precision of the mean of `values`.
+pub(super) fn precision(values: &[f64]) -> Precision {
+    let (n, mean) = (values.len() as f64, mean(values));
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Precision { error: (variance / n).sqrt(), blocks: values.len() }
 }

@@ -91,11 +91,24 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
         }
         (0, _) if is_too_steep(findings) => "No jump can be judged: too few sizes for so steep a curve.".to_string(),
-        (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
+        (0, Some(smallest)) => format!("No jump; one of {} would have been seen.", smallest_seen(findings, smallest)),
         (0, None) => "No jump.".to_string(),
         // More places than that are a table, not a sentence.
         (17.., _) => format!("{number}{period}"),
         _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
+    }
+}
+
+/// `4 % or more`; and where, if the middle third of the points, for which that holds, is less than a third of the range of x.
+pub fn smallest_seen(findings: &Findings, smallest: f64) -> String {
+    let (points, seen) = (&findings.points, format!("{} or more", human::limit(smallest)));
+    let third = points.len() / 3;
+    let middle = third.checked_sub(1).map(|before| [points[before].x, points[points.len() - third].x]);
+    match middle {
+        Some([from, to]) if 3.0 * (to - from) < points[points.len() - 1].x - points[0].x => {
+            format!("{seen} between {} and {}", human::batch_size(from), human::batch_size(to))
+        }
+        _ => seen,
     }
 }
 

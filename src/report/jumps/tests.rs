@@ -169,6 +169,17 @@ fn too_little_data_is_not_called_jump_free() {
     assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
 }
 
+/// Of the 21 sizes 1 to 16, 32, 64, ..., 512, the middle third is that from 8 to 14, with a boundary on each side.
+#[test]
+fn where_the_sizes_are_uneven_the_place_of_the_smallest_jump_is_named() {
+    let even = findings(vec![]);
+    let sizes = (1..=16).chain([32, 64, 128, 256, 512]);
+    let points = sizes.zip(&even.points).map(|(x, point)| Point { x: f64::from(x), ..point.clone() }).collect();
+    let uneven = Findings { points, ..even.clone() };
+    assert_eq!(summary(&uneven, Some(0.04)), "No jump; one of 4 % or more between 7 and 15 would have been seen.");
+    assert_eq!(summary(&even, Some(0.04)), "No jump; one of 4 % or more would have been seen.");
+}
+
 /// Silence about jumps is no result where none was looked for.
 #[test]
 fn what_was_not_searched_is_not_called_jump_free() {
