@@ -39,7 +39,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
                 human::counted(blocks.len() as u64, "block"),
                 match left_out {
                     0 => String::new(),
-                    count => format!(" \u{b7} {count} series that cross no other one are left out"),
+                    count => format!(" \u{b7} {count} series without a crossover, or without room here, are left out"),
                 }
             ),
             trainings(crossovers, &names),
@@ -48,8 +48,11 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
     }
 }
 
-/// A panel for each model and each data path, and how many series are left out: where there are more than can be distinguished, those that cross no
-/// other one.
+/// The most panels of a chart: nobody reads more.
+const MOST_PANELS: usize = 8;
+
+/// A panel for each model and each data path in which series cross, and how many series are left out: those of other panels, and where there are more than
+/// can be distinguished, those that cross no other one.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<CrossingPanel>, usize) {
     let value = |found: &Analysed, column: &str| {
         found.series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone())
@@ -64,21 +67,24 @@ fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<Cr
         let mut pairs = crossovers.steps.iter().chain(&crossovers.trainings).filter(|pair| pair.at.is_some());
         pairs.any(|pair| pair.first == label || pair.second == label)
     };
-    let (mut panels, mut left_out) = (Vec::new(), 0);
+    let mut panels = Vec::new();
     for own_key in &keys {
         let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == *own_key).collect();
-        let all = own.len();
-        if all > RUNS.len() {
+        if own.len() > RUNS.len() {
             own.retain(|found| crosses(&found.series.label()));
         }
-        left_out += all - own.len();
         let said =
             columns.iter().zip(own_key).filter_map(|(column, value)| Some(format!("{column} = {}", value.as_ref()?)));
         let title = said.collect::<Vec<_>>().join(", ");
         let names = Names { shared: own_key.iter().flatten().cloned().collect(), ..names.clone() };
         panels.extend(own.chunks(RUNS.len()).map(|own| panel(&title, own, &crossovers.steps, &names)));
     }
-    (panels, left_out)
+    if panels.iter().any(|panel| !panel.marks.is_empty()) {
+        panels.retain(|panel| !panel.marks.is_empty());
+    }
+    panels.truncate(MOST_PANELS);
+    let shown: usize = panels.iter().map(|panel| panel.lines.len()).sum();
+    (panels, found.len() - shown)
 }
 
 /// A crossover is in the panel of the first of its pair.
@@ -214,7 +220,17 @@ mod tests {
         let names: Vec<_> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!((chart.panels[0].title.as_str(), names), ("model = mlp", vec!["engine0", "engine1"]));
         assert_eq!(chart.panels[0].marks.len(), 1);
-        assert!(chart.caption[0].ends_with("18 series that cross no other one are left out"), "{:?}", chart.caption);
+        let said = "18 series without a crossover, or without room here, are left out";
+        assert!(chart.caption[0].ends_with(said), "{:?}", chart.caption);
+        // Ten networks whose two series cross: eight panels.
+        let pair = |n: usize| {
+            [0, 1].map(|i| of(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"][n], 0.4).nth(i).expect("a series"))
+        };
+        let found: Vec<Analysed> = (0..10).flat_map(pair).collect();
+        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
+        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        assert_eq!((chart.panels.len(), chart.caption[0].contains("4 series without")), (8, true));
     }
 
     #[test]
