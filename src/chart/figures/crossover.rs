@@ -214,8 +214,8 @@ mod tests {
         };
         let found: Vec<Analysed> = of("mlp", 0.4).chain(of("vgg16", 2.0)).collect();
         let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
-        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        let steps = crossovers(&all);
+        let chart = crossings(Path::new("results/c"), &found, &Crossovers { steps, ..Crossovers::default() });
         assert_eq!(chart.panels.len(), 1, "{:?}", chart.panels);
         let names: Vec<_> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!((chart.panels[0].title.as_str(), names), ("model = mlp", vec!["engine0", "engine1"]));
@@ -228,8 +228,8 @@ mod tests {
         };
         let found: Vec<Analysed> = (0..10).flat_map(pair).collect();
         let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
-        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        let steps = crossovers(&all);
+        let chart = crossings(Path::new("results/c"), &found, &Crossovers { steps, ..Crossovers::default() });
         assert_eq!((chart.panels.len(), chart.caption[0].contains("4 series without")), (8, true));
     }
 
