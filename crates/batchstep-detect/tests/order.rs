@@ -12,6 +12,7 @@ const ORDER: &[&str] = &[
     "unexplained",
     "score",
     "prepare::visits",
+    "prepare::units",
     "prepare::reduce",
     "prepare::first",
     "prepare::prepared",

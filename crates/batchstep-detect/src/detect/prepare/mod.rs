@@ -9,4 +9,5 @@ pub(super) mod prepared;
 pub(super) mod reduce;
 pub(super) mod scaled;
 pub(super) mod unfitted;
+pub(super) mod units;
 pub(super) mod visits;

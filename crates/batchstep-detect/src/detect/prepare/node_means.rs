@@ -15,7 +15,8 @@
 
 use std::ops::Range;
 
-use super::reduce::{BIWEIGHT_LOSS, FLOOR, Share};
+use super::reduce::{BIWEIGHT_LOSS, Share};
+use super::units::FLOOR;
 use crate::stats::quantile::median;
 use crate::stats::robust::{self, BIWEIGHT};
 

@@ -6,7 +6,8 @@
 
 use super::node_means::{Fitted, Level, NodeMeans};
 use super::prepared::Prepared;
-use super::reduce::{FLOOR, ROUNDING, Reduced};
+use super::reduce::Reduced;
+use super::units::{FLOOR, ROUNDING};
 use crate::detect::findings::Note;
 use crate::detect::machines::{NodeEffect, differences};
 use crate::stats::quantile::median;

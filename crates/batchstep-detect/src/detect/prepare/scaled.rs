@@ -26,7 +26,7 @@ pub(crate) struct Scaled {
 impl Scaled {
     pub fn new(reduced: &Reduced) -> Self {
         let middle = median(&mut reduced.center.clone());
-        // Of values without noise many changes to a model gain exactly the same. Fewer digits keep the last one, and with it the unit of the input, from
+        // Without noise, many changes to a model gain exactly the same. Fewer digits keep the last one, and with it the unit of the input, from
         // choosing between them.
         let to = |parts: f64, value: f64| if reduced.repeated { value } else { (value * parts).round() / parts };
         let y: Vec<f64> = reduced.center.iter().map(|center| to(VALUES, (center - middle).exp())).collect();

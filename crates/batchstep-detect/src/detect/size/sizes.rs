@@ -3,7 +3,7 @@
 use crate::detect::model::boundary::{self, Boundary};
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
-use crate::detect::prepare::reduce::ROUNDING;
+use crate::detect::prepare::units::ROUNDING;
 
 /// The size of one jump.
 #[derive(Clone, Debug, Default)]
