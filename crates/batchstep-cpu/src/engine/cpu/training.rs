@@ -8,7 +8,7 @@ use num_traits::Float;
 use super::algorithm_choice::Switch;
 use super::blocking::Factors;
 use super::masks::Masks;
-use super::op::scalar::Scalar;
+use super::op::scalar::{Scalar, doubles};
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
 use super::pass::{Choices, Pass, Task, Watch};
@@ -181,8 +181,4 @@ impl Training<f32> {
             Factors::Bf16 => Precision::Bf16.name(),
         }
     }
-}
-
-fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
-    values.iter().map(|value| Scalar::to_f64(*value)).collect()
 }

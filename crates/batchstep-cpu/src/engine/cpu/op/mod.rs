@@ -1,6 +1,6 @@
 //! The operators of the CPU engine: forward and backward kernels of our own.
 //!
-//! Each operator is a folder with tests against PyTorch. [`super::pass`] calls them in the order of a step,
+//! Each operator is compared with PyTorch and with finite differences. [`super::pass`] calls them in the order of a step,
 //! [`super::single`] one layer by itself. Rules that hold for all operators:
 //!
 //! - float32 and float64, by the same code.
@@ -31,5 +31,7 @@ mod vector;
 pub(super) mod gradcheck;
 #[cfg(test)]
 pub(crate) mod reference;
+#[cfg(test)]
+mod tests;
 
 pub use batch_norm::RunningStats;

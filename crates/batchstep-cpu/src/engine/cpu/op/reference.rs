@@ -7,15 +7,15 @@ use safetensors::SafeTensors;
 
 use crate::engine::cpu::masks::Masks;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scalar::{Scalar, doubles};
 use crate::engine::cpu::single::Single;
 use crate::error::Result;
-use crate::network::{Builder, Network, Operation, Shape};
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Network, Operation, Padding, Shape};
 
 /// A layer with a batch and its parameters.
 #[derive(Clone)]
 pub struct Case {
-    network: Arc<Network>,
+    pub network: Arc<Network>,
     pub batch: usize,
     /// The input, then the parameters.
     pub operands: Vec<Vec<f64>>,
@@ -37,6 +37,20 @@ impl Case {
         let mut builder = Builder::new("one layer", input)?;
         builder.then("layer", operation)?;
         Ok(Self { network: Arc::new(builder.finish()?), batch, operands, masks: Masks { seed: 7, step: 0 } })
+    }
+
+    /// The case of that name among [`pytorch_cases`].
+    pub fn of_pytorch(name: &str, operation: Operation) -> Self {
+        let (input, batch) = expected(name, "x").batch();
+        let mut case = Self::new(operation, input, batch, Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        case.operands = case.names().iter().map(|operand| expected(name, operand).values).collect();
+        case
+    }
+
+    /// The names of the operands.
+    fn names(&self) -> Vec<&'static str> {
+        let trainable = self.network.parameters_of(1).into_iter().filter(|parameter| parameter.trainable);
+        ["x"].into_iter().chain(trainable.map(|parameter| parameter.name)).collect()
     }
 
     /// The same with operands that are uniform in [-1, 1).
@@ -93,29 +107,68 @@ impl Case {
     }
 }
 
-pub fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
-    values.iter().map(|value| Scalar::to_f64(*value)).collect()
-}
-
-/// Compares an operation, in both types, with the case `name` of `tests/fixtures/operators.safetensors`, which
-/// `scripts/fixtures/operators.py` wrote with PyTorch 2.15 in float64: the value, and the gradient of each operand.
-pub fn agrees_with_pytorch(name: &str, operands: &[&str], operation: impl Into<Operation>) {
-    let values = operands.iter().map(|operand| expected(name, operand).values).collect();
-    let (input, batch) = expected(name, "x").batch();
-    let case = Case::new(operation, input, batch, values).unwrap_or_else(|error| panic!("{name}: {error}"));
-    compare::<f64>(name, operands, &case, 1e-10);
-    compare::<f32>(name, operands, &case, 1e-4);
-}
-
-fn compare<T: Scalar>(name: &str, operands: &[&str], case: &Case, tolerance: f64) {
-    let found = case.run::<T>(&expected(name, "dy").values).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let what = |tensor: &str| format!("{name}/{tensor} in {}", std::any::type_name::<T>());
-    assert_values_close(&found.y, &expected(name, "y").values, tolerance, &what("y"));
-    assert_eq!(found.gradients.len(), operands.len(), "{name}");
-    for (operand, gradient) in operands.iter().zip(&found.gradients) {
-        let tensor = format!("d{operand}");
-        assert_values_close(gradient, &expected(name, &tensor).values, tolerance, &what(&tensor));
+impl Found {
+    /// Compares with the tensors of a case of PyTorch: the value, and the gradient of each operand.
+    pub fn agrees(&self, name: &str, case: &Case, tolerance: f64) {
+        let names = case.names();
+        assert_eq!(self.gradients.len(), names.len(), "{name}");
+        let gradients = names.iter().map(|operand| format!("d{operand}")).zip(&self.gradients);
+        for (tensor, values) in [("y".to_owned(), &self.y)].into_iter().chain(gradients) {
+            let what = format!("{name}/{tensor}, to {tolerance:e}");
+            assert_values_close(values, &expected(name, &tensor).values, tolerance, &what);
+        }
     }
+}
+
+/// The operators of the cases of `tests/fixtures/operators.safetensors`, which `scripts/fixtures/operators.py` wrote with PyTorch
+/// 2.15 in float64. Output channels and kernels come from the weights.
+pub fn pytorch_cases() -> Vec<(&'static str, Operation)> {
+    let (none, around, norm) = (Padding::NONE, Padding::all(1), BatchNorm { epsilon: 1e-3, momentum: 0.9 });
+    let corner = Padding { bottom: 1, right: 1, ..none };
+    let convolutions = [
+        ("conv_3x3", [1, 1], around, 1),
+        ("conv_batch_1", [1, 1], around, 1),
+        ("conv_no_padding", [1, 1], none, 1),
+        ("conv_stride_2", [2, 2], around, 1),
+        ("conv_asymmetric", [2, 2], corner, 1),
+        ("conv_uneven", [3, 1], Padding { top: 1, bottom: 0, left: 2, right: 3 }, 1),
+        ("conv_7x7_stem", [2, 2], Padding::all(3), 1),
+        ("conv_1x1", [1, 1], none, 1),
+        ("conv_1x1_stride_2", [2, 2], none, 1),
+        ("conv_tiny_maps", [1, 1], around, 1),
+        ("conv_groups", [1, 1], around, 2),
+        ("depthwise", [1, 1], around, 4),
+        ("depthwise_stride_2", [2, 2], around, 3),
+        ("depthwise_asymmetric", [2, 2], corner, 3),
+        ("depthwise_stride_3", [3, 2], Padding { top: 0, bottom: 2, left: 1, right: 0 }, 2),
+    ];
+    let convolutions = convolutions.map(|(name, stride, padding, groups)| {
+        let dims = expected(name, "weight").dims;
+        let (kernel, bias) = (Extent::new(dims[2], dims[3]), found(name, "bias").is_some());
+        (name, Conv2d { out_channels: dims[0], kernel, stride: stride.into(), padding, groups, bias }.into())
+    });
+    let pools = [
+        ("pool_2x2", [2, 2], [2, 2], none),
+        ("pool_3x3_stride_2", [3, 3], [2, 2], around),
+        // The cases of this and of the rectifiers hold values at which the gradient is a convention.
+        ("pool_ties", [3, 3], [2, 2], around),
+        ("pool_overlap_asymmetric", [3, 2], [1, 2], Padding { top: 2, right: 1, ..none }),
+    ];
+    let pools = pools.map(|(name, kernel, stride, padding)| {
+        (name, MaxPool2d { kernel: kernel.into(), stride: stride.into(), padding }.into())
+    });
+    let dense = ["dense", "dense_no_bias"].map(|name| {
+        let out_features = expected(name, "weight").dims[0];
+        (name, Dense { out_features, bias: found(name, "bias").is_some() }.into())
+    });
+    let others = [
+        ("norm_maps", norm.into()),
+        ("norm_flat", norm.into()),
+        ("relu", Operation::Relu),
+        ("relu6", Operation::Relu6),
+        ("average", Operation::GlobalAveragePool),
+    ];
+    convolutions.into_iter().chain(pools).chain(dense).chain(others).collect()
 }
 
 /// One tensor of a case, in float64.

@@ -56,6 +56,10 @@ macro_rules! scalar {
 }
 scalar!(f32 with exponential::exp, f64 with f64::exp);
 
+pub fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
+    values.iter().map(|value| value.to_f64()).collect()
+}
+
 /// Runs `work` compiled for the widest vectors of this processor. Plain loops inside it are vectorised by the compiler,
 /// provided that every function on the way to them is inlined.
 #[inline(always)]

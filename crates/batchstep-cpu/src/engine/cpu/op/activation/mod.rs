@@ -2,9 +2,6 @@
 //!
 //! Rectifiers, element by element; NaN passes through, as in PyTorch.
 
-#[cfg(test)]
-mod tests;
-
 use pulp::Simd;
 
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};

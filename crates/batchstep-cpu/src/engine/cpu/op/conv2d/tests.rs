@@ -3,8 +3,7 @@ use super::{Algorithm, Convolution};
 use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch, assert_values_close};
+use crate::engine::cpu::op::reference::{Case, Random, assert_values_close};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::thread_team::by_three;
 use crate::error::Result;
@@ -17,74 +16,6 @@ fn layer(out_channels: usize, kernel: Extent) -> Conv2d {
 
 fn padding(top: usize, bottom: usize, left: usize, right: usize) -> Padding {
     Padding { top, bottom, left, right }
-}
-
-fn compare(case: &str, p: Conv2d) {
-    let inputs: &[&str] = if p.bias { &["x", "weight", "bias"] } else { &["x", "weight"] };
-    agrees_with_pytorch(case, inputs, p);
-}
-
-#[test]
-fn dense_convolutions_agree_with_pytorch() {
-    let around = padding(1, 1, 1, 1);
-    compare("conv_3x3", Conv2d { padding: around, bias: true, ..layer(6, Extent::square(3)) });
-    compare("conv_batch_1", Conv2d { padding: around, bias: true, ..layer(4, Extent::square(3)) });
-    compare("conv_no_padding", layer(2, Extent::new(3, 2)));
-    compare("conv_stride_2", Conv2d { stride: Extent::square(2), padding: around, ..layer(3, Extent::square(3)) });
-    let one_side = padding(0, 1, 0, 1);
-    compare(
-        "conv_asymmetric",
-        Conv2d { stride: Extent::square(2), padding: one_side, bias: true, ..layer(3, Extent::square(3)) },
-    );
-    compare(
-        "conv_uneven",
-        Conv2d { stride: Extent::new(3, 1), padding: padding(1, 0, 2, 3), ..layer(2, Extent::new(2, 4)) },
-    );
-    compare(
-        "conv_7x7_stem",
-        Conv2d { stride: Extent::square(2), padding: padding(3, 3, 3, 3), ..layer(4, Extent::square(7)) },
-    );
-    compare("conv_1x1", Conv2d { bias: true, ..layer(7, Extent::square(1)) });
-    compare("conv_1x1_stride_2", Conv2d { stride: Extent::square(2), ..layer(3, Extent::square(1)) });
-    compare("conv_tiny_maps", Conv2d { padding: around, ..layer(5, Extent::square(3)) });
-}
-
-#[test]
-fn grouped_and_depthwise_convolutions_agree_with_pytorch() {
-    let around = padding(1, 1, 1, 1);
-    compare("conv_groups", Conv2d { padding: around, groups: 2, bias: true, ..layer(4, Extent::square(3)) });
-    compare("depthwise", Conv2d { padding: around, groups: 4, bias: true, ..layer(4, Extent::square(3)) });
-    compare(
-        "depthwise_stride_2",
-        Conv2d { stride: Extent::square(2), padding: around, groups: 3, ..layer(3, Extent::square(3)) },
-    );
-    let one_side = padding(0, 1, 0, 1);
-    compare(
-        "depthwise_asymmetric",
-        Conv2d { stride: Extent::square(2), padding: one_side, groups: 3, ..layer(3, Extent::square(3)) },
-    );
-    let uneven = padding(0, 2, 1, 0);
-    compare(
-        "depthwise_stride_3",
-        Conv2d { stride: Extent::new(3, 2), padding: uneven, groups: 2, ..layer(2, Extent::new(2, 5)) },
-    );
-}
-
-#[test]
-fn gradients_match_finite_differences() -> Result<()> {
-    let mut random = Random::new(1);
-    for groups in [1, 2, 4] {
-        let p = Conv2d {
-            stride: Extent::new(2, 1),
-            padding: padding(1, 0, 2, 1),
-            groups,
-            bias: true,
-            ..layer(4, Extent::new(3, 2))
-        };
-        let input = Shape::Maps { channels: 4, height: 5, width: 4 };
-        gradients_match_differences(&Case::random(p, input, 2, &mut random)?)?;
-    }
-    Ok(())
 }
 
 /// The definition, one multiplication at a time: output, and gradients of input and weights.

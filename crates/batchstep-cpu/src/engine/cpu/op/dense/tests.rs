@@ -1,25 +1,8 @@
-use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Case, Random, agrees_with_pytorch, assert_values_close};
+use crate::engine::cpu::op::reference::{Case, Random, assert_values_close};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::thread_team::by_three;
 use crate::error::Result;
 use crate::network::{Dense, Shape};
-
-#[test]
-fn dense_layers_agree_with_pytorch() {
-    let dense = |case, bias| {
-        let out_features = super::super::reference::expected(case, "weight").dims[0];
-        Dense { out_features, bias }
-    };
-    agrees_with_pytorch("dense", &["x", "weight", "bias"], dense("dense", true));
-    agrees_with_pytorch("dense_no_bias", &["x", "weight"], dense("dense_no_bias", false));
-}
-
-#[test]
-fn gradients_match_finite_differences() -> Result<()> {
-    let dense = Dense { out_features: 3, bias: true };
-    gradients_match_differences(&Case::random(dense, Shape::Flat(7), 5, &mut Random::new(1))?)
-}
 
 /// Large enough for several tasks; the oracle is the definition.
 #[test]

@@ -1,5 +1,4 @@
-use crate::engine::cpu::op::gradcheck::gradients_match_differences;
-use crate::engine::cpu::op::reference::{Case, Random};
+use crate::engine::cpu::op::reference::Case;
 use crate::engine::cpu::thread_team::Team;
 use crate::error::Result;
 use crate::network::{Operation, Shape};
@@ -43,6 +42,5 @@ fn the_share_of_zeros_is_the_rate_and_the_others_are_scaled() -> Result<()> {
 fn forward_and_backward_drop_the_same_elements() -> Result<()> {
     let found = case(5000, 0.4, 11)?.run::<f32>(&[1.0; 5000])?;
     assert_eq!(found.gradients[0], found.y);
-    let random = Case::random(Operation::Dropout { rate: 0.4 }, Shape::Flat(40), 1, &mut Random::new(1))?;
-    gradients_match_differences(&random)
+    Ok(())
 }

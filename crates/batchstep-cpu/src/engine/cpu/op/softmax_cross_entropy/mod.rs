@@ -3,9 +3,6 @@
 //!
 //! Cross-entropy, row by row, by a log-sum-exp that neither overflows nor loses small terms.
 
-#[cfg(test)]
-mod tests;
-
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, largest, sum, sum_of_pairs, vectorised};
 use crate::engine::cpu::op::scratch::List;
