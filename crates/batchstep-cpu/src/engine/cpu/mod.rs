@@ -1,8 +1,7 @@
 //! The CPU engine: our own kernels for forward pass, backward pass and update, in float32, on memory assigned beforehand.
 //!
 //! [`op`] has the operators, [`pass`] the order in which a step calls their kernels and the memory that they work on. A
-//! step is compared with a plain autograd over the same operators, which makes and keeps an array for every output
-//! ([`single`]); both are compared with PyTorch.
+//! step is compared with [`super::reference`] and with PyTorch.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,8 +27,6 @@
 //! ```
 
 pub mod algorithm_choice;
-#[cfg(test)]
-mod autograd;
 pub mod blocking;
 pub mod data;
 pub mod evaluator;

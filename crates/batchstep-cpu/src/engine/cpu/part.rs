@@ -40,7 +40,7 @@ pub fn expected(workload: &Workload, task: Task, wanted: &[Quantity]) -> Result<
 /// The layer of a part; `None` where it passes its input on: rectifiers and sums are computed with what they are fused to.
 fn single<'a>(workload: &'a Workload, fused: &Fused, parameters: &'a [&'a [f32]]) -> Option<Single<'a, f32>> {
     let Workload { network, batch_size, settings } = workload;
-    let masks = Some(Masks { seed: settings.seed, step: fused.step });
+    let masks = Masks { seed: settings.seed, step: fused.step };
     match network.layers[fused.layer].operation {
         Operation::Relu | Operation::Relu6 | Operation::Add | Operation::Input => None,
         _ => Some(Single { network, index: fused.layer, batch: *batch_size, parameters, masks }),

@@ -1,5 +1,4 @@
-//! One layer's operation by itself. Parts of another engine's step are compared with it; in the tests, a whole step is
-//! compared with one layer after the other.
+//! One layer's operation by itself. Parts of another engine's step are compared with it.
 
 use super::masks::Masks;
 use super::op::activation::Rectifier;
@@ -22,8 +21,7 @@ pub struct Single<'a, T> {
     pub batch: usize,
     /// In the order of [`Network::parameters_of`]. Without a bias none is added.
     pub parameters: &'a [&'a [T]],
-    /// `None`: dropout changes nothing.
-    pub masks: Option<Masks>,
+    pub masks: Masks,
 }
 
 /// What a layer gives, and what its backward pass needs besides.
@@ -177,8 +175,21 @@ impl<T: Scalar> Single<'_, T> {
     }
 
     fn drop_out(&self, rate: f64, values: &mut [T]) {
-        if let Some(masks) = self.masks {
-            dropout::apply(Mask::new(rate, masks.key(self.index)), values);
-        }
+        dropout::apply(Mask::new(rate, self.masks.key(self.index)), values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Shape;
+
+    #[test]
+    fn operands_of_the_wrong_size_name_the_layer() {
+        let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
+        let parameters: &[&[f32]] = &[&[0.0; 40], &[0.0; 20]];
+        let single = Single { network: &network, index: 1, batch: 6, parameters, masks: Masks { seed: 1, step: 0 } };
+        let error = single.forward(&[&[0.0; 13]]).unwrap_err();
+        assert!(error.to_string().starts_with("fc1: "), "{error}");
     }
 }

@@ -147,12 +147,6 @@ impl<T: Scalar + Float> Training<T> {
         self.optimizer.set_learning_rate(learning_rate);
     }
 
-    /// The output for a batch, without dropout, and with the batch's own statistics in batch norms.
-    #[cfg(test)]
-    pub fn predict(&self, inputs: &[T]) -> Vec<T> {
-        super::autograd::forward(&self.network, &self.parameters, inputs, None).unwrap().pop().unwrap().values
-    }
-
     /// The results of the last step.
     pub fn computed(&self) -> Computed {
         Computed {

@@ -91,7 +91,7 @@ impl Case {
         let slices: Vec<&[T]> = operands.iter().map(Vec::as_slice).collect();
         let (source, parameters) = slices.split_at(1);
         let Self { network, batch, masks, .. } = self;
-        let single = Single { network, index: 1, batch: *batch, parameters, masks: Some(*masks) };
+        let single = Single { network, index: 1, batch: *batch, parameters, masks: *masks };
         let output = single.forward(source)?;
         let slopes = single.backward(source, &output, &converted(dy), true)?;
         let gradients = slopes.sources.iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();

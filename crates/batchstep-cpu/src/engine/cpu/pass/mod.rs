@@ -4,7 +4,7 @@
 //! adds to it: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, with thousands of page faults per
 //! step. The layers of a network and the readers of each output are known beforehand, so a [`Pass`] assigns all memory
 //! once ([`memory_plan`]) and then calls the operators' kernels in order and in reverse order. The tests compare it
-//! with a plain autograd over the same operators.
+//! with [`crate::engine::reference`].
 
 pub mod memory_plan;
 
