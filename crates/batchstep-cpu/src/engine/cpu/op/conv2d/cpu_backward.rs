@@ -9,7 +9,7 @@ use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
-use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -157,22 +157,18 @@ fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<
     let filters = share(g.out_channels, 1, 16..=OUTPUTS, 8, threads());
     let mut copies = Scratch::new(filters.len() * wide * deep);
     let shared = Shared::new(&mut copies);
-    for_each_task(
-        filters.len(),
-        || (),
-        |(), task| {
-            let filters = &filters[task];
-            for rows in cut(filters.len(), (filters.len() * deep).div_ceil(AT_A_TIME), 4) {
-                let mode = if rows.start == 0 { Write::Overwrite } else { Write::AddTo };
-                let channels = filters.start + rows.start..filters.start + rows.end;
-                let weights = Matrix::new(&weight[channels.start * deep..], channels.len(), deep, deep);
-                let slopes = dy.matrix(g, 0, channels, 0..wide).transposed();
-                // SAFETY: this copy belongs to this task.
-                let target = unsafe { MatrixMut::shared(&shared, task * wide * deep, wide, deep, deep) };
-                multiply(target, slopes, weights, mode, g.factors());
-            }
-        },
-    );
+    for_each(filters.len(), |task| {
+        let filters = &filters[task];
+        for rows in cut(filters.len(), (filters.len() * deep).div_ceil(AT_A_TIME), 4) {
+            let mode = if rows.start == 0 { Write::Overwrite } else { Write::AddTo };
+            let channels = filters.start + rows.start..filters.start + rows.end;
+            let weights = Matrix::new(&weight[channels.start * deep..], channels.len(), deep, deep);
+            let slopes = dy.matrix(g, 0, channels, 0..wide).transposed();
+            // SAFETY: this copy belongs to this task.
+            let target = unsafe { MatrixMut::shared(&shared, task * wide * deep, wide, deep, deep) };
+            multiply(target, slopes, weights, mode, g.factors());
+        }
+    });
     let (target, pixels) = (Shared::new(dx), g.height * g.width);
     let blocks = channel_blocks(g, 1, threads());
     let largest = blocks[0].len() * g.taps() * wide;
