@@ -12,7 +12,7 @@ pub mod dense;
 mod initial;
 mod loss;
 mod optimizer;
-mod pass;
+pub(super) mod pass;
 mod pointwise;
 mod pooling;
 #[cfg(test)]

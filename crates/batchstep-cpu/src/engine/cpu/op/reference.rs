@@ -9,13 +9,16 @@ use crate::engine::cpu::masks::Masks;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
 use crate::engine::cpu::op::scalar::{Scalar, doubles};
 use crate::engine::cpu::single::Single;
-use crate::error::Result;
+use crate::engine::cpu::thread_team::by_three;
+use crate::engine::reference::array::Array;
+use crate::engine::reference::pass::Pass;
+use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Network, Operation, Padding, Shape};
 
 /// A layer with a batch and its parameters.
 #[derive(Clone)]
 pub struct Case {
-    pub network: Arc<Network>,
+    network: Arc<Network>,
     pub batch: usize,
     /// The input, then the parameters.
     pub operands: Vec<Vec<f64>>,
@@ -96,6 +99,35 @@ impl Case {
         let slopes = single.backward(source, &output, &converted(dy), true)?;
         let gradients = slopes.sources.iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();
         Ok(Found { y: doubles(&output.values), gradients, moments: output.moments })
+    }
+
+    /// What [`crate::engine::reference`] computes.
+    pub fn by_definition(&self, dy: &[f64]) -> Found {
+        let Self { network, batch, operands, masks } = self;
+        let parameters = [Vec::new(), operands[1..].to_vec()];
+        let pass = Pass { network, parameters: &parameters, seed: masks.seed, step: masks.step };
+        let outputs = pass.forward(Array { values: operands[0].clone(), ..Array::zeros(*batch, network.input()) });
+        let dy = Array { values: dy.to_vec(), ..outputs[1].clone() };
+        let mut gradients = vec![pass.input_gradient(1, &outputs[0], &dy).values];
+        gradients.extend(pass.parameter_gradients(1, &outputs, &dy));
+        Found { y: outputs[1].values.clone(), gradients, moments: Vec::new() }
+    }
+
+    /// Compares both types, on three threads, with [`Case::by_definition`].
+    ///
+    /// # Errors
+    /// As [`Case::run`].
+    pub fn agrees_with_the_definition(&self, random: &mut Random) -> Result<()> {
+        let dy = random.reals(self.outputs());
+        let expected = self.by_definition(&dy);
+        // Rounding grows with the number of terms of a sum.
+        let in_both = by_three(|| Ok::<_, Error>([(self.run::<f64>(&dy)?, 1e-12), (self.run::<f32>(&dy)?, 2e-5)]));
+        for (found, tolerance) in in_both? {
+            let what = format!("{:?} for {}, to {tolerance:e}", self.network.layers[1], self.batch);
+            let pairs = [(&found.y, &expected.y)].into_iter().chain(found.gradients.iter().zip(&expected.gradients));
+            pairs.for_each(|(found, expected)| assert_values_close(found, expected, tolerance, &what));
+        }
+        Ok(())
     }
 
     /// The output, in float64.

@@ -63,3 +63,23 @@ fn a_nan_passes_through_a_rectifier() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn the_first_of_equal_maxima_takes_the_gradient() -> Result<()> {
+    let plane = Shape::Maps { channels: 1, height: 4, width: 4 };
+    let case = Case::new(MaxPool2d::square(2), plane, 1, vec![vec![1.0; 16]])?;
+    let first_of_each = [1., 0., 1., 0., 0., 0., 0., 0., 1., 0., 1., 0., 0., 0., 0., 0.];
+    assert_eq!(case.run::<f32>(&[1.0; 4])?.gradients[0], first_of_each);
+    Ok(())
+}
+
+#[test]
+fn a_nan_wins_and_padding_never_does() -> Result<()> {
+    let (pair, plane) = (Extent::new(1, 2), Shape::Maps { channels: 1, height: 2, width: 2 });
+    let p = MaxPool2d { kernel: pair, stride: pair, padding: Padding { right: 1, ..Padding::NONE } };
+    let case = Case::new(p, plane, 1, vec![vec![f64::NAN, 1.0, -3.0, -4.0]])?;
+    let y = case.run::<f32>(&vec![0.0; case.outputs()])?.y;
+    assert!(y[0].is_nan());
+    assert_eq!(y[1], -3.0);
+    Ok(())
+}

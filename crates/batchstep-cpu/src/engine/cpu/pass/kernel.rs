@@ -7,9 +7,8 @@ use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::{Sizes, is_narrow};
 use crate::engine::cpu::op::max_pool2d::Windows;
-use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
-use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};
+use crate::network::{BatchNorm, Direction, Network, Operation};
 use crate::settings::{Settings, Winograd};
 
 /// How the operators compute, as far as the settings decide it.
@@ -103,19 +102,16 @@ impl Kernel {
             (Operation::Input, _) => Self::Input,
             (_, None) => return Err(Error::engine("a layer without a source")),
             (Operation::Conv2d(conv), Some(source)) => {
-                let weight =
-                    [conv.out_channels, source.channels() / conv.groups, conv.kernel.height, conv.kernel.width];
-                let convolution =
-                    Convolution::new(&batch_dims(batch, source), &weight, conv, choices.winograd, choices.switch)?;
+                let convolution = Convolution::new(batch, source, conv, choices.winograd, choices.switch)?;
                 Self::Convolution(convolution.cut(choices.blocking))
             }
             (Operation::BatchNorm(norm), Some(source)) => {
-                let planes = Planes { batch, channels: source.channels(), size: pixels(source) };
+                let planes = Planes { batch, channels: source.channels(), size: source.extent().area() };
                 Self::Normalisation(planes, *norm)
             }
             (Operation::Relu | Operation::Relu6, _) => Self::Rectifier,
-            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extent(source), pool)?),
-            (Operation::GlobalAveragePool, Some(source)) => Self::Average(pixels(source)),
+            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(source.extent(), pool)?),
+            (Operation::GlobalAveragePool, Some(source)) => Self::Average(source.extent().area()),
             (Operation::Dense(dense), Some(source)) => {
                 let (features, outputs) = (source.count(), dense.out_features);
                 Self::Dense(Sizes { batch, features, outputs, blocking: choices.blocking })
@@ -125,15 +121,4 @@ impl Kernel {
             (Operation::Add, _) => Self::Sum,
         })
     }
-}
-
-fn extent(shape: Shape) -> Extent {
-    match shape {
-        Shape::Maps { height, width, .. } => Extent { height, width },
-        Shape::Flat(_) => Extent::square(1),
-    }
-}
-
-fn pixels(shape: Shape) -> usize {
-    extent(shape).area()
 }

@@ -1,45 +1,31 @@
 //! Compares each operator with PyTorch (`tests/fixtures/operators.safetensors`), and three updates of each optimizer.
 
 use crate::engine::cpu::loss::tests::{CASES, GRADIENT, LOGITS, LOSS, TARGETS};
-use crate::engine::cpu::op::reference::{Case, Fixture, Found, assert_values_close, expected, pytorch_cases};
+use crate::engine::cpu::op::reference::{Case, assert_values_close, expected, pytorch_cases};
 use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
 use crate::engine::reference::array::Array;
 use crate::engine::reference::loss;
 use crate::engine::reference::optimizer::{OptimizerState, updated};
-use crate::engine::reference::pass::Pass;
 use crate::network::Shape;
 use crate::settings::{Loss, Settings};
-
-/// A tensor of a case; a vector is one example.
-fn array(case: &str, tensor: &str) -> Array {
-    let Fixture { dims, values } = expected(case, tensor);
-    let (batch, channels, height, width) = match dims[..] {
-        [batch, channels, height, width] => (batch, channels, height, width),
-        [batch, features] => (batch, features, 1, 1),
-        [features] => (1, features, 1, 1),
-        _ => panic!("{dims:?}"),
-    };
-    Array { batch, channels, height, width, values }
-}
 
 #[test]
 fn every_operator_agrees_with_pytorch() {
     for (name, operation) in pytorch_cases() {
         let case = Case::of_pytorch(name, operation);
-        let parameters = [Vec::new(), case.operands[1..].to_vec()];
-        let pass = Pass { network: &case.network, parameters: &parameters, seed: 0, step: 0 };
-        let outputs = pass.forward(array(name, "x"));
-        let dy = Array { values: expected(name, "dy").values, ..outputs[1].clone() };
-        let mut gradients = vec![pass.input_gradient(1, &outputs[0], &dy).values];
-        gradients.extend(pass.parameter_gradients(1, &outputs, &dy));
-        Found { y: outputs[1].values.clone(), gradients, moments: Vec::new() }.agrees(name, &case, 1e-10);
+        case.by_definition(&expected(name, "dy").values).agrees(name, &case, 1e-10);
     }
 }
 
 #[test]
 fn losses_agree_with_pytorch() {
     for (case, kind) in CASES {
-        let (value, gradient) = loss::loss(kind, &array(case, "input"), &array(case, "target"));
+        let [output, targets] = ["input", "target"].map(|name| {
+            let tensor = expected(case, name);
+            let zeros = Array::zeros(tensor.dims[0], Shape::Flat(tensor.values.len() / tensor.dims[0]));
+            Array { values: tensor.values, ..zeros }
+        });
+        let (value, gradient) = loss::loss(kind, &output, &targets);
         assert_values_close(&[value], &expected(case, "y").values, 1e-10, case);
         assert_values_close(&gradient.values, &expected(case, "dinput").values, 1e-10, case);
     }
