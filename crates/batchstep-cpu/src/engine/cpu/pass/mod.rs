@@ -18,7 +18,6 @@ mod kernel;
 mod tests;
 mod watch;
 
-use std::mem::take;
 use std::sync::Arc;
 
 use super::blocking::Factors;
@@ -39,7 +38,7 @@ pub use watch::Watch;
 pub struct Pass<T> {
     plan: Arc<MemoryPlan>,
     kernels: Vec<Kernel>,
-    chains: Vec<Chain>,
+    chains: Arc<[Chain]>,
     /// The layers whose bias a following batch norm subtracts again. Such a bias changes no output and has a zero
     /// gradient, so it is never added.
     idle_biases: Vec<bool>,
@@ -70,7 +69,7 @@ impl<T: Scalar> Pass<T> {
         Self {
             plan: Arc::new(MemoryPlan::new(network)),
             kernels: Vec::new(),
-            chains: Vec::new(),
+            chains: Arc::default(),
             idle_biases: (0..network.layers.len()).map(|index| network.has_idle_bias(index)).collect(),
             batch: 0,
             choices: Choices::from(&Settings::default()),
@@ -98,7 +97,7 @@ impl<T: Scalar> Pass<T> {
             Kernel::new(network, index, batch, self.choices).map_err(|error| error.at(&network.layers[index].name))
         };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
-        self.chains = Chain::all(network, &self.plan, &self.kernels);
+        self.chains = Chain::all(network, &self.plan, &self.kernels).into();
         self.buffers.fit(network, &self.plan, &self.chains, batch);
         self.batch = batch;
         Ok(())
@@ -110,51 +109,34 @@ impl<T: Scalar> Pass<T> {
     /// [`crate::error::Kind::Engine`] where inputs and targets are not a batch of this network.
     pub fn forward(&mut self, task: Task<'_, T>) -> Result<T> {
         self.fit(task.network, check(task)?)?;
-        let chains = take(&mut self.chains);
-        let done = self.forward_layers(task, &chains);
-        self.chains = chains;
-        done.map(|()| self.loss(task))
-    }
-
-    /// The gradients of all parameters, for the batch of the last [`Pass::forward`].
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the parameters are not those of this network.
-    pub fn backward(&mut self, task: Task<'_, T>) -> Result<()> {
-        self.loss_gradient(task);
-        let chains = take(&mut self.chains);
-        let done = self.backward_layers(task, &chains);
-        self.chains = chains;
-        done
-    }
-
-    fn forward_layers(&mut self, task: Task<'_, T>, chains: &[Chain]) -> Result<()> {
-        let mut index = 1;
+        let (chains, mut index) = (self.chains.clone(), 1);
         while index < task.network.layers.len() {
-            match chain_of(task, chains, |chain| *chain.layers.start() == index) {
+            match chain_of(task, &chains, |chain| *chain.layers.start() == index) {
                 Some(chain) => {
-                    self.chain_forward(task, chain)?;
+                    self.chain_forward(task, chain);
                     index = *chain.layers.end();
                 }
                 None if self.plan.layers[index].output.writer == index => {
-                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, index))?;
+                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, index));
                 }
                 None => {}
             }
             index += 1;
         }
-        Ok(())
+        Ok(self.loss(task))
     }
 
-    fn backward_layers(&mut self, task: Task<'_, T>, chains: &[Chain]) -> Result<()> {
-        let plan = self.plan.clone();
+    /// The gradients of all parameters, for the batch of the last [`Pass::forward`].
+    pub fn backward(&mut self, task: Task<'_, T>) {
+        self.loss_gradient(task);
+        let (plan, chains) = (self.plan.clone(), self.chains.clone());
         let mut index = task.network.layers.len() - 1;
         while index > 0 {
-            if let Some(chain) = chain_of(task, chains, |chain| *chain.layers.end() == index) {
-                self.chain_backward(task, chain)?;
+            if let Some(chain) = chain_of(task, &chains, |chain| *chain.layers.end() == index) {
+                self.chain_backward(task, chain);
                 index = *chain.layers.start();
             } else if let Some(route) = &plan.layers[index].route {
-                self.layer_backward(task, index, route)?;
+                self.layer_backward(task, index, route);
             }
             // Within a chain nothing is moved: no other layer reads what its layers pass on.
             for one in plan.layers[index].route.iter().flat_map(|route| &route.moves) {
@@ -162,7 +144,6 @@ impl<T: Scalar> Pass<T> {
             }
             index -= 1;
         }
-        Ok(())
     }
 
     /// The gradient of each parameter, in the order of [`Parameters::iter`].
