@@ -144,12 +144,18 @@ impl Network {
     /// # Panics
     /// If there is no such layer.
     pub fn passes_gradient(&self, index: usize) -> bool {
-        let mut trained = vec![false; index];
-        for before in 0..index {
-            trained[before] = self.parameters_of(before).iter().any(|parameter| parameter.trainable)
-                || self.layers[before].sources.iter().any(|&source| trained[source]);
-        }
+        let trained = self.trained(index);
         self.layers[index].sources.iter().any(|&source| trained[source])
+    }
+
+    /// For each of the first layers whether it, or one before it, has parameters.
+    pub fn trained(&self, layers: usize) -> Vec<bool> {
+        let mut trained = vec![false; layers];
+        for index in 0..layers {
+            trained[index] = self.parameters_of(index).iter().any(|parameter| parameter.trainable)
+                || self.layers[index].sources.iter().any(|&source| trained[source]);
+        }
+        trained
     }
 
     fn sizes(&self, index: usize, batch: usize) -> Sizes {

@@ -71,11 +71,7 @@ fn forward(workload: &Workload, fused: Fused) -> Result<Expected> {
     if let Some(summand) = summand {
         y.iter_mut().zip(&summand.values).for_each(|(y, summand)| *y += summand);
     }
-    let rectifier = match rectifier {
-        Some(Operation::Relu) => Rectifier::Relu,
-        Some(Operation::Relu6) => Rectifier::Relu6,
-        _ => Rectifier::Identity,
-    };
+    let rectifier = rectifier.as_ref().map_or(Rectifier::Identity, Rectifier::of);
     y.iter_mut().for_each(|y| *y = rectifier.range().clamp(*y));
     Ok(Expected { values: y, natural_norm })
 }

@@ -167,11 +167,7 @@ impl<T: Scalar> Single<'_, T> {
     }
 
     fn rectifier(&self) -> Rectifier {
-        match self.network.layers[self.index].operation {
-            Operation::Relu => Rectifier::Relu,
-            Operation::Relu6 => Rectifier::Relu6,
-            _ => Rectifier::Identity,
-        }
+        Rectifier::of(&self.network.layers[self.index].operation)
     }
 
     fn drop_out(&self, rate: f64, values: &mut [T]) {

@@ -6,6 +6,7 @@ use pulp::Simd;
 
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::network::Operation;
 
 /// What an operator does to its output as it writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,15 @@ pub enum Rectifier {
 }
 
 impl Rectifier {
+    /// The one that an operation is; else the identity.
+    pub fn of(operation: &Operation) -> Self {
+        match operation {
+            Operation::Relu => Self::Relu,
+            Operation::Relu6 => Self::Relu6,
+            _ => Self::Identity,
+        }
+    }
+
     /// The same as a range.
     pub fn range<T: Scalar>(self) -> Range<T> {
         match self {
