@@ -24,10 +24,7 @@ impl Evaluator {
         // SGD, because it keeps no state.
         let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
         let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
-        let mut engine = CpuEngine::cpu(None);
-        let team = engine.team(&workload.settings)?;
-        let training = engine.training(&workload, &team)?;
-        Ok(Self(CpuTrainer::new(workload, training, team)))
+        CpuEngine::cpu(None).trainer(&workload).map(Self)
     }
 
     /// Takes over trained parameters.

@@ -91,20 +91,11 @@ impl Trainer for CpuTrainer {
     fn step(&mut self, batch: Batch<'_>) -> Result<StepTimes> {
         let start = Instant::now();
         self.load(batch)?;
-        let h2d_s = start.elapsed().as_secs_f64();
+        let h2d_s = Some(start.elapsed().as_secs_f64());
         let held = self.loaded()?;
         let training = &mut *self.training.borrow_mut();
         let phases = self.team.install(|| training.step(&held.inputs, &held.targets))?;
-        let step_s = start.elapsed().as_secs_f64();
-        Ok(StepTimes {
-            step_s,
-            h2d_s: Some(h2d_s),
-            forward_s: Some(phases.forward_s),
-            backward_s: Some(phases.backward_s),
-            optimizer_s: Some(phases.optimizer_s),
-            loss: Some(phases.loss),
-            ..StepTimes::default()
-        })
+        Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), h2d_s, ..phases })
     }
 
     fn evaluate(&mut self, batch: Batch<'_>) -> Result<Score> {

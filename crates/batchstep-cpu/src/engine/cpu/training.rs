@@ -13,7 +13,7 @@ use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
 use super::pass::{Choices, Pass, Task, Watch};
 use crate::engine::train::Learnt;
-use crate::engine::{Computed, Settings};
+use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
 use crate::network::Network;
 use crate::settings::Precision;
@@ -29,15 +29,6 @@ pub struct Training<T> {
     switch: Switch,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
-}
-
-/// The seconds of each phase of a step, and the loss before the update.
-#[derive(Debug)]
-pub struct PhasesAndLoss {
-    pub forward_s: f64,
-    pub backward_s: f64,
-    pub optimizer_s: f64,
-    pub loss: f64,
 }
 
 impl<T: Scalar + Float> Training<T> {
@@ -88,11 +79,11 @@ impl<T: Scalar + Float> Training<T> {
         self.parameters.bytes() * state + self.pass.bytes()
     }
 
-    /// One training step on a batch: forward with loss, backward, update.
+    /// One training step on a batch: forward with loss, backward, update. The times are those of its phases.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
-    pub fn step(&mut self, inputs: &[T], targets: &[T]) -> Result<PhasesAndLoss> {
+    pub fn step(&mut self, inputs: &[T], targets: &[T]) -> Result<StepTimes> {
         self.watched_step(inputs, targets, None)
     }
 
@@ -100,7 +91,7 @@ impl<T: Scalar + Float> Training<T> {
     ///
     /// # Errors
     /// As [`Training::step`].
-    pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<PhasesAndLoss> {
+    pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<StepTimes> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Some(Masks { seed: settings.seed, step: self.steps });
         let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
@@ -114,11 +105,12 @@ impl<T: Scalar + Float> Training<T> {
         self.steps += 1;
 
         let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
-        Ok(PhasesAndLoss {
-            forward_s: seconds(start, forward),
-            backward_s: seconds(forward, backward),
-            optimizer_s: seconds(backward, end),
-            loss: Scalar::to_f64(loss),
+        Ok(StepTimes {
+            forward_s: Some(seconds(start, forward)),
+            backward_s: Some(seconds(forward, backward)),
+            optimizer_s: Some(seconds(backward, end)),
+            loss: Some(loss.to_f64()),
+            ..StepTimes::default()
         })
     }
 

@@ -5,7 +5,6 @@ use std::mem::take;
 use super::kernel::Kernel;
 use super::{Pass, Task};
 use crate::engine::cpu::loss::{loss, loss_gradient};
-use crate::engine::cpu::op::batch_norm::RunningStats;
 use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm, Planes};
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::filters::Filters;
@@ -75,18 +74,16 @@ impl<T: Scalar> Pass<T> {
         moments: &mut [Moments],
     ) {
         let x = self.output(task.inputs, task.network.layers[index].sources[0]);
-        let stats = task.parameters.stats(index);
-        let known = stats.filter(|_| task.masks.is_none()).map(RunningStats::moments);
         let norm = self.norm(task, index, p);
-        match known {
-            Some(known) => {
-                moments.copy_from_slice(&known);
+        match (task.parameters.stats(index), task.masks) {
+            (Some(stats), None) => {
+                moments.copy_from_slice(&stats.moments());
                 batch_norm::cpu::normalise(planes, x, norm, moments, y);
             }
-            None => batch_norm::cpu::forward(planes, x, norm, y, moments),
-        }
-        if let (Some(stats), Some(_)) = (stats, task.masks) {
-            stats.update(moments, planes.values(), p.momentum);
+            (stats, _) => {
+                batch_norm::cpu::forward(planes, x, norm, y, moments);
+                stats.into_iter().for_each(|stats| stats.update(moments, planes.values(), p.momentum));
+            }
         }
     }
 

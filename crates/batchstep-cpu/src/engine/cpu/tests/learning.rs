@@ -134,14 +134,10 @@ fn in_double_precision_a_fit_follows_pytorch_for_150_updates() {
         let [places, heights] = [data::inputs(&workload), data::targets(&workload)]
             .map(|values| values.into_iter().map(f64::from).collect::<Vec<f64>>());
         for updates in 0..=150 {
-            let phases = training.step(&places, &heights).unwrap();
-            let Some(expected) = losses.iter().find(|loss| loss.updates == updates) else { continue };
-            let own = phases.loss;
-            assert!(
-                (own / expected.double - 1.0).abs() < 1e-9,
-                "seed {seed} after {updates}: {own} {}",
-                expected.double
-            );
+            let own = training.step(&places, &heights).unwrap().loss.unwrap();
+            for After { double, .. } in losses.iter().filter(|loss| loss.updates == updates) {
+                assert!((own / double - 1.0).abs() < 1e-9, "seed {seed} after {updates}: {own} {double}");
+            }
         }
     }
 }
