@@ -5,7 +5,6 @@
 use super::super::data::Batch;
 use super::super::thread_team::by_three;
 use super::super::training::Training;
-use super::*;
 #[path = "../../../../../../tests/fixtures/pytorch_case.rs"]
 pub(crate) mod case;
 use case::{PytorchCase, close, norm};
