@@ -43,9 +43,6 @@ impl Layer {
 
 impl Network {
     /// The parameters and the state of layer `index`; see [`Layer::parameters`].
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn parameters_of(&self, index: usize) -> Vec<Parameter> {
         self.sources(index).next().map(|source| self.layers[index].parameters(source)).unwrap_or_default()
     }
@@ -57,9 +54,6 @@ impl Network {
 
     /// Whether the bias of layer `index` changes nothing, because only a batch norm reads the layer: it subtracts every
     /// constant again, and the bias's gradient is zero.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn has_idle_bias(&self, index: usize) -> bool {
         let has_bias = match self.layers[index].operation {
             Operation::Conv2d(conv) => conv.bias,
