@@ -119,7 +119,7 @@ impl Network {
     pub fn trained(&self, layers: usize) -> Vec<bool> {
         let mut trained = vec![false; layers];
         for index in 0..layers {
-            trained[index] = self.parameters_of(index).iter().any(|parameter| parameter.trainable)
+            trained[index] = self.trainable_of(index).next().is_some()
                 || self.layers[index].sources.iter().any(|&source| trained[source]);
         }
         trained
@@ -200,6 +200,7 @@ fn backward_weights(operation: Operation, s: &Sizes) -> FlopsAndScalars {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::published;
     use super::super::{BatchNorm, Builder, NAMES, Shape};
     use super::*;
 
@@ -268,17 +269,14 @@ mod tests {
     // Twice the 15.47 G multiply-adds, and 13.55 M each for the bias additions and ReLUs of the convolutions, and the pools.
     #[test]
     fn vgg16_does_thirty_one_billion_operations_forward() {
-        let (input, classes) = Network::default_input("vgg16").unwrap();
-        let network = Network::by_name("vgg16", input, classes).unwrap();
-        let flops = network.total_cost(1, Direction::Forward, 4).flops;
+        let flops = published("vgg16").total_cost(1, Direction::Forward, 4).flops;
         assert!((30.94e9..30.99e9).contains(&flops), "{flops}");
     }
 
     #[test]
     fn flops_grow_with_the_batch_and_weights_are_moved_once() {
         for name in NAMES {
-            let (input, classes) = Network::default_input(name).unwrap();
-            let network = Network::by_name(name, input, classes).unwrap();
+            let network = published(name);
             let of_step = |batch| {
                 let costs = Direction::ALL.map(|direction| network.total_cost(batch, direction, 4)).into_iter();
                 costs.reduce(|a, b| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes }).unwrap()

@@ -47,6 +47,11 @@ impl Network {
         self.sources(index).next().map(|source| self.layers[index].parameters(source)).unwrap_or_default()
     }
 
+    /// Those of them that training changes by their gradient.
+    pub fn trainable_of(&self, index: usize) -> impl Iterator<Item = Parameter> + use<> {
+        self.parameters_of(index).into_iter().filter(|parameter| parameter.trainable)
+    }
+
     /// Every parameter tensor with the index of its layer, in the order of the layers.
     pub fn parameters(&self) -> impl Iterator<Item = (usize, Parameter)> + '_ {
         (0..self.layers.len()).flat_map(|index| self.parameters_of(index).into_iter().map(move |p| (index, p)))
@@ -72,7 +77,7 @@ impl Network {
 
     /// The number of scalars that training changes by their gradient: what PyTorch's `model.parameters()` holds.
     pub fn trainable_count(&self) -> usize {
-        self.parameters().filter(|(_, parameter)| parameter.trainable).map(|(_, parameter)| parameter.count()).sum()
+        (0..self.layers.len()).flat_map(|index| self.trainable_of(index)).map(|parameter| parameter.count()).sum()
     }
 }
 
@@ -80,12 +85,12 @@ impl Network {
 mod tests {
     use super::super::Builder;
     use super::super::layer::{BatchNorm, Conv2d, Dense};
+    use super::super::tests::published;
     use super::*;
 
     #[test]
     fn a_bias_in_front_of_a_batch_norm_is_idle() {
-        let (input, classes) = Network::default_input("mnist_cnn").unwrap();
-        let network = Network::by_name("mnist_cnn", input, classes).unwrap();
+        let network = published("mnist_cnn");
         let idle = (0..network.layers.len()).filter(|&index| network.has_idle_bias(index));
         let names: Vec<&str> = idle.map(|index| network.layers[index].name.as_str()).collect();
         assert_eq!(names, ["block1_conv", "block2_conv", "block3_conv"]);

@@ -1,6 +1,6 @@
 //! The parameters of a network, with the values of [`Initial`].
 
-use super::op::RunningStats;
+use super::op::batch_norm::RunningStats;
 use super::op::huge_pages::advise;
 use super::op::parallel::for_each_piece;
 use super::op::scalar::{Scalar, vectorised};
@@ -30,8 +30,8 @@ impl<T: Scalar> Parameters<T> {
     /// Allocates the parameters of `network` and gives them the values of `seed`.
     pub fn new(network: &Network, seed: u64) -> Self {
         let layer = |index| {
-            let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-            LayerParameters { tensors: trainable.map(|tensor| vec![T::ZERO; tensor.count()]).collect(), stats: None }
+            let tensors = network.trainable_of(index).map(|tensor| vec![T::ZERO; tensor.count()]).collect();
+            LayerParameters { tensors, stats: None }
         };
         let mut parameters = Self { layers: (0..network.layers.len()).map(layer).collect() };
         parameters.reset(network, seed);

@@ -1,7 +1,7 @@
 //! Compares each operator with PyTorch (`tests/fixtures/operators.safetensors`), and three updates of each optimizer.
 
 use crate::engine::cpu::loss::tests::{CASES, GRADIENT, LOGITS, LOSS, TARGETS};
-use crate::engine::cpu::op::reference::{Case, assert_values_close, expected, pytorch_cases};
+use crate::engine::cpu::op::cases::{Case, assert_values_close, expected, pytorch_cases};
 use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
 use crate::engine::reference::array::Array;
 use crate::engine::reference::loss;
