@@ -3,7 +3,6 @@
 use super::pass::Watch;
 use super::training::Training;
 use crate::engine::{LayerExecution, Workload, work};
-use crate::network::Operation;
 use crate::stats::quantile::median;
 
 /// Every layer of a workload in each of its directions, with the median of its times in `watches`, if any.
@@ -13,18 +12,9 @@ pub fn layers(workload: &Workload, training: &Training<f32>, watches: &[Watch]) 
         (!times.is_empty()).then(|| median(&mut times))
     };
     work::layers_with(workload, size_of::<f32>(), |index, direction, layer| LayerExecution {
-        algorithm: Some(algorithm(workload, training, index).to_owned()),
-        math_mode: Some(training.math_mode(index).to_owned()),
+        algorithm: Some(training.kernel(index).algorithm().to_owned()),
+        math_mode: Some(training.kernel(index).precision().name().to_owned()),
         device_s: seconds(index, direction),
         ..layer
     })
-}
-
-/// The algorithm of a layer: the convolution's own, a matrix product (`gemm`), or a plain loop (`direct`).
-fn algorithm(workload: &Workload, training: &Training<f32>, index: usize) -> &'static str {
-    match workload.network.layers[index].operation {
-        Operation::Conv2d(_) => training.convolution(index).unwrap_or("direct"),
-        Operation::Dense(_) => "gemm",
-        _ => "direct",
-    }
 }

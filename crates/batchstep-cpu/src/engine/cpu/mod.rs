@@ -29,10 +29,8 @@
 pub mod algorithm_choice;
 pub mod blocking;
 pub mod data;
-pub mod evaluator;
 mod execution;
 pub mod loss;
-pub mod masks;
 mod meeting;
 pub mod op;
 pub mod optimizer;
@@ -43,7 +41,7 @@ mod peaks;
 pub mod single;
 mod step;
 pub mod thread_team;
-mod trainer;
+pub mod trainer;
 pub mod training;
 
 #[cfg(test)]

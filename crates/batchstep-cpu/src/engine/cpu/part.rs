@@ -4,11 +4,11 @@
 //! precision.
 
 use super::loss::loss_gradient;
-use super::masks::Masks;
 use super::op::activation::Rectifier;
 use super::single::{Single, Slopes};
 use super::thread_team::with_all_cores;
 use crate::engine::Workload;
+use crate::engine::dropout::Masks;
 use crate::engine::part::{Fused, Numbers, Quantity, Task};
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Operation};

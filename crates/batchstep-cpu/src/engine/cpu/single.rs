@@ -1,6 +1,5 @@
 //! One layer's operation by itself. Parts of another engine's step are compared with it.
 
-use super::masks::Masks;
 use super::op::activation::Rectifier;
 use super::op::batch_norm::cpu::{Moments, Norm};
 use super::op::conv2d::Gradients;
@@ -8,7 +7,7 @@ use super::op::filters::Filters;
 use super::op::scalar::Scalar;
 use super::op::{activation, batch_norm, dense, dropout, global_average_pool, max_pool2d};
 use super::pass::{Choices, Kernel};
-use crate::engine::dropout::Mask;
+use crate::engine::dropout::Masks;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Network, Operation};
 use crate::settings::Settings;
@@ -70,7 +69,7 @@ impl<T: Scalar> Single<'_, T> {
             Kernel::Average(pixels) => global_average_pool::forward(x, pixels, &mut y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(x);
-                self.drop_out(rate, &mut y);
+                dropout::apply(self.masks.of(self.index, rate), &mut y);
             }
             Kernel::Sum => activation::sum(Rectifier::Identity, x, sources[1], &mut y),
         }
@@ -128,7 +127,7 @@ impl<T: Scalar> Single<'_, T> {
                 true
             }
             Kernel::Dropout(rate) => {
-                self.drop_out(rate, &mut slope);
+                dropout::apply(self.masks.of(self.index, rate), &mut slope);
                 true
             }
             Kernel::Input | Kernel::View | Kernel::Sum => true,
@@ -144,8 +143,10 @@ impl<T: Scalar> Single<'_, T> {
         if sources.is_empty() || !expected.eq(sources.iter().map(|source| source.len())) {
             return Err(Error::engine("operands of another size").at(&network.layers[index].name));
         }
-        let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-        let fits = trainable.zip(self.parameters).all(|(parameter, values)| parameter.count() == values.len());
+        let fits = network
+            .trainable_of(index)
+            .zip(self.parameters)
+            .all(|(parameter, values)| parameter.count() == values.len());
         let needed = match network.layers[index].operation {
             Operation::Conv2d(_) | Operation::Dense(_) => 1,
             Operation::BatchNorm(_) => 2,
@@ -168,10 +169,6 @@ impl<T: Scalar> Single<'_, T> {
 
     fn rectifier(&self) -> Rectifier {
         Rectifier::of(&self.network.layers[self.index].operation)
-    }
-
-    fn drop_out(&self, rate: f64, values: &mut [T]) {
-        dropout::apply(Mask::new(rate, self.masks.key(self.index)), values);
     }
 }
 

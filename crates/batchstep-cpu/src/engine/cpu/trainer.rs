@@ -2,14 +2,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::CpuEngine;
 use super::thread_team::Team;
 use super::training::Training;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::{Network, Shape};
+use crate::settings::{Optimizer, Precision, Settings};
 
 /// The number of batch sizes whose memory is kept: the full batch, the last batch of an epoch, and the batch of the
 /// evaluation.
@@ -65,6 +68,18 @@ impl CpuTrainer {
     pub fn new(workload: Workload, training: Rc<RefCell<Training<f32>>>, team: Rc<Team>) -> Self {
         let memory = vec![Held::new(&workload.network, workload.batch_size)];
         Self { workload, training, team, memory }
+    }
+
+    /// One that only evaluates with parameters that were trained elsewhere, on all cores that the process may use. Batches may
+    /// have any size; memory is allocated for batches of `examples`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where it does not fit.
+    pub fn evaluating(network: &Arc<Network>, examples: usize) -> Result<Self> {
+        // SGD, because it keeps no state.
+        let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
+        let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
+        CpuEngine::cpu(None).trainer(&workload)
     }
 
     /// Takes over parameters that were trained elsewhere.

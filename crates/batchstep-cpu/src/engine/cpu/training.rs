@@ -6,17 +6,15 @@ use std::time::Instant;
 use num_traits::Float;
 
 use super::algorithm_choice::Switch;
-use super::blocking::Factors;
-use super::masks::Masks;
 use super::op::scalar::{Scalar, doubles};
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
-use super::pass::{Choices, Pass, Task, Watch};
+use super::pass::{Choices, Kernel, Pass, Task, Watch};
+use crate::engine::dropout::Masks;
 use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
 use crate::network::Network;
-use crate::settings::Precision;
 
 /// A network with its parameters and its optimizer, between two steps.
 #[derive(Debug)]
@@ -148,23 +146,13 @@ impl<T: Scalar + Float> Training<T> {
         }
     }
 
-    /// The algorithm of a layer's convolution at the batch size of the last [`Training::fit`]; `None` for other layers.
-    pub fn convolution(&self, layer: usize) -> Option<&'static str> {
-        self.pass.convolution(layer)
+    /// How a layer is computed at the batch size of the last [`Training::fit`].
+    pub fn kernel(&self, layer: usize) -> &Kernel {
+        self.pass.kernel(layer)
     }
 
     /// The parameters as they are now.
     pub fn parameters(&self) -> &Parameters<T> {
         &self.parameters
-    }
-}
-
-impl Training<f32> {
-    /// The arithmetic of a layer's products at the batch size of the last [`Training::fit`].
-    pub fn math_mode(&self, layer: usize) -> &'static str {
-        match self.pass.factors(layer) {
-            Factors::Exact => Precision::Fp32.name(),
-            Factors::Bf16 => Precision::Bf16.name(),
-        }
     }
 }

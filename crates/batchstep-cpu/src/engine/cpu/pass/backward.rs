@@ -11,7 +11,6 @@ use crate::engine::cpu::op::conv2d::Gradients;
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
-use crate::engine::dropout::Mask;
 use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
@@ -94,7 +93,7 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::backward(dy, pixels, dx),
             (Kernel::Dropout(rate), _) => {
                 if let Some(masks) = task.masks {
-                    dropout::apply(Mask::new(rate, masks.key(index)), dy);
+                    dropout::apply(masks.of(index, rate), dy);
                 }
             }
             _ => {}

@@ -10,7 +10,6 @@ use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
-use crate::engine::dropout::Mask;
 use crate::network::BatchNorm;
 
 impl<T: Scalar> Pass<T> {
@@ -44,7 +43,7 @@ impl<T: Scalar> Pass<T> {
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(source(0));
                 if let Some(masks) = task.masks {
-                    dropout::apply(Mask::new(rate, masks.key(index)), y);
+                    dropout::apply(masks.of(index, rate), y);
                 }
             }
             Kernel::Sum => {

@@ -9,7 +9,7 @@ use crate::engine::cpu::op::dense::{Sizes, is_narrow};
 use crate::engine::cpu::op::max_pool2d::Windows;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Network, Operation};
-use crate::settings::{Settings, Winograd};
+use crate::settings::{Precision, Settings, Winograd};
 
 /// How the operators compute, as far as the settings decide it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,10 +59,7 @@ pub fn depends_on_switch(workload: &Workload) -> bool {
     let Workload { network, batch_size, settings } = workload;
     let kernel = |index: usize, least: f64| {
         let choices = Choices { switch: Switch([least; 2]), ..settings.into() };
-        match Kernel::new(network, index, *batch_size, choices) {
-            Ok(Kernel::Convolution(convolution)) => Some(convolution.algorithm()),
-            _ => None,
-        }
+        Kernel::new(network, index, *batch_size, choices).ok().map(|kernel| kernel.algorithm())
     };
     (1..network.layers.len()).any(|index| kernel(index, 0.0) != kernel(index, f64::INFINITY))
 }
@@ -82,12 +79,26 @@ pub fn examples_of_the_busiest(
 }
 
 impl Kernel {
-    /// What the products of a layer round their factors to.
-    pub fn factors(&self) -> Factors {
+    /// The algorithm of a layer as `layers.parquet` names it: the convolution's own, a matrix product (`gemm`), or a plain
+    /// loop (`direct`).
+    pub fn algorithm(&self) -> &'static str {
         match self {
+            Self::Convolution(convolution) => convolution.algorithm(),
+            Self::Dense(_) => "gemm",
+            _ => "direct",
+        }
+    }
+
+    /// The arithmetic of a layer's products.
+    pub fn precision(&self) -> Precision {
+        let factors = match self {
             Self::Convolution(convolution) => convolution.factors(),
             Self::Dense(sizes) => sizes.factors(),
             _ => Factors::Exact,
+        };
+        match factors {
+            Factors::Exact => Precision::Fp32,
+            Factors::Bf16 => Precision::Bf16,
         }
     }
 

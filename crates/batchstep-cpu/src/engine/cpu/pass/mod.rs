@@ -20,10 +20,9 @@ mod watch;
 
 use std::sync::Arc;
 
-use super::blocking::Factors;
-use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::parameters::Parameters;
+use crate::engine::dropout::Masks;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
@@ -151,17 +150,9 @@ impl<T: Scalar> Pass<T> {
         self.buffers.parameters.iter().flatten().map(|gradient| &**gradient)
     }
 
-    /// The algorithm of a layer's convolution at this batch size, as named in `layers.parquet`; `None` for other layers.
-    pub fn convolution(&self, index: usize) -> Option<&'static str> {
-        match self.kernels.get(index)? {
-            Kernel::Convolution(convolution) => Some(convolution.algorithm()),
-            _ => None,
-        }
-    }
-
-    /// What the products of a layer round their factors to at this batch size.
-    pub fn factors(&self, index: usize) -> Factors {
-        self.kernels.get(index).map_or(Factors::Exact, Kernel::factors)
+    /// How a layer is computed at this batch size.
+    pub fn kernel(&self, index: usize) -> &Kernel {
+        &self.kernels[index]
     }
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.
