@@ -25,8 +25,7 @@ pub fn loss_gradient<T: Scalar>(loss: Loss, output: &[T], targets: &[T], batch: 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::engine::cpu::op::gradcheck::central_differences;
-    use crate::engine::cpu::op::reference::{Random, assert_values_close, expected};
+    use crate::engine::cpu::op::cases::{Random, assert_values_close, central_differences, expected};
     use crate::engine::cpu::op::scalar::doubles;
     use crate::error::Result;
     use Loss::{BinaryCrossEntropy, CategoricalCrossEntropy, MeanSquaredError};

@@ -28,10 +28,6 @@ pub(super) mod softmax_cross_entropy;
 mod vector;
 
 #[cfg(test)]
-pub(super) mod gradcheck;
-#[cfg(test)]
-pub(crate) mod reference;
+pub(crate) mod cases;
 #[cfg(test)]
 mod tests;
-
-pub use batch_norm::RunningStats;

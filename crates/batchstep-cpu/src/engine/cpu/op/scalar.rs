@@ -90,7 +90,7 @@ pub fn sum<T: Scalar>(a: &[T]) -> T {
     sum_of_pairs(a, a, |a, _| a)
 }
 
-/// The sum of several rows, element by element in their order; to be called inside [`vectorised`].
+/// The sum of several rows, element by element in their order.
 #[inline(always)]
 pub fn add_up<'a, T: Scalar>(mut rows: impl Iterator<Item = &'a [T]>, total: &mut [T]) {
     if let Some(row) = rows.next() {

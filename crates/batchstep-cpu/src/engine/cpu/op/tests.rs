@@ -1,7 +1,6 @@
 //! What holds of every operator: PyTorch's values and gradients, and finite differences.
 
-use super::gradcheck::gradients_match_differences;
-use super::reference::{Case, Random, expected, pytorch_cases};
+use super::cases::{Case, Random, expected, pytorch_cases};
 use crate::error::Result;
 use crate::network::{BatchNorm, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 
@@ -43,12 +42,12 @@ fn gradients_match_finite_differences() -> Result<()> {
         (Operation::Dense(Dense { out_features: 3, bias: true }), Shape::Flat(7), 5),
         (Operation::Dropout { rate: 0.4 }, Shape::Flat(40), 1),
     ] {
-        gradients_match_differences(&Case::random(operation, input, batch, &mut random)?)?;
+        Case::random(operation, input, batch, &mut random)?.gradients_match_differences()?;
     }
     // Values on both sides of 0 and of 6.
     let x: Vec<f64> = Random::new(1).reals(120).iter().map(|x| 10.0 * x + 0.5).collect();
     for rectifier in [Operation::Relu, Operation::Relu6] {
-        gradients_match_differences(&Case::new(rectifier, Shape::Flat(40), 3, vec![x.clone()])?)?;
+        Case::new(rectifier, Shape::Flat(40), 3, vec![x.clone()])?.gradients_match_differences()?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 use super::RunningStats;
 use super::cpu::Moments;
-use crate::engine::cpu::op::reference::{Case, Random, assert_values_close, expected};
+use crate::engine::cpu::op::cases::{Case, Random, assert_values_close, expected};
 use crate::error::Result;
 use crate::network::{BatchNorm, Shape};
 

@@ -14,7 +14,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, threads};
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scalar::{Scalar, add_up};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 
@@ -75,10 +75,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
         let sums = unsafe { shared.slice(task * dw.len(), dw.len()) };
         Arch::new().dispatch(WeightGradient { g, x, dy, rows: tasks[task].clone(), sums });
     });
-    dw.fill(T::ZERO);
-    for part in parts.chunks_exact(dw.len()) {
-        dw.iter_mut().zip(part).for_each(|(dw, part)| *dw += *part);
-    }
+    add_up(parts.chunks_exact(dw.len()), dw);
 }
 
 /// One image of a batch, and how it is convolved.

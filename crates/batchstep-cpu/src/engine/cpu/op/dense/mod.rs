@@ -1,7 +1,5 @@
-//! The fully connected layer: `x w^T + bias`, `x` N x I, `weight` O x I, `bias` O, as `torch.nn.functional.linear`.
-//!
-//! The products of a fully connected layer, cut so that the weights, which are by far the largest operand, are read
-//! once and in order.
+//! The fully connected layer: `x w^T + bias`, `x` N x I, `weight` O x I, `bias` O, as `torch.nn.functional.linear`. Its products are
+//! cut so that the weights, which are by far the largest operand, are read once and in order.
 
 mod narrow;
 mod sizes;
@@ -11,7 +9,7 @@ mod tests;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips, transpose};
-use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, add_up, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 pub use narrow::suits as is_narrow;
 pub use sizes::Sizes;
@@ -115,8 +113,5 @@ pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
     if narrow::suits(s) {
         return narrow::bias_gradient(s, dy, db);
     }
-    db.fill(T::ZERO);
-    for row in dy.chunks_exact(s.outputs) {
-        db.iter_mut().zip(row).for_each(|(db, dy)| *db += *dy);
-    }
+    add_up(dy.chunks_exact(s.outputs), db);
 }

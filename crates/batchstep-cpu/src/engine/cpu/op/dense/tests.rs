@@ -1,4 +1,4 @@
-use crate::engine::cpu::op::reference::{Case, Random};
+use crate::engine::cpu::op::cases::{Case, Random};
 use crate::error::Result;
 use crate::network::{Dense, Shape};
 

@@ -1,4 +1,4 @@
-use crate::engine::cpu::op::reference::Case;
+use crate::engine::cpu::op::cases::Case;
 use crate::engine::cpu::thread_team::Team;
 use crate::error::Result;
 use crate::network::{Operation, Shape};

@@ -1,7 +1,6 @@
 //! The mean over the batch of `-sum over classes of target * ln(softmax(logits))`, a scalar, as
-//! `torch.nn.functional.cross_entropy` with probabilities for targets. Both are N x K; targets need not sum to 1.
-//!
-//! Cross-entropy, row by row, by a log-sum-exp that neither overflows nor loses small terms.
+//! `torch.nn.functional.cross_entropy` with probabilities for targets. Both are N x K; targets need not sum to 1. It is computed
+//! row by row, by a log-sum-exp that neither overflows nor loses small terms.
 
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, largest, sum, sum_of_pairs, vectorised};

@@ -1,6 +1,4 @@
-//! Rectified linear units. The gradient at an end of the range, at 0 and at 6, is 0, as in PyTorch.
-//!
-//! Rectifiers, element by element; NaN passes through, as in PyTorch.
+//! Rectified linear units. As in PyTorch, NaN passes through, and the gradient at an end of the range, at 0 and at 6, is 0.
 
 use pulp::Simd;
 
