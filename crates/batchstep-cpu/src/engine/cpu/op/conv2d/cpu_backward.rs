@@ -33,51 +33,29 @@ const AT_A_TIME: usize = 1 << 15;
 /// Channels that a task handles.
 const TOGETHER: usize = 8;
 
-/// The values themselves, or a copy in another order.
-enum GivenOrCopied<'a, T: Scalar> {
-    Given(&'a [T]),
-    Copied(Scratch<T>),
-}
-
 /// The number of matrices of an output gradient.
 pub(super) fn sheets(g: &Geometry) -> usize {
     if g.positions() >= FEW_POSITIONS || pointwise::is_wide(g) { g.batch } else { 1 }
 }
 
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
-struct Sheets<'a, T: Scalar> {
-    values: GivenOrCopied<'a, T>,
+struct Sheets<'a, T> {
+    values: &'a [T],
     count: usize,
     /// Columns of one sheet.
     columns: usize,
 }
 
-impl<'a, T: Scalar> Sheets<'a, T> {
-    fn new(g: &Geometry, dy: &'a [T]) -> Self {
-        let count = sheets(g);
-        if count == g.batch {
-            return Self { values: GivenOrCopied::Given(dy), count, columns: g.positions() };
-        }
-        let values = pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions());
-        Self { values: GivenOrCopied::Copied(values), count, columns: g.columns() }
-    }
-
-    fn values(&self) -> &[T] {
-        match &self.values {
-            GivenOrCopied::Given(values) => values,
-            GivenOrCopied::Copied(values) => values,
-        }
-    }
-
+impl<T: Scalar> Sheets<'_, T> {
     /// Some channels and columns of a sheet.
     fn matrix(&self, g: &Geometry, sheet: usize, channels: Range<usize>, columns: Range<usize>) -> Matrix<'_, T> {
         let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
-        Matrix::new(&self.values()[start..], channels.len(), columns.len(), self.columns)
+        Matrix::new(&self.values[start..], channels.len(), columns.len(), self.columns)
     }
 }
 
 /// Some columns of a sheet.
-struct SheetColumns<'a, 'b, T: Scalar> {
+struct SheetColumns<'a, 'b, T> {
     dy: &'a Sheets<'b, T>,
     sheet: usize,
     range: &'a Range<usize>,
@@ -92,10 +70,12 @@ pub struct Gradients<'a, T> {
 /// The gradients that are wanted.
 pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
     let g = &g.flattened();
-    let sheets = Sheets::new(g, dy);
+    let count = sheets(g);
+    let copy = (count != g.batch).then(|| pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions()));
+    let sheets = Sheets { values: copy.as_deref().unwrap_or(dy), count, columns: g.columns() / count };
     if let Some(dx) = into.x {
         match pointwise::suits(g) {
-            true => pointwise::input_gradient(g, weight, sheets.values(), dx),
+            true => pointwise::input_gradient(g, weight, sheets.values, dx),
             false if is_narrow(g) => input_gradient_by_filters(g, weight, &sheets, dx),
             false => input_gradient(g, weight, &sheets, dx),
         }
