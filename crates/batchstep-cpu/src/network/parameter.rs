@@ -60,11 +60,7 @@ impl Network {
     /// Whether the bias of layer `index` changes nothing, because only a batch norm reads the layer: it subtracts every
     /// constant again, and the bias's gradient is zero.
     pub fn has_idle_bias(&self, index: usize) -> bool {
-        let has_bias = match self.layers[index].operation {
-            Operation::Conv2d(conv) => conv.bias,
-            Operation::Dense(dense) => dense.bias,
-            _ => false,
-        };
+        let has_bias = self.trainable_of(index).any(|parameter| parameter.name == "bias");
         let mut readers = self.layers.iter().filter(|layer| layer.sources.contains(&index));
         let is_norm = |layer: &Layer| matches!(layer.operation, Operation::BatchNorm(_));
         has_bias && readers.next().is_some_and(is_norm) && readers.next().is_none()

@@ -45,7 +45,7 @@ pub mod trainer;
 pub mod training;
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;

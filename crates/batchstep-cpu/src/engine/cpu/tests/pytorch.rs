@@ -5,27 +5,41 @@
 use super::super::data::Batch;
 use super::super::thread_team::by_three;
 use super::super::training::Training;
+use crate::engine::reference::ReferenceEngine;
+use crate::engine::{Computed, Engine, Workload};
 #[path = "../../../../../../tests/fixtures/pytorch_case.rs"]
-pub(crate) mod case;
+mod case;
 use case::{PytorchCase, close, norm};
 
+/// Three steps of the reference and of the CPU engine.
 fn check(network: &str) {
-    by_three(|| check_step(network));
-}
-
-fn check_step(network: &str) {
     let case = PytorchCase::read(network);
     let workload = case.workload();
-    let batch = Batch::new(&workload);
-    let mut training = Training::<f64>::new(workload.network.clone(), &workload.settings);
-    for step in 0..case.losses.len() {
-        case.check_loss(step, training.step(&batch.inputs, &batch.targets).unwrap().loss.unwrap());
-        match step {
-            0 => case.check_gradients(&training.computed().gradients),
-            1 => case.check_updates(&training.computed().parameters),
+    let mut reference = ReferenceEngine::default().prepare(&workload).unwrap();
+    follow(&case, || (reference.run().unwrap().loss.unwrap(), reference.computed().unwrap().unwrap()));
+    by_three(|| check_cpu(network, &case, &workload));
+}
+
+/// Compares the loss and the results of each step.
+fn follow(case: &PytorchCase, mut step: impl FnMut() -> (f64, Computed)) {
+    for number in 0..case.losses.len() {
+        let (loss, computed) = step();
+        case.check_loss(number, loss);
+        match number {
+            0 => case.check_gradients(&computed.gradients),
+            1 => case.check_updates(&computed.parameters),
             _ => {}
         }
     }
+}
+
+fn check_cpu(network: &str, case: &PytorchCase, workload: &Workload) {
+    let batch = Batch::new(workload);
+    let mut training = Training::<f64>::new(workload.network.clone(), &workload.settings);
+    follow(case, || {
+        let loss = training.step(&batch.inputs, &batch.targets).unwrap().loss.unwrap();
+        (loss, training.computed())
+    });
     for (index, layer) in workload.network.layers.iter().enumerate() {
         let Some(stats) = training.parameters().stats(index) else { continue };
         let (means, variances): (Vec<f64>, Vec<f64>) =

@@ -3,8 +3,6 @@
 
 mod narrow;
 mod sizes;
-#[cfg(test)]
-mod tests;
 
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
