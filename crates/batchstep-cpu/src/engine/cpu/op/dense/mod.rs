@@ -2,15 +2,30 @@
 //! cut so that the weights, which are by far the largest operand, are read once and in order.
 
 mod narrow;
-mod sizes;
 
+use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips, transpose};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 pub use narrow::suits as is_narrow;
-pub use sizes::Sizes;
+
+/// Batch, features in, features out.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub batch: usize,
+    pub features: usize,
+    pub outputs: usize,
+    pub blocking: Blocking,
+}
+
+impl Sizes {
+    /// What products round their factors to.
+    pub fn factors(self) -> Factors {
+        self.blocking.factors(self.batch)
+    }
+}
 
 /// Rows or columns of the weights for one task.
 fn block(len: usize) -> usize {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::sizes::Sizes;
+use super::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::filters::Filters;
