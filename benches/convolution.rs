@@ -11,7 +11,7 @@ use batchstep::engine::cpu::op::activation::Rectifier;
 use batchstep::engine::cpu::op::conv2d::{Convolution, Gradients};
 use batchstep::engine::cpu::op::filters::Filters;
 use batchstep::engine::cpu::op::product::bf16;
-use batchstep::network::{Conv2d, Extent, Padding};
+use batchstep::network::{self, Conv2d, Extent, Padding};
 use batchstep::settings::Winograd;
 
 const ROUNDS: usize = 12;
@@ -77,9 +77,9 @@ impl Shape {
             bias: false,
             ..Conv2d::square(to, kernel)
         };
-        let dims = ([batch, from, side, side], [to, from, kernel, kernel]);
+        let input = network::Shape::Maps { channels: from, height: side, width: side };
         let convolution =
-            Convolution::new(&dims.0, &dims.1, &layer, Winograd::Any, Switch::default()).expect("a convolution");
+            Convolution::new(batch, input, &layer, Winograd::Any, Switch::default()).expect("a convolution");
         let factors = [Some(Factors::Exact), bf16::is_there().then_some(Factors::Bf16)];
         let mut ways = Vec::new();
         for factors in factors.into_iter().flatten() {
@@ -88,7 +88,7 @@ impl Shape {
         }
         let out = (side + 2 * (kernel / 2) - kernel) / stride + 1;
         let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
-        let (x, weight) = (numbers(dims.0.iter().product()), numbers(dims.1.iter().product()));
+        let (x, weight) = (numbers(batch * input.count()), numbers(to * from * kernel * kernel));
         let dy = numbers(batch * to * out * out);
         let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), weight.clone());
         for round in 0..=ROUNDS {

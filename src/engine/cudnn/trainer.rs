@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::cpu::evaluator::Evaluator;
+use crate::engine::cpu::trainer::CpuTrainer;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{Step, StepTimes, Workload};
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub struct CudnnTrainer {
     examples: usize,
     /// The targets of the current batch, one-hot.
     targets: Vec<f32>,
-    evaluator: Option<Evaluator>,
+    evaluator: Option<CpuTrainer>,
     /// Whether the evaluator has the network's current parameters and statistics.
     is_current: bool,
 }
@@ -117,10 +117,10 @@ impl Trainer for CudnnTrainer {
     fn evaluate(&mut self, batch: Batch<'_>) -> Result<Score> {
         let mut evaluator = match self.evaluator.take() {
             Some(evaluator) => evaluator,
-            None => Evaluator::new(&self.network, batch.labels.len())?,
+            None => CpuTrainer::evaluating(&self.network, batch.labels.len())?,
         };
         if !self.is_current {
-            evaluator.load(&self.step.learnt()?)?;
+            evaluator.take_over(&self.step.learnt()?)?;
             self.is_current = true;
         }
         let score = evaluator.evaluate(batch);

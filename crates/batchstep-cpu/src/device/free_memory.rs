@@ -70,44 +70,30 @@ mod tests {
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:  2000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\n");
 
     #[test]
-    fn a_machine_without_groups_has_what_meminfo_says() {
-        assert_eq!(at(machine(&[MEMINFO]).path()), Some(1_024_000));
+    fn the_least_of_the_machine_and_its_groups_is_free() {
         assert_eq!(at(machine(&[]).path()), None);
-    }
-
-    #[test]
-    fn a_tighter_group_wins_in_version_2() {
         // 600,000 - (300,000 - 50,000) in the group; its parent has no limit.
-        let root = machine(&[
-            MEMINFO,
+        let tighter = [
             ("proc/self/cgroup", "0::/a/b\n"),
             ("sys/fs/cgroup/a/memory.max", "max\n"),
             ("sys/fs/cgroup/a/b/memory.max", "600000\n"),
             ("sys/fs/cgroup/a/b/memory.current", "300000\n"),
             ("sys/fs/cgroup/a/b/memory.stat", "anon 1\ninactive_file 50000\n"),
-        ]);
-        assert_eq!(at(root.path()), Some(350_000));
-    }
-
-    #[test]
-    fn the_group_above_counts_in_version_1() {
-        let root = machine(&[
-            MEMINFO,
+        ];
+        // In version 1, where only the group above is visible.
+        let above = [
             ("proc/self/cgroup", "5:cpu:/x\n4:memory:/not/visible\n0::/\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n"),
-        ]);
-        assert_eq!(at(root.path()), Some(400_000));
-    }
-
-    #[test]
-    fn a_looser_group_changes_nothing() {
-        let root = machine(&[
-            MEMINFO,
+        ];
+        let looser = [
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "9223372036854771712\n"),
             ("sys/fs/cgroup/memory.current", "100\n"),
-        ]);
-        assert_eq!(at(root.path()), Some(1_024_000));
+        ];
+        for (groups, free) in [(&[][..], 1_024_000), (&tighter, 350_000), (&above, 400_000), (&looser, 1_024_000)] {
+            let files = [&[MEMINFO], groups].concat();
+            assert_eq!(at(machine(&files).path()), Some(free), "{groups:?}");
+        }
     }
 }

@@ -98,32 +98,34 @@ impl Witnessed {
 mod tests {
     use super::*;
 
+    fn span(run_s: f64, wait_s: f64) -> Span {
+        Span { run_s, wait_s: Some(wait_s), times: 1.0 }
+    }
+
     /// A thread that sleeps between pieces of work is woken many times.
     #[test]
     fn waking_is_no_interruption() {
-        let span = |wait_s: f64, times: f64| Span { run_s: 1e-3, wait_s: Some(wait_s), times };
-        let seen = Witnessed::of(&[span(0.4e-3, 10.0), span(0.0, 0.0)], Some(Events::default()), 2);
+        let threads = [Span { times: 10.0, ..span(1e-3, 0.4e-3) }, span(1e-3, 0.0)];
+        let seen = Witnessed::of(&threads, Some(Events::default()), 2);
         assert_eq!((seen.longest_wait_s, seen.interrupted_s), (Some(0.4e-3), Some(0.0)));
     }
 
     #[test]
     fn threads_that_wait_for_each_other_say_nothing_about_other_programs() {
-        let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
+        let interrupted =
+            |threads: &[Span], processors| Witnessed::of(threads, Some(Events::default()), processors).interrupted_s;
         let threads = [span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5), span(0.5, 0.5)];
-        assert_eq!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s, None);
-        assert!(Witnessed::of(&threads, Some(Events::default()), 4).interrupted_s.is_some());
+        assert_eq!(interrupted(&threads, 2), None);
+        assert!(interrupted(&threads, 4).is_some());
         // The thread that hands work out runs for a moment.
-        let threads = [span(0.9, 0.1), span(1.0, 0.0), span(0.1, 0.0)];
-        assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
+        assert!(interrupted(&[span(0.9, 0.1), span(1.0, 0.0), span(0.1, 0.0)], 2).is_some());
         // Another program has the second processor: three threads are ready, and one of them works.
-        let threads = [span(1.0, 0.0), span(0.0, 1.0), span(0.0, 1.0)];
-        assert!(Witnessed::of(&threads, Some(Events::default()), 2).interrupted_s.is_some());
+        assert!(interrupted(&[span(1.0, 0.0), span(0.0, 1.0), span(0.0, 1.0)], 2).is_some());
     }
 
     /// The work of a thread that did not run was done by others.
     #[test]
     fn a_delay_is_the_longest_wait_of_a_thread_that_ran() {
-        let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
         let delay = |threads: &[Span]| Witnessed::of(threads, None, 2).delay_s.expect("waits are counted");
         assert_eq!(delay(&[span(0.5, 0.25)]), 0.25);
         assert_eq!(delay(&[span(0.5, 0.0), span(0.5, 0.75)]), 0.75);
@@ -134,7 +136,6 @@ mod tests {
     /// Two threads share work of 2 s. In the first step one waits for 1 s and the other polls meanwhile; in the second the other does all the work.
     #[test]
     fn what_a_team_did_says_how_long_its_step_would_have_taken() {
-        let span = |run_s: f64, wait_s: f64| Span { run_s, wait_s: Some(wait_s), times: 1.0 };
         let delay = |threads: &[Span], polled_s: f64| Witnessed::of(threads, None, 2).by_team(2.0, 2, polled_s).delay_s;
         assert_eq!(delay(&[span(2.0, 0.0), span(1.0, 1.0)], 1.0), Some(1.0));
         assert_eq!(delay(&[span(2.0, 0.0), span(0.0, 2.0)], 0.0), Some(1.0));

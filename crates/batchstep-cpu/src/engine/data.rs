@@ -124,14 +124,6 @@ pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
     }
 }
 
-/// Whether `dims` are those of a batch of `shape`.
-pub fn is_batch(dims: &[usize], batch_size: usize, shape: Shape) -> bool {
-    match shape {
-        Shape::Maps { channels, height, width } => dims == [batch_size, channels, height, width],
-        Shape::Flat(features) => dims == [batch_size, features],
-    }
-}
-
 fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {
     numbers(batch_size * shape.count(), |index| stream.uniform(index as u64))
 }

@@ -1,6 +1,20 @@
 //! The mask of dropout, which depends only on the seed and the position and is the same for every engine.
 
-use crate::random::{GOLDEN, mix};
+use crate::random::{GOLDEN, Purpose, Stream, mix};
+
+/// Selects the dropout masks of one step.
+#[derive(Clone, Copy, Debug)]
+pub struct Masks {
+    pub seed: u64,
+    pub step: u64,
+}
+
+impl Masks {
+    /// The mask of layer `index`.
+    pub fn of(self, index: usize, rate: f64) -> Mask {
+        Mask::new(rate, Stream::new(self.seed, Purpose::Dropout, [index as u64, self.step]).key())
+    }
+}
 
 /// Which elements stay, and the factor by which they are scaled.
 #[derive(Clone, Copy, Debug)]

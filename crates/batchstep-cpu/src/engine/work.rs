@@ -6,15 +6,24 @@ use crate::settings::Precision;
 
 /// Every layer of a workload in every direction in which it works.
 pub fn layers(workload: &Workload) -> Vec<LayerExecution> {
-    let Workload { network, batch_size, settings } = workload;
-    let bytes_per_scalar = match settings.precision {
+    let bytes_per_scalar = match workload.settings.precision {
         Precision::Fp32 | Precision::Tf32 => 4,
         Precision::Bf16 | Precision::Fp16 => 2,
     };
+    layers_with(workload, bytes_per_scalar, |_, _, layer| layer)
+}
+
+/// The same with what `known` adds, where all tensors are of `bytes_per_scalar`.
+pub fn layers_with(
+    workload: &Workload,
+    bytes_per_scalar: usize,
+    known: impl Fn(usize, Direction, LayerExecution) -> LayerExecution,
+) -> Vec<LayerExecution> {
+    let Workload { network, batch_size, settings } = workload;
     let places = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
     let execution = |(index, direction): (usize, Direction)| {
         let cost = network.cost(index, *batch_size, direction, bytes_per_scalar)?;
-        Some(LayerExecution {
+        let layer = LayerExecution {
             layer: network.layers[index].name.clone(),
             operation: network.operation_name(index).to_owned(),
             direction: direction.name(),
@@ -25,7 +34,8 @@ pub fn layers(workload: &Workload) -> Vec<LayerExecution> {
             bytes: cost.bytes,
             device_s: None,
             kernel: None,
-        })
+        };
+        Some(known(index, direction, layer))
     };
     places.filter_map(execution).collect()
 }

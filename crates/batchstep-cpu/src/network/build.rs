@@ -46,10 +46,7 @@ impl Builder {
         self.network.layers.len() - 1
     }
 
-    /// The shape that layer `index` gives.
-    ///
-    /// # Panics
-    /// If there is no such layer.
+    /// The shape that layer `index` gives; panics where there is no such layer.
     pub fn output(&self, index: usize) -> Shape {
         self.network.layers[index].output
     }

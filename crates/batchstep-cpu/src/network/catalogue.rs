@@ -21,8 +21,8 @@ fn entry(name: &str) -> Result<(Constructor, Shape, usize)> {
         return Ok((Box::new(move |input, outputs| generated.build(input, outputs)), input, outputs));
     }
     let (construct, input, classes): Published = match name {
-        "vgg16" => (vgg::vgg16, IMAGENET, 1000),
-        "vgg19" => (vgg::vgg19, IMAGENET, 1000),
+        "vgg16" => (|input, classes| vgg::vgg("vgg16", [2, 2, 3, 3, 3], input, classes), IMAGENET, 1000),
+        "vgg19" => (|input, classes| vgg::vgg("vgg19", [2, 2, 4, 4, 4], input, classes), IMAGENET, 1000),
         "mobilenet" => (mobilenet::mobilenet, IMAGENET, 1000),
         "resnet50" => (resnet::resnet50, IMAGENET, 1000),
         "resnet50_v1_5" => (resnet::resnet50_v1_5, IMAGENET, 1000),

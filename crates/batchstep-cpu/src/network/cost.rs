@@ -12,9 +12,6 @@
 //!   up their gradients is not counted, since each may be accumulated in place.
 //! - The loss and the optimizer belong to no layer, and are not here.
 
-use std::iter::Sum;
-use std::ops::Add;
-
 use super::Network;
 use super::layer::{Conv2d, Dense, MaxPool2d, Operation};
 
@@ -50,20 +47,6 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-impl Add for Cost {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
-    }
-}
-
-impl Sum for Cost {
-    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
-        costs.fold(Self::default(), Self::add)
-    }
-}
-
 /// How a layer's output comes about: each of its numbers is a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sides {
@@ -90,9 +73,6 @@ impl Network {
     /// The work of layer `index` in one direction, for a batch, with all tensors of `bytes_per_element`. `None` where the
     /// layer does nothing then: the input, a flattening, the parameters of a layer that has none, and the gradient of an
     /// input with no parameter before it, such as that of the first convolution.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn cost(&self, index: usize, batch: usize, direction: Direction, bytes_per_element: usize) -> Option<Cost> {
         if direction == Direction::BackwardData && !self.passes_gradient(index) {
             return None;
@@ -109,12 +89,8 @@ impl Network {
 
     /// The work of all layers in one direction.
     pub fn total_cost(&self, batch: usize, direction: Direction, bytes_per_element: usize) -> Cost {
-        (0..self.layers.len()).filter_map(|index| self.cost(index, batch, direction, bytes_per_element)).sum()
-    }
-
-    /// The work of all layers in all three directions: a step without its loss and its optimizer.
-    pub fn step_cost(&self, batch: usize, bytes_per_element: usize) -> Cost {
-        Direction::ALL.into_iter().map(|direction| self.total_cost(batch, direction, bytes_per_element)).sum()
+        let costs = (0..self.layers.len()).filter_map(|index| self.cost(index, batch, direction, bytes_per_element));
+        costs.fold(Cost::default(), |sum, cost| Cost { flops: sum.flops + cost.flops, bytes: sum.bytes + cost.bytes })
     }
 
     /// The multiply-adds of convolutions and dense layers for one example, forward: the figure that papers give.
@@ -123,33 +99,30 @@ impl Network {
     }
 
     /// The same for layer `index`; 0 for a layer without weights.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn multiply_adds_of(&self, index: usize) -> f64 {
         self.sizes(index, 1).multiply_adds
     }
 
     /// The sides of layer `index`.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn sides(&self, index: usize) -> Sides {
         let Sizes { output, channels, weight, .. } = self.sizes(index, 1);
         Sides { terms: (weight / channels).max(1.0), channels, places: output / channels }
     }
 
     /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn passes_gradient(&self, index: usize) -> bool {
-        let mut trained = vec![false; index];
-        for before in 0..index {
-            trained[before] = self.parameters_of(before).iter().any(|parameter| parameter.trainable)
-                || self.layers[before].sources.iter().any(|&source| trained[source]);
-        }
+        let trained = self.trained(index);
         self.layers[index].sources.iter().any(|&source| trained[source])
+    }
+
+    /// For each of the first layers whether it, or one before it, has parameters.
+    pub fn trained(&self, layers: usize) -> Vec<bool> {
+        let mut trained = vec![false; layers];
+        for index in 0..layers {
+            trained[index] = self.trainable_of(index).next().is_some()
+                || self.layers[index].sources.iter().any(|&source| trained[source]);
+        }
+        trained
     }
 
     fn sizes(&self, index: usize, batch: usize) -> Sizes {
@@ -227,6 +200,7 @@ fn backward_weights(operation: Operation, s: &Sizes) -> FlopsAndScalars {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::published;
     use super::super::{BatchNorm, Builder, NAMES, Shape};
     use super::*;
 
@@ -295,18 +269,19 @@ mod tests {
     // Twice the 15.47 G multiply-adds, and 13.55 M each for the bias additions and ReLUs of the convolutions, and the pools.
     #[test]
     fn vgg16_does_thirty_one_billion_operations_forward() {
-        let (input, classes) = Network::default_input("vgg16").unwrap();
-        let network = Network::by_name("vgg16", input, classes).unwrap();
-        let flops = network.total_cost(1, Direction::Forward, 4).flops;
+        let flops = published("vgg16").total_cost(1, Direction::Forward, 4).flops;
         assert!((30.94e9..30.99e9).contains(&flops), "{flops}");
     }
 
     #[test]
     fn flops_grow_with_the_batch_and_weights_are_moved_once() {
         for name in NAMES {
-            let (input, classes) = Network::default_input(name).unwrap();
-            let network = Network::by_name(name, input, classes).unwrap();
-            let [one, two, four] = [1, 2, 4].map(|batch| network.step_cost(batch, 4));
+            let network = published(name);
+            let of_step = |batch| {
+                let costs = Direction::ALL.map(|direction| network.total_cost(batch, direction, 4)).into_iter();
+                costs.reduce(|a, b| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes }).unwrap()
+            };
+            let [one, two, four] = [1, 2, 4].map(of_step);
             assert_eq!(two.flops, 2.0 * one.flops, "{name}");
             assert_eq!(four.bytes - two.bytes, 2.0 * (two.bytes - one.bytes), "{name}");
             assert!(two.bytes < 2.0 * one.bytes, "{name}");

@@ -47,7 +47,8 @@ pub use generated::{Family, Generated};
 pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
 
 /// A feed-forward network: layers in an order in which each comes after its sources. Layer 0 is the input, the last
-/// layer gives the output (for a classifier the logits; softmax belongs to the loss).
+/// layer gives the output (for a classifier the logits; softmax belongs to the loss). What takes the index of a layer panics
+/// where there is no such layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     pub name: String,
@@ -66,18 +67,12 @@ impl Network {
     }
 
     /// The shapes that feed layer `index`, in the order of its sources; empty for the input.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn sources(&self, index: usize) -> impl Iterator<Item = Shape> + '_ {
         self.layers[index].sources.iter().map(|&source| self.layers[source].output)
     }
 
     /// What layer `index` does, in the words of the spec's `type` key; `input` for layer 0. A convolution is
     /// `depthwise_conv2d` where each of its groups sees one channel.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn operation_name(&self, index: usize) -> &'static str {
         match self.layers[index].operation {
             Operation::Conv2d(conv) => {

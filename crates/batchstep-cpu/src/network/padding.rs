@@ -33,32 +33,20 @@ fn same_along(input: usize, kernel: usize, stride: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn same_padding_of_stride_one_is_symmetric_for_odd_kernels() {
-        assert_eq!(Padding::same(Extent::square(224), Extent::square(3), Extent::square(1)), Padding::all(1));
-        assert_eq!(Padding::same(Extent::square(7), Extent::square(5), Extent::square(1)), Padding::all(2));
-    }
-
     // By the rule in TensorFlow's notes on padding: 224 % 2 == 0, so max(3 - 2, 0) = 1 in all, 0 before and 1 after;
-    // 225 % 2 == 1, so max(3 - 1, 0) = 2 in all, 1 before and 1 after.
+    // 225 % 2 == 1, so max(3 - 1, 0) = 2 in all, 1 before and 1 after. An even kernel pads after, too.
     #[test]
-    fn same_padding_of_stride_two_puts_the_odd_one_at_the_bottom_and_right() {
-        assert_eq!(
-            Padding::same(Extent::new(224, 225), Extent::square(3), Extent::square(2)),
-            Padding { top: 0, bottom: 1, left: 1, right: 1 }
-        );
-    }
-
-    #[test]
-    fn an_even_kernel_pads_after() {
-        assert_eq!(
-            Padding::same(Extent::square(8), Extent::new(2, 4), Extent::square(1)),
-            Padding { top: 0, bottom: 1, left: 1, right: 2 }
-        );
-    }
-
-    #[test]
-    fn a_stride_longer_than_the_kernel_needs_no_padding() {
-        assert_eq!(Padding::same(Extent::square(8), Extent::square(1), Extent::square(2)), Padding::NONE);
+    fn same_padding_is_symmetric_or_has_the_odd_one_at_the_bottom_and_right() {
+        let square = Extent::square;
+        for (input, kernel, stride, padding) in [
+            (square(224), square(3), square(1), Padding::all(1)),
+            (square(7), square(5), square(1), Padding::all(2)),
+            (Extent::new(224, 225), square(3), square(2), Padding { top: 0, bottom: 1, left: 1, right: 1 }),
+            (square(8), Extent::new(2, 4), square(1), Padding { top: 0, bottom: 1, left: 1, right: 2 }),
+            // A stride longer than the kernel needs none.
+            (square(8), square(1), square(2), Padding::NONE),
+        ] {
+            assert_eq!(Padding::same(input, kernel, stride), padding);
+        }
     }
 }

@@ -43,11 +43,13 @@ impl Layer {
 
 impl Network {
     /// The parameters and the state of layer `index`; see [`Layer::parameters`].
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn parameters_of(&self, index: usize) -> Vec<Parameter> {
         self.sources(index).next().map(|source| self.layers[index].parameters(source)).unwrap_or_default()
+    }
+
+    /// Those of them that training changes by their gradient.
+    pub fn trainable_of(&self, index: usize) -> impl Iterator<Item = Parameter> + use<> {
+        self.parameters_of(index).into_iter().filter(|parameter| parameter.trainable)
     }
 
     /// Every parameter tensor with the index of its layer, in the order of the layers.
@@ -57,15 +59,8 @@ impl Network {
 
     /// Whether the bias of layer `index` changes nothing, because only a batch norm reads the layer: it subtracts every
     /// constant again, and the bias's gradient is zero.
-    ///
-    /// # Panics
-    /// If there is no such layer.
     pub fn has_idle_bias(&self, index: usize) -> bool {
-        let has_bias = match self.layers[index].operation {
-            Operation::Conv2d(conv) => conv.bias,
-            Operation::Dense(dense) => dense.bias,
-            _ => false,
-        };
+        let has_bias = self.trainable_of(index).any(|parameter| parameter.name == "bias");
         let mut readers = self.layers.iter().filter(|layer| layer.sources.contains(&index));
         let is_norm = |layer: &Layer| matches!(layer.operation, Operation::BatchNorm(_));
         has_bias && readers.next().is_some_and(is_norm) && readers.next().is_none()
@@ -78,7 +73,7 @@ impl Network {
 
     /// The number of scalars that training changes by their gradient: what PyTorch's `model.parameters()` holds.
     pub fn trainable_count(&self) -> usize {
-        self.parameters().filter(|(_, parameter)| parameter.trainable).map(|(_, parameter)| parameter.count()).sum()
+        (0..self.layers.len()).flat_map(|index| self.trainable_of(index)).map(|parameter| parameter.count()).sum()
     }
 }
 
@@ -86,12 +81,12 @@ impl Network {
 mod tests {
     use super::super::Builder;
     use super::super::layer::{BatchNorm, Conv2d, Dense};
+    use super::super::tests::published;
     use super::*;
 
     #[test]
     fn a_bias_in_front_of_a_batch_norm_is_idle() {
-        let (input, classes) = Network::default_input("mnist_cnn").unwrap();
-        let network = Network::by_name("mnist_cnn", input, classes).unwrap();
+        let network = published("mnist_cnn");
         let idle = (0..network.layers.len()).filter(|&index| network.has_idle_bias(index));
         let names: Vec<&str> = idle.map(|index| network.layers[index].name.as_str()).collect();
         assert_eq!(names, ["block1_conv", "block2_conv", "block3_conv"]);

@@ -24,6 +24,14 @@ impl Shape {
             Self::Flat(features) => features,
         }
     }
+
+    /// Height and width of maps; 1 x 1 of features.
+    pub fn extent(&self) -> Extent {
+        match *self {
+            Self::Maps { height, width, .. } => Extent { height, width },
+            Self::Flat(_) => Extent::square(1),
+        }
+    }
 }
 
 impl fmt::Display for Shape {
@@ -208,6 +216,7 @@ mod tests {
     fn a_window_larger_than_the_map_is_refused() {
         let message = refusal(Conv2d::square(8, 7).into(), &[MAPS]);
         assert_eq!(message, "conv2d gets 4x9x6, too small for its 7x7 window");
+        assert!(refusal(MaxPool2d::square(7).into(), &[MAPS]).contains("too small for its 7x7 window"));
     }
 
     #[test]
@@ -224,6 +233,9 @@ mod tests {
     fn numbers_that_make_no_sense_are_refused() {
         let conv = Conv2d::square(8, 3);
         assert!(refusal(Conv2d { stride: Extent::new(0, 1), ..conv }.into(), &[MAPS]).contains("stride of 0"));
+        assert!(
+            refusal(MaxPool2d { stride: Extent::new(1, 0), ..MaxPool2d::square(2) }.into(), &[MAPS]).contains("stride")
+        );
         assert!(refusal(Conv2d { groups: 3, ..conv }.into(), &[MAPS]).contains("3 groups"));
         assert!(refusal(Conv2d { groups: 0, ..conv }.into(), &[MAPS]).contains("0 groups"));
         assert!(refusal(Conv2d { out_channels: 0, ..conv }.into(), &[MAPS]).contains("no output channels"));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::network::Extent;
 
-fn published(name: &str) -> Network {
+pub(super) fn published(name: &str) -> Network {
     let (input, classes) = Network::default_input(name).unwrap();
     Network::by_name(name, input, classes).unwrap()
 }

@@ -9,23 +9,11 @@ use super::build::Builder;
 use super::layer::{Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
 use crate::error::Result;
 
-/// VGG16: 13 convolutions and 3 dense layers.
+/// The configuration with so many convolutions in each block, and 3 dense layers.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`] where `input` is not maps of at least 32x32, or `classes` is 0.
-pub fn vgg16(input: Shape, classes: usize) -> Result<Network> {
-    vgg("vgg16", [2, 2, 3, 3, 3], input, classes)
-}
-
-/// VGG19: 16 convolutions and 3 dense layers.
-///
-/// # Errors
-/// As [`vgg16`].
-pub fn vgg19(input: Shape, classes: usize) -> Result<Network> {
-    vgg("vgg19", [2, 2, 4, 4, 4], input, classes)
-}
-
-fn vgg(name: &str, convolutions: [usize; 5], input: Shape, classes: usize) -> Result<Network> {
+pub fn vgg(name: &str, convolutions: [usize; 5], input: Shape, classes: usize) -> Result<Network> {
     let mut b = Builder::new(name, input)?;
     for ((block, count), channels) in (1..).zip(convolutions).zip([64, 128, 256, 512, 512]) {
         for i in 1..=count {

@@ -12,7 +12,7 @@ pub use super::op::conv2d::Switch;
 use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
 use super::thread_team::Team;
-use crate::network::{Conv2d, Padding};
+use crate::network::{Conv2d, Padding, Shape};
 use crate::os::cache::{Cache, Key};
 use crate::settings::Winograd;
 
@@ -79,14 +79,14 @@ fn crossing(is_faster: impl Fn(usize) -> bool) -> f64 {
 /// alternative.
 fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
     let layer = Conv2d { padding: Padding::all(1), bias: false, ..Conv2d::square(channels, 3) };
-    let (x, weight) = ([images, channels, SIDE, SIDE], [channels, channels, 3, 3]);
+    let input = Shape::Maps { channels, height: SIDE, width: SIDE };
     let at = |switch: f64| {
-        let convolution = Convolution::new(&x, &weight, &layer, Winograd::Any, Switch([switch; 2])).ok()?;
+        let convolution = Convolution::new(images, input, &layer, Winograd::Any, Switch([switch; 2])).ok()?;
         Some(convolution.cut(Blocking { factors, ..Blocking::default() }))
     };
     let (Some(winograd), Some(other)) = (at(0.0), at(f64::INFINITY)) else { return false };
     let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 * 0.1 - 0.5).collect::<Vec<_>>();
-    let (x, weight) = (numbers(x.iter().product()), numbers(weight.iter().product()));
+    let (x, weight) = (numbers(images * input.count()), numbers(channels * channels * 9));
     let (dy, mut y, mut dx, mut dw) = (x.clone(), x.clone(), x.clone(), weight.clone());
     let mut time = |convolution: &Convolution| {
         let start = Instant::now();

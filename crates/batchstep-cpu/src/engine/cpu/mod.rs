@@ -1,8 +1,7 @@
 //! The CPU engine: our own kernels for forward pass, backward pass and update, in float32, on memory assigned beforehand.
 //!
 //! [`op`] has the operators, [`pass`] the order in which a step calls their kernels and the memory that they work on. A
-//! step is compared with a plain autograd over the same operators, which makes and keeps an array for every output
-//! ([`single`]); both are compared with PyTorch.
+//! step is compared with [`super::reference`] and with PyTorch.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,14 +27,10 @@
 //! ```
 
 pub mod algorithm_choice;
-#[cfg(test)]
-mod autograd;
 pub mod blocking;
 pub mod data;
-pub mod evaluator;
 mod execution;
 pub mod loss;
-pub mod masks;
 mod meeting;
 pub mod op;
 pub mod optimizer;
@@ -46,11 +41,11 @@ mod peaks;
 pub mod single;
 mod step;
 pub mod thread_team;
-mod trainer;
+pub mod trainer;
 pub mod training;
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -70,6 +65,9 @@ use step::CpuStep;
 use thread_team::{Team, Teams};
 use trainer::CpuTrainer;
 use training::Training;
+
+/// A workload with its settings in force, a training for it, and its threads.
+type Begun = (Workload, Rc<RefCell<Training<f32>>>, Rc<Team>);
 
 /// Executes training steps on the processor, in float32; [`op`] and [`training`] also know float64, in which the tests
 /// compare them with PyTorch.
@@ -112,6 +110,22 @@ impl CpuEngine {
         self.teams.of(settings.threads.or(self.threads))
     }
 
+    /// What a workload that passes the `check` needs.
+    fn begin(&mut self, workload: &Workload, check: fn(&Workload) -> Result<()>) -> Result<Begun> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        check(&workload)?;
+        let team = self.team(&workload.settings)?;
+        let training = self.training(&workload, &team)?;
+        training.borrow_mut().fit(workload.batch_size)?;
+        Ok((workload, training, team))
+    }
+
+    fn trainer(&mut self, workload: &Workload) -> Result<CpuTrainer> {
+        let (workload, training, team) = self.begin(workload, train::check)?;
+        Ok(CpuTrainer::new(workload, training, team))
+    }
+
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
     fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training<f32>>>> {
         let Workload { network, settings, .. } = workload;
@@ -148,63 +162,36 @@ impl Engine for CpuEngine {
     /// are rounded, where the processor has instructions for that; everything else is float32, including what is
     /// stored.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
-        let precision = match asked.precision {
-            Precision::Fp32 | Precision::Tf32 => Precision::Fp32,
-            Precision::Bf16 if bf16::is_there() => Precision::Bf16,
-            Precision::Bf16 => {
-                let what = "this processor has no instructions for products of bf16 (AVX512-BF16)";
-                return refuse(what.to_owned(), "use `fp32`, or the engine `torch`");
-            }
-            other => {
-                return refuse(
-                    format!("the CPU engine does not compute in {other}"),
-                    "use `fp32`, or `bf16` where the processor has it",
-                );
-            }
+        let refuse = |refused: bool, what: &str, hint: &str| match refused {
+            true => Err(Error::spec(what).hint(hint)),
+            false => Ok(()),
         };
-        if asked.layout != Layout::Nchw {
-            return refuse(format!("the CPU engine has no layout {}", asked.layout), "use `nchw`");
-        }
-        if matches!(asked.data, DataPath::Pinned | DataPath::Prefetch) {
-            let what = format!("`data = \"{}\"` applies only to GPUs", asked.data);
-            return refuse(what, "use `resident` or `pageable`");
-        }
-        if asked.algorithms != Algorithms::Heuristic {
-            return refuse(
-                format!("the CPU engine has no algorithms to choose from with `{}`", asked.algorithms),
-                "use `heuristic`",
-            );
-        }
-        if asked.launch != Launch::Eager {
-            return refuse(format!("the CPU engine cannot launch a {}", asked.launch), "use `eager`");
-        }
-        if asked.streams != 1 {
-            return refuse("the CPU engine has no second stream".to_owned(), "leave `streams` out");
-        }
-        if asked.winograd == Winograd::NonFused {
-            return refuse(
-                "the CPU engine has only one form of Winograd's algorithm".to_owned(),
-                "use `any` or `never`",
-            );
-        }
-        if asked.batch_padding == 0 || asked.product_columns == Some(0) {
-            let what = "a batch cannot be padded to a multiple of 0, nor a product cut into 0 columns".to_owned();
-            return refuse(what, "leave `batch_padding` and `product_columns` out");
-        }
-        if asked.threads == Some(0) {
-            return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");
-        }
+        let Settings { layout, data, algorithms, launch, .. } = *asked;
+        let precision = if asked.precision == Precision::Tf32 { Precision::Fp32 } else { asked.precision };
+        let lacks_bf16 = precision == Precision::Bf16 && !bf16::is_there();
+        let what = "this processor has no instructions for products of bf16 (AVX512-BF16)";
+        refuse(lacks_bf16, what, "use `fp32`, or the engine `torch`")?;
+        let what = format!("the CPU engine does not compute in {precision}");
+        refuse(precision == Precision::Fp16, &what, "use `fp32`, or `bf16` where the processor has it")?;
+        refuse(layout != Layout::Nchw, &format!("the CPU engine has no layout {layout}"), "use `nchw`")?;
+        let what = format!("`data = \"{data}\"` applies only to GPUs");
+        refuse(matches!(data, DataPath::Pinned | DataPath::Prefetch), &what, "use `resident` or `pageable`")?;
+        let what = format!("the CPU engine has no algorithms to choose from with `{algorithms}`");
+        refuse(algorithms != Algorithms::Heuristic, &what, "use `heuristic`")?;
+        refuse(launch != Launch::Eager, &format!("the CPU engine cannot launch a {launch}"), "use `eager`")?;
+        refuse(asked.streams != 1, "the CPU engine has no second stream", "leave `streams` out")?;
+        let what = "the CPU engine has only one form of Winograd's algorithm";
+        refuse(asked.winograd == Winograd::NonFused, what, "use `any` or `never`")?;
+        let is_cut_to_nothing = asked.batch_padding == 0 || asked.product_columns == Some(0);
+        let what = "a batch cannot be padded to a multiple of 0, nor a product cut into 0 columns";
+        refuse(is_cut_to_nothing, what, "leave `batch_padding` and `product_columns` out")?;
+        let hint = "leave `threads` out to use all cores";
+        refuse(asked.threads == Some(0), "a step cannot run on 0 threads", hint)?;
         Ok(Settings { precision, ..asked.clone() })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let settings = self.in_force(&workload.settings)?;
-        let workload = Workload { settings, ..workload.clone() };
-        check_shapes(&workload)?;
-        let team = self.team(&workload.settings)?;
-        let training = self.training(&workload, &team)?;
-        training.borrow_mut().fit(workload.batch_size)?;
+        let (workload, training, team) = self.begin(workload, check_shapes)?;
         let batch = Batch::new(&workload);
         let layers = execution::layers(&workload, &training.borrow(), &[]);
         Ok(Box::new(CpuStep { workload, training, batch, team, layers }))
@@ -215,12 +202,6 @@ impl Engine for CpuEngine {
     }
 
     fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
-        let settings = self.in_force(&workload.settings)?;
-        let workload = Workload { settings, ..workload.clone() };
-        train::check(&workload)?;
-        let team = self.team(&workload.settings)?;
-        let training = self.training(&workload, &team)?;
-        training.borrow_mut().fit(workload.batch_size)?;
-        Ok(Box::new(CpuTrainer::new(workload, training, team)))
+        Ok(Box::new(self.trainer(workload)?))
     }
 }

@@ -1,33 +1,26 @@
 //! The parameters of a network, with the values of [`Initial`].
 
-use super::op::RunningStats;
+use super::op::batch_norm::RunningStats;
 use super::op::huge_pages::advise;
 use super::op::parallel::for_each_piece;
 use super::op::scalar::{Scalar, vectorised};
 use crate::engine::initial::Initial;
 use crate::engine::train::Learnt;
 use crate::error::{Error, Result};
-use crate::network::{Network, Parameter};
+use crate::network::Network;
 
 /// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
 const CHUNK: usize = 1 << 15;
 
-/// One trainable tensor.
-#[derive(Debug)]
-struct Named<T> {
-    name: &'static str,
-    values: Vec<T>,
-}
-
 /// What one layer holds.
 #[derive(Debug)]
 struct LayerParameters<T> {
-    /// In the order of [`Network::parameters_of`].
-    entries: Vec<Named<T>>,
+    /// The trainable ones.
+    tensors: Vec<Vec<T>>,
     stats: Option<RunningStats>,
 }
 
-/// Every parameter of a network, found by layer and name.
+/// Every parameter of a network.
 #[derive(Debug)]
 pub struct Parameters<T> {
     layers: Vec<LayerParameters<T>>,
@@ -36,11 +29,9 @@ pub struct Parameters<T> {
 impl<T: Scalar> Parameters<T> {
     /// Allocates the parameters of `network` and gives them the values of `seed`.
     pub fn new(network: &Network, seed: u64) -> Self {
-        let zeros =
-            |Parameter { name, dims, .. }: Parameter| Named { name, values: vec![T::ZERO; dims.iter().product()] };
         let layer = |index| {
-            let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-            LayerParameters { entries: trainable.map(zeros).collect(), stats: None }
+            let tensors = network.trainable_of(index).map(|tensor| vec![T::ZERO; tensor.count()]).collect();
+            LayerParameters { tensors, stats: None }
         };
         let mut parameters = Self { layers: (0..network.layers.len()).map(layer).collect() };
         parameters.reset(network, seed);
@@ -52,8 +43,8 @@ impl<T: Scalar> Parameters<T> {
         for (index, layer) in self.layers.iter_mut().enumerate() {
             let (trainable, state): (Vec<_>, Vec<_>) =
                 network.parameters_of(index).into_iter().partition(|p| p.trainable);
-            for (number, (entry, parameter)) in layer.entries.iter_mut().zip(&trainable).enumerate() {
-                fill(&mut entry.values, Initial::of(parameter, seed, index, number));
+            for (number, (tensor, parameter)) in layer.tensors.iter_mut().zip(&trainable).enumerate() {
+                fill(tensor, Initial::of(parameter, seed, index, number));
             }
             layer.stats = state.first().map(|parameter| RunningStats::new(parameter.count()));
         }
@@ -82,23 +73,10 @@ impl<T: Scalar> Parameters<T> {
         stats.zip(&learnt.running).try_for_each(|(stats, running)| stats.set(running))
     }
 
-    /// The parameter `name` of layer `layer`, where it has one.
-    pub fn get(&self, layer: usize, name: &str) -> Option<&[T]> {
-        let entry = self.layers[layer].entries.iter().find(|entry| entry.name == name)?;
-        Some(&entry.values)
-    }
-
-    /// The parameter `name` of layer `layer`.
-    ///
-    /// # Errors
-    /// If the layer has no parameter of that name.
-    pub fn required(&self, layer: usize, name: &str) -> Result<&[T]> {
-        self.get(layer, name).ok_or_else(|| Error::engine(format!("layer {layer} has no parameter {name}")))
-    }
-
-    /// The trainable tensors of layer `layer`, in the order of [`Network::parameters_of`].
-    pub fn of_layer(&self, layer: usize) -> impl Iterator<Item = &[T]> {
-        self.layers[layer].entries.iter().map(|entry| &*entry.values)
+    /// The trainable tensors of layer `layer`, in the order of [`Network::parameters_of`]:
+    /// a weight and its bias, or gamma and beta.
+    pub fn of_layer(&self, layer: usize) -> &[Vec<T>] {
+        &self.layers[layer].tensors
     }
 
     /// The running statistics of layer `layer`, where it is a batch norm.
@@ -108,12 +86,12 @@ impl<T: Scalar> Parameters<T> {
 
     /// Every trainable tensor, in the order of the layers.
     pub fn iter(&self) -> impl Iterator<Item = &[T]> {
-        (0..self.layers.len()).flat_map(|layer| self.of_layer(layer))
+        self.layers.iter().flat_map(|layer| &layer.tensors).map(Vec::as_slice)
     }
 
     /// The same, for writing.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [T]> {
-        self.layers.iter_mut().flat_map(|layer| &mut layer.entries).map(|entry| &mut *entry.values)
+        self.layers.iter_mut().flat_map(|layer| &mut layer.tensors).map(Vec::as_mut_slice)
     }
 
     /// The bytes that the trainable tensors hold.
@@ -155,7 +133,7 @@ mod tests {
     fn weights_fill_the_interval_of_glorot_and_biases_are_zero() {
         let (network, parameters) = small::<f32>();
         let layer = network.layers.iter().position(|layer| layer.name == "conv_pw_13").unwrap();
-        let weight: Vec<f64> = parameters.get(layer, "weight").unwrap().iter().copied().map(f64::from).collect();
+        let weight: Vec<f64> = parameters.of_layer(layer)[0].iter().copied().map(f64::from).collect();
         // 1024 channels in and out, kernel 1: sqrt(6 / 2048) = 0.054127; the variance of the law is limit^2 / 3.
         let limit = 0.054127;
         let extreme = weight.iter().fold(0.0f64, |extreme, w| extreme.max(w.abs()));
@@ -163,8 +141,8 @@ mod tests {
         let variance = weight.iter().map(|w| w * w).sum::<f64>() / weight.len() as f64;
         assert!((variance / (limit * limit / 3.0) - 1.0).abs() < 0.01, "{variance}");
         let last = network.layers.len() - 1;
-        assert!(parameters.get(last, "bias").unwrap().iter().all(|&b| b == 0.0));
-        assert!(parameters.get(2, "gamma").unwrap().iter().all(|&g| g == 1.0));
+        assert!(parameters.of_layer(last)[1].iter().all(|&b| b == 0.0));
+        assert!(parameters.of_layer(2)[0].iter().all(|&g| g == 1.0));
     }
 
     #[test]

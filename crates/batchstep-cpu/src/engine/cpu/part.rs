@@ -4,11 +4,11 @@
 //! precision.
 
 use super::loss::loss_gradient;
-use super::masks::Masks;
 use super::op::activation::Rectifier;
 use super::single::{Single, Slopes};
 use super::thread_team::with_all_cores;
 use crate::engine::Workload;
+use crate::engine::dropout::Masks;
 use crate::engine::part::{Fused, Numbers, Quantity, Task};
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Operation};
@@ -40,7 +40,7 @@ pub fn expected(workload: &Workload, task: Task, wanted: &[Quantity]) -> Result<
 /// The layer of a part; `None` where it passes its input on: rectifiers and sums are computed with what they are fused to.
 fn single<'a>(workload: &'a Workload, fused: &Fused, parameters: &'a [&'a [f32]]) -> Option<Single<'a, f32>> {
     let Workload { network, batch_size, settings } = workload;
-    let masks = Some(Masks { seed: settings.seed, step: fused.step });
+    let masks = Masks { seed: settings.seed, step: fused.step };
     match network.layers[fused.layer].operation {
         Operation::Relu | Operation::Relu6 | Operation::Add | Operation::Input => None,
         _ => Some(Single { network, index: fused.layer, batch: *batch_size, parameters, masks }),
@@ -71,11 +71,7 @@ fn forward(workload: &Workload, fused: Fused) -> Result<Expected> {
     if let Some(summand) = summand {
         y.iter_mut().zip(&summand.values).for_each(|(y, summand)| *y += summand);
     }
-    let rectifier = match rectifier {
-        Some(Operation::Relu) => Rectifier::Relu,
-        Some(Operation::Relu6) => Rectifier::Relu6,
-        _ => Rectifier::Identity,
-    };
+    let rectifier = rectifier.as_ref().map_or(Rectifier::Identity, Rectifier::of);
     y.iter_mut().for_each(|y| *y = rectifier.range().clamp(*y));
     Ok(Expected { values: y, natural_norm })
 }

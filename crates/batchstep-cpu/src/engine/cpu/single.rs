@@ -1,7 +1,5 @@
-//! One layer's operation by itself. Parts of another engine's step are compared with it; in the tests, a whole step is
-//! compared with one layer after the other.
+//! One layer's operation by itself. Parts of another engine's step are compared with it.
 
-use super::masks::Masks;
 use super::op::activation::Rectifier;
 use super::op::batch_norm::cpu::{Moments, Norm};
 use super::op::conv2d::Gradients;
@@ -9,7 +7,7 @@ use super::op::filters::Filters;
 use super::op::scalar::Scalar;
 use super::op::{activation, batch_norm, dense, dropout, global_average_pool, max_pool2d};
 use super::pass::{Choices, Kernel};
-use crate::engine::dropout::Mask;
+use crate::engine::dropout::Masks;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Network, Operation};
 use crate::settings::Settings;
@@ -22,8 +20,7 @@ pub struct Single<'a, T> {
     pub batch: usize,
     /// In the order of [`Network::parameters_of`]. Without a bias none is added.
     pub parameters: &'a [&'a [T]],
-    /// `None`: dropout changes nothing.
-    pub masks: Option<Masks>,
+    pub masks: Masks,
 }
 
 /// What a layer gives, and what its backward pass needs besides.
@@ -72,7 +69,7 @@ impl<T: Scalar> Single<'_, T> {
             Kernel::Average(pixels) => global_average_pool::forward(x, pixels, &mut y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(x);
-                self.drop_out(rate, &mut y);
+                dropout::apply(self.masks.of(self.index, rate), &mut y);
             }
             Kernel::Sum => activation::sum(Rectifier::Identity, x, sources[1], &mut y),
         }
@@ -130,7 +127,7 @@ impl<T: Scalar> Single<'_, T> {
                 true
             }
             Kernel::Dropout(rate) => {
-                self.drop_out(rate, &mut slope);
+                dropout::apply(self.masks.of(self.index, rate), &mut slope);
                 true
             }
             Kernel::Input | Kernel::View | Kernel::Sum => true,
@@ -146,8 +143,10 @@ impl<T: Scalar> Single<'_, T> {
         if sources.is_empty() || !expected.eq(sources.iter().map(|source| source.len())) {
             return Err(Error::engine("operands of another size").at(&network.layers[index].name));
         }
-        let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-        let fits = trainable.zip(self.parameters).all(|(parameter, values)| parameter.count() == values.len());
+        let fits = network
+            .trainable_of(index)
+            .zip(self.parameters)
+            .all(|(parameter, values)| parameter.count() == values.len());
         let needed = match network.layers[index].operation {
             Operation::Conv2d(_) | Operation::Dense(_) => 1,
             Operation::BatchNorm(_) => 2,
@@ -169,16 +168,21 @@ impl<T: Scalar> Single<'_, T> {
     }
 
     fn rectifier(&self) -> Rectifier {
-        match self.network.layers[self.index].operation {
-            Operation::Relu => Rectifier::Relu,
-            Operation::Relu6 => Rectifier::Relu6,
-            _ => Rectifier::Identity,
-        }
+        Rectifier::of(&self.network.layers[self.index].operation)
     }
+}
 
-    fn drop_out(&self, rate: f64, values: &mut [T]) {
-        if let Some(masks) = self.masks {
-            dropout::apply(Mask::new(rate, masks.key(self.index)), values);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Shape;
+
+    #[test]
+    fn operands_of_the_wrong_size_name_the_layer() {
+        let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
+        let parameters: &[&[f32]] = &[&[0.0; 40], &[0.0; 20]];
+        let single = Single { network: &network, index: 1, batch: 6, parameters, masks: Masks { seed: 1, step: 0 } };
+        let error = single.forward(&[&[0.0; 13]]).unwrap_err();
+        assert!(error.to_string().starts_with("fc1: "), "{error}");
     }
 }

@@ -38,17 +38,7 @@ impl Step for CpuStep {
             let h2d_s = batch.upload().then(|| start.elapsed().as_secs_f64());
             training.step(&batch.inputs, &batch.targets).map(|phases| (h2d_s, phases))
         })?;
-        let step_s = start.elapsed().as_secs_f64();
-
-        Ok(StepTimes {
-            step_s,
-            h2d_s,
-            forward_s: Some(phases.forward_s),
-            backward_s: Some(phases.backward_s),
-            optimizer_s: Some(phases.optimizer_s),
-            loss: Some(phases.loss),
-            ..StepTimes::default()
-        })
+        Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), h2d_s, ..phases })
     }
 
     fn team(&self) -> Option<TeamTime> {

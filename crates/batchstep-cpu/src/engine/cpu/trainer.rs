@@ -2,14 +2,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::CpuEngine;
 use super::thread_team::Team;
 use super::training::Training;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
-use crate::network::Shape;
+use crate::network::{Network, Shape};
+use crate::settings::{Optimizer, Precision, Settings};
 
 /// The number of batch sizes whose memory is kept: the full batch, the last batch of an epoch, and the batch of the
 /// evaluation.
@@ -34,44 +37,49 @@ struct Held {
     targets: Vec<f32>,
 }
 
+impl Held {
+    fn new(network: &Network, examples: usize) -> Self {
+        // Written here, so that the pages exist before the first step.
+        let zeros = |shape: Shape| std::iter::repeat_n(0.0, examples * shape.count()).collect();
+        Self { examples, inputs: zeros(network.input()), targets: zeros(network.output()) }
+    }
+}
+
+/// Copies a batch into memory of its size, which is then the last.
+fn load<'m>(memory: &'m mut Vec<Held>, network: &Network, batch: Batch<'_>) -> Result<&'m Held> {
+    let (examples, pixels) = (batch.labels.len(), network.input().count());
+    if examples == 0 || batch.inputs.len() != examples * pixels {
+        let what = format!("a batch of {examples} labels and {} inputs, {pixels} for each", batch.inputs.len());
+        return Err(Error::engine(what));
+    }
+    let place = memory.iter().position(|held| held.examples == examples);
+    if place.is_none() && memory.len() == KEPT {
+        memory.remove(0);
+    }
+    let mut held = place.map_or_else(|| Held::new(network, examples), |place| memory.remove(place));
+    held.inputs.copy_from_slice(batch.inputs);
+    write_one_hot(&mut held.targets, batch.labels)?;
+    memory.push(held);
+    Ok(&memory[memory.len() - 1])
+}
+
 impl CpuTrainer {
     /// A trainer for batches of up to the workload's batch size; the memory for that size is allocated here.
     pub fn new(workload: Workload, training: Rc<RefCell<Training<f32>>>, team: Rc<Team>) -> Self {
-        let mut trainer = Self { workload, training, team, memory: Vec::new() };
-        trainer.memory.push(trainer.allocate(trainer.workload.batch_size));
-        trainer
+        let memory = vec![Held::new(&workload.network, workload.batch_size)];
+        Self { workload, training, team, memory }
     }
 
-    fn allocate(&self, examples: usize) -> Held {
-        let network = &self.workload.network;
-        // Written here, so that the pages exist before the first step.
-        let zeros = |shape: Shape| std::iter::repeat_n(0.0, examples * shape.count()).collect();
-        Held { examples, inputs: zeros(network.input()), targets: zeros(network.output()) }
-    }
-
-    /// Copies a batch into memory of its size.
-    fn load(&mut self, batch: Batch<'_>) -> Result<()> {
-        let (examples, pixels) = (batch.labels.len(), self.workload.network.input().count());
-        if examples == 0 || batch.inputs.len() != examples * pixels {
-            let what = format!("a batch of {examples} labels and {} inputs, {pixels} for each", batch.inputs.len());
-            return Err(Error::engine(what));
-        }
-        let place = match self.memory.iter().position(|held| held.examples == examples) {
-            Some(place) => place,
-            None => {
-                if self.memory.len() == KEPT {
-                    self.memory.remove(0);
-                }
-                let held = self.allocate(examples);
-                self.memory.push(held);
-                self.memory.len() - 1
-            }
-        };
-        let mut held = self.memory.remove(place);
-        held.inputs.copy_from_slice(batch.inputs);
-        write_one_hot(&mut held.targets, batch.labels)?;
-        self.memory.push(held);
-        Ok(())
+    /// One that only evaluates with parameters that were trained elsewhere, on all cores that the process may use. Batches may
+    /// have any size; memory is allocated for batches of `examples`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where it does not fit.
+    pub fn evaluating(network: &Arc<Network>, examples: usize) -> Result<Self> {
+        // SGD, because it keeps no state.
+        let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
+        let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
+        CpuEngine::cpu(None).trainer(&workload)
     }
 
     /// Takes over parameters that were trained elsewhere.
@@ -81,35 +89,20 @@ impl CpuTrainer {
     pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
         self.training.borrow_mut().take_over(learnt)
     }
-
-    fn loaded(&self) -> Result<&Held> {
-        self.memory.last().ok_or_else(|| Error::engine("no batch is loaded"))
-    }
 }
 
 impl Trainer for CpuTrainer {
     fn step(&mut self, batch: Batch<'_>) -> Result<StepTimes> {
         let start = Instant::now();
-        self.load(batch)?;
-        let h2d_s = start.elapsed().as_secs_f64();
-        let held = self.loaded()?;
+        let held = load(&mut self.memory, &self.workload.network, batch)?;
+        let h2d_s = Some(start.elapsed().as_secs_f64());
         let training = &mut *self.training.borrow_mut();
         let phases = self.team.install(|| training.step(&held.inputs, &held.targets))?;
-        let step_s = start.elapsed().as_secs_f64();
-        Ok(StepTimes {
-            step_s,
-            h2d_s: Some(h2d_s),
-            forward_s: Some(phases.forward_s),
-            backward_s: Some(phases.backward_s),
-            optimizer_s: Some(phases.optimizer_s),
-            loss: Some(phases.loss),
-            ..StepTimes::default()
-        })
+        Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), h2d_s, ..phases })
     }
 
     fn evaluate(&mut self, batch: Batch<'_>) -> Result<Score> {
-        self.load(batch)?;
-        let held = self.loaded()?;
+        let held = load(&mut self.memory, &self.workload.network, batch)?;
         let training = &mut *self.training.borrow_mut();
         let output = self.team.install(|| training.evaluate(&held.inputs, &held.targets))?;
         Ok(Score::of(&output, batch.labels))

@@ -6,17 +6,15 @@ use std::time::Instant;
 use num_traits::Float;
 
 use super::algorithm_choice::Switch;
-use super::blocking::Factors;
-use super::masks::Masks;
-use super::op::scalar::Scalar;
+use super::op::scalar::{Scalar, doubles};
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
-use super::pass::{Choices, Pass, Task, Watch};
+use super::pass::{Choices, Kernel, Pass, Task, Watch};
+use crate::engine::dropout::Masks;
 use crate::engine::train::Learnt;
-use crate::engine::{Computed, Settings};
+use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
 use crate::network::Network;
-use crate::settings::Precision;
 
 /// A network with its parameters and its optimizer, between two steps.
 #[derive(Debug)]
@@ -29,15 +27,6 @@ pub struct Training<T> {
     switch: Switch,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
-}
-
-/// The seconds of each phase of a step, and the loss before the update.
-#[derive(Debug)]
-pub struct PhasesAndLoss {
-    pub forward_s: f64,
-    pub backward_s: f64,
-    pub optimizer_s: f64,
-    pub loss: f64,
 }
 
 impl<T: Scalar + Float> Training<T> {
@@ -88,11 +77,11 @@ impl<T: Scalar + Float> Training<T> {
         self.parameters.bytes() * state + self.pass.bytes()
     }
 
-    /// One training step on a batch: forward with loss, backward, update.
+    /// One training step on a batch: forward with loss, backward, update. The times are those of its phases.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
-    pub fn step(&mut self, inputs: &[T], targets: &[T]) -> Result<PhasesAndLoss> {
+    pub fn step(&mut self, inputs: &[T], targets: &[T]) -> Result<StepTimes> {
         self.watched_step(inputs, targets, None)
     }
 
@@ -100,25 +89,26 @@ impl<T: Scalar + Float> Training<T> {
     ///
     /// # Errors
     /// As [`Training::step`].
-    pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<PhasesAndLoss> {
+    pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<StepTimes> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Some(Masks { seed: settings.seed, step: self.steps });
         let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
         let start = Instant::now();
         let loss = pass.forward(task)?;
         let forward = Instant::now();
-        pass.backward(task)?;
+        pass.backward(task);
         let backward = Instant::now();
         optimizer.update(parameters.iter_mut(), pass.gradients());
         let end = Instant::now();
         self.steps += 1;
 
         let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
-        Ok(PhasesAndLoss {
-            forward_s: seconds(start, forward),
-            backward_s: seconds(forward, backward),
-            optimizer_s: seconds(backward, end),
-            loss: Scalar::to_f64(loss),
+        Ok(StepTimes {
+            forward_s: Some(seconds(start, forward)),
+            backward_s: Some(seconds(forward, backward)),
+            optimizer_s: Some(seconds(backward, end)),
+            loss: Some(loss.to_f64()),
+            ..StepTimes::default()
         })
     }
 
@@ -147,12 +137,6 @@ impl<T: Scalar + Float> Training<T> {
         self.optimizer.set_learning_rate(learning_rate);
     }
 
-    /// The output for a batch, without dropout, and with the batch's own statistics in batch norms.
-    #[cfg(test)]
-    pub fn predict(&self, inputs: &[T]) -> Vec<T> {
-        super::autograd::forward(&self.network, &self.parameters, inputs, None).unwrap().pop().unwrap().values
-    }
-
     /// The results of the last step.
     pub fn computed(&self) -> Computed {
         Computed {
@@ -162,27 +146,13 @@ impl<T: Scalar + Float> Training<T> {
         }
     }
 
-    /// The algorithm of a layer's convolution at the batch size of the last [`Training::fit`]; `None` for other layers.
-    pub fn convolution(&self, layer: usize) -> Option<&'static str> {
-        self.pass.convolution(layer)
+    /// How a layer is computed at the batch size of the last [`Training::fit`].
+    pub fn kernel(&self, layer: usize) -> &Kernel {
+        self.pass.kernel(layer)
     }
 
     /// The parameters as they are now.
     pub fn parameters(&self) -> &Parameters<T> {
         &self.parameters
     }
-}
-
-impl Training<f32> {
-    /// The arithmetic of a layer's products at the batch size of the last [`Training::fit`].
-    pub fn math_mode(&self, layer: usize) -> &'static str {
-        match self.pass.factors(layer) {
-            Factors::Exact => Precision::Fp32.name(),
-            Factors::Bf16 => Precision::Bf16.name(),
-        }
-    }
-}
-
-fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
-    values.iter().map(|value| Scalar::to_f64(*value)).collect()
 }

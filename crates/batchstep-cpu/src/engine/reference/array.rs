@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::network::{Padding, Shape};
+use crate::network::{Extent, Padding, Shape};
 
 /// N x C x H x W numbers in that order; a flat vector of features has H = W = 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,11 +17,8 @@ pub struct Array {
 impl Array {
     /// Zeros for a batch of `shape`.
     pub fn zeros(batch: usize, shape: Shape) -> Self {
-        let (channels, height, width) = match shape {
-            Shape::Maps { channels, height, width } => (channels, height, width),
-            Shape::Flat(features) => (features, 1, 1),
-        };
-        Self { batch, channels, height, width, values: vec![0.0; batch * channels * height * width] }
+        let (channels, Extent { height, width }) = (shape.channels(), shape.extent());
+        Self { batch, channels, height, width, values: vec![0.0; batch * shape.count()] }
     }
 
     /// Zeros for a batch of arrays like this one.

@@ -12,7 +12,7 @@ pub mod dense;
 mod initial;
 mod loss;
 mod optimizer;
-mod pass;
+pub(super) mod pass;
 mod pointwise;
 mod pooling;
 #[cfg(test)]
@@ -55,16 +55,14 @@ impl Engine for ReferenceEngine {
                 .hint("end the network with `flatten`"));
         }
         let parameters = initial::parameters(network, settings.seed);
-        let states = parameters.iter().flatten().map(|tensor| vec![OptimizerState::default(); tensor.len()]).collect();
         Ok(Box::new(ReferenceStep {
             inputs: initial::inputs(workload),
             targets: initial::targets(workload),
             workload: workload.clone(),
             parameters,
-            states,
+            rule: UpdateRule::new(settings, usize::MAX),
             output: Vec::new(),
             gradients: Vec::new(),
-            steps: 0,
         }))
     }
 }
@@ -125,29 +123,25 @@ struct ReferenceStep {
     targets: Array,
     /// For each layer its trainable tensors.
     parameters: Vec<Vec<Vec<f64>>>,
-    /// The optimizer's state for each trainable tensor.
-    states: Vec<Vec<OptimizerState>>,
+    rule: UpdateRule,
     output: Vec<f64>,
     gradients: Vec<Vec<f64>>,
-    steps: i32,
 }
 
 impl Step for ReferenceStep {
     fn run(&mut self) -> Result<StepTimes> {
         let start = Instant::now();
         let Workload { network, settings, .. } = &self.workload;
-        let pass = Pass { network, parameters: &self.parameters, seed: settings.seed, step: self.steps as u64 };
+        let pass = Pass { network, parameters: &self.parameters, seed: settings.seed, step: self.rule.steps as u64 };
         let outputs = pass.forward(self.inputs.clone());
         let output = &outputs[outputs.len() - 1];
         let (loss, dy) = loss::loss(settings.loss, output, &self.targets);
         self.gradients = pass.backward(&outputs, dy).into_iter().flatten().collect();
         self.output.clone_from(&output.values);
-        self.steps += 1;
-        let tensors = self.parameters.iter_mut().flatten().zip(&self.gradients).zip(&mut self.states);
-        for ((w, g), states) in tensors {
-            for ((w, g), state) in w.iter_mut().zip(g).zip(states) {
-                *w = optimizer::updated(settings, self.steps, *w, *g, state);
-            }
+        self.rule.begin();
+        for (tensor, (w, g)) in self.parameters.iter_mut().flatten().zip(&self.gradients).enumerate() {
+            let numbers = std::mem::take(w);
+            w.extend(self.rule.updated(tensor, numbers.into_iter().zip(g.iter().copied())));
         }
         Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), loss: Some(loss), ..StepTimes::default() })
     }

@@ -62,7 +62,7 @@ impl Pass<'_> {
         of_parameters
     }
 
-    fn parameter_gradients(&self, layer: usize, outputs: &[Array], dy: &Array) -> Vec<Vec<f64>> {
+    pub fn parameter_gradients(&self, layer: usize, outputs: &[Array], dy: &Array) -> Vec<Vec<f64>> {
         let x = &outputs[self.network.layers[layer].sources[0]];
         match &self.network.layers[layer].operation {
             Operation::Conv2d(conv) => {
@@ -84,7 +84,7 @@ impl Pass<'_> {
     }
 
     /// The gradient of one source of a layer, whose value is `x`.
-    fn input_gradient(&self, layer: usize, x: &Array, dy: &Array) -> Array {
+    pub fn input_gradient(&self, layer: usize, x: &Array, dy: &Array) -> Array {
         let parameters = &self.parameters[layer];
         match &self.network.layers[layer].operation {
             Operation::Input | Operation::Add => dy.clone(),

@@ -34,7 +34,7 @@ fn weights_match_the_cpu_engine_in_either_order() {
     let parameters = Parameters::<f32>::new(&network, 9);
     for name in ["conv1", "conv_pw_1"] {
         let layer = network.layers.iter().position(|layer| layer.name == name).unwrap();
-        let expected = parameters.get(layer, "weight").unwrap();
+        let expected = &parameters.of_layer(layer)[0][..];
         let dims = network.parameters_of(layer).remove(0).dims;
         let (channels, positions) = (dims[1], dims[2] * dims[3]);
         let limit = (6.0 / (positions * (dims[0] + channels)) as f64).sqrt() as f32;

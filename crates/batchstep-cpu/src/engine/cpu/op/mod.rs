@@ -1,6 +1,6 @@
 //! The operators of the CPU engine: forward and backward kernels of our own.
 //!
-//! Each operator is a folder with tests against PyTorch. [`super::pass`] calls them in the order of a step,
+//! Each operator is compared with PyTorch and with finite differences. [`super::pass`] calls them in the order of a step,
 //! [`super::single`] one layer by itself. Rules that hold for all operators:
 //!
 //! - float32 and float64, by the same code.
@@ -28,8 +28,6 @@ pub(super) mod softmax_cross_entropy;
 mod vector;
 
 #[cfg(test)]
-pub(super) mod gradcheck;
+pub(crate) mod cases;
 #[cfg(test)]
-pub(crate) mod reference;
-
-pub use batch_norm::RunningStats;
+mod tests;

@@ -31,18 +31,19 @@ pub fn for_each_task<S>(tasks: usize, scratch: impl Fn() -> S + Sync, work: impl
     });
 }
 
+/// [`for_each_task`] without scratch.
+pub fn for_each(tasks: usize, work: impl Fn(usize) + Sync) {
+    for_each_task(tasks, || (), |(), task| work(task));
+}
+
 /// Cuts `values` into pieces of `len`, the last of which may be shorter, and runs `work(number, piece)` for each.
 pub fn for_each_piece<T: Send>(values: &mut [T], len: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let (count, shared) = (values.len(), Shared::new(values));
-    for_each_task(
-        count.div_ceil(len),
-        || (),
-        |(), number| {
-            let start = number * len;
-            // SAFETY: every number has one task.
-            work(number, unsafe { shared.slice(start, len.min(count - start)) });
-        },
-    );
+    for_each(count.div_ceil(len), |number| {
+        let start = number * len;
+        // SAFETY: every number has one task.
+        work(number, unsafe { shared.slice(start, len.min(count - start)) });
+    });
 }
 
 /// Piece `number` of `values`, cut into pieces of `len`.
@@ -65,14 +66,10 @@ pub const CHANNELS: usize = 64;
 /// Runs `work` for all channels of a tensor, some neighbours at a time; a channel has `values` scalars.
 pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usize>) + Sync) {
     let (share, together) = (piece(channels, values), (TOGETHER / values.max(1)).clamp(1, CHANNELS));
-    for_each_task(
-        channels.div_ceil(share),
-        || (),
-        |(), task| {
-            let end = ((task + 1) * share).min(channels);
-            (task * share..end).step_by(together).for_each(|start| work(start..(start + together).min(end)));
-        },
-    );
+    for_each(channels.div_ceil(share), |task| {
+        let end = ((task + 1) * share).min(channels);
+        (task * share..end).step_by(together).for_each(|start| work(start..(start + together).min(end)));
+    });
 }
 
 /// A mutable slice to which several tasks write at once, each at its own places.

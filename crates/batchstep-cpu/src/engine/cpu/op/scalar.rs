@@ -56,6 +56,10 @@ macro_rules! scalar {
 }
 scalar!(f32 with exponential::exp, f64 with f64::exp);
 
+pub fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
+    values.iter().map(|value| value.to_f64()).collect()
+}
+
 /// Runs `work` compiled for the widest vectors of this processor. Plain loops inside it are vectorised by the compiler,
 /// provided that every function on the way to them is inlined.
 #[inline(always)]
@@ -86,7 +90,7 @@ pub fn sum<T: Scalar>(a: &[T]) -> T {
     sum_of_pairs(a, a, |a, _| a)
 }
 
-/// The sum of several rows, element by element in their order; to be called inside [`vectorised`].
+/// The sum of several rows, element by element in their order.
 #[inline(always)]
 pub fn add_up<'a, T: Scalar>(mut rows: impl Iterator<Item = &'a [T]>, total: &mut [T]) {
     if let Some(row) = rows.next() {

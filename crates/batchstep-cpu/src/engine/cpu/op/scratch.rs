@@ -19,13 +19,6 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<CacheLine>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// `len` scalars of arbitrary value. The memory goes to the thread that drops them.
-pub struct Scratch<T> {
-    lines: Vec<CacheLine>,
-    len: usize,
-    scalars: PhantomData<T>,
-}
-
 /// Takes the smallest free buffer of at least `bytes` bytes, or else enlarges the largest one.
 fn take(bytes: usize) -> Vec<CacheLine> {
     let wanted = bytes.div_ceil(size_of::<CacheLine>());
@@ -55,9 +48,21 @@ fn give_back(lines: &mut Vec<CacheLine>) {
     let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
 }
 
+/// A list in scratch memory that is made anew in each step: pieces of work, sums of channels. The memory goes to the thread that drops it.
+pub struct List<T> {
+    lines: Vec<CacheLine>,
+    len: usize,
+    items: PhantomData<T>,
+}
+
+/// A list of scalars: intermediate values.
+pub type Scratch<T> = List<T>;
+
 impl<T: Scalar> Scratch<T> {
+    /// `len` scalars of arbitrary value.
     pub fn new(len: usize) -> Self {
-        Self { lines: take(len * size_of::<T>()), len, scalars: PhantomData }
+        // The lines are initialised, and for a floating-point number every bit pattern is a value.
+        Self { lines: take(len * size_of::<T>()), len, items: PhantomData }
     }
 
     /// The same, all zero.
@@ -66,36 +71,6 @@ impl<T: Scalar> Scratch<T> {
         room.fill(T::ZERO);
         room
     }
-}
-
-impl<T> Drop for Scratch<T> {
-    fn drop(&mut self) {
-        give_back(&mut self.lines);
-    }
-}
-
-impl<T: Scalar> Deref for Scratch<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        // SAFETY: the lines hold at least `len` scalars, are initialised, and aligned for any of them; a `Scalar` is a
-        // floating-point number, for which every bit pattern is a value.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
-    }
-}
-
-impl<T: Scalar> DerefMut for Scratch<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and not aliased, since `self` is not.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
-    }
-}
-
-/// A list in scratch memory that is made anew in each step: pieces of work, sums of channels.
-pub struct List<T> {
-    lines: Vec<CacheLine>,
-    len: usize,
-    items: PhantomData<T>,
 }
 
 impl<T> List<T> {
@@ -148,7 +123,7 @@ impl<T> Deref for List<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: all these items were pushed.
+        // SAFETY: all these items were pushed, or are scalars of any value.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }

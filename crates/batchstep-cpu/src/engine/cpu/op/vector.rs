@@ -75,19 +75,11 @@ impl<T: Scalar> Term for T {
 }
 
 /// A register, together with its instruction set.
+#[derive(Clone, Copy)]
 pub struct Register<T: Lanes, S: Simd> {
     pub simd: S,
     pub values: T::Vector<S>,
 }
-
-impl<T: Lanes, S: Simd> Clone for Register<T, S> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Lanes, S: Simd> Copy for Register<T, S> {}
 
 impl<T: Lanes, S: Simd> Add for Register<T, S> {
     type Output = Self;

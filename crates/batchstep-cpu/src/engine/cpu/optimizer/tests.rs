@@ -79,12 +79,8 @@ fn compare<T: Scalar + Float>(tolerance: f64) {
 }
 
 #[test]
-fn three_updates_match_pytorch_in_float64() {
+fn three_updates_match_pytorch() {
     compare::<f64>(2e-15);
-}
-
-#[test]
-fn three_updates_match_pytorch_in_float32() {
     compare::<f32>(1e-6);
 }
 

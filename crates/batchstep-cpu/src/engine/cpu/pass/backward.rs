@@ -7,13 +7,10 @@ use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
-use crate::engine::cpu::op::batch_norm::cpu::Norm;
 use crate::engine::cpu::op::conv2d::Gradients;
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
-use crate::engine::dropout::Mask;
-use crate::error::{Error, Result};
 use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
@@ -27,7 +24,7 @@ struct Slopes<'a, T> {
 }
 
 impl<T: Scalar> Pass<T> {
-    pub(super) fn layer_backward(&mut self, task: Task<'_, T>, index: usize, route: &Route) -> Result<()> {
+    pub(super) fn layer_backward(&mut self, task: Task<'_, T>, index: usize, route: &Route) {
         let len = |index: usize| self.batch * task.network.layers[index].output.count();
         let (dy_len, dx_len) = (len(index), len(task.network.layers[index].sources[0]));
         let mut dy = take(&mut self.buffers.slots[route.own]);
@@ -35,31 +32,29 @@ impl<T: Scalar> Pass<T> {
         let mut parameters = take(&mut self.buffers.parameters[index]);
         let slopes =
             Slopes { dy: &mut dy[..dy_len], dx: dx.as_mut().map(|dx| &mut dx[..dx_len]), parameters: &mut parameters };
-        let done = self.differentiate(task, index, slopes);
+        self.differentiate(task, index, slopes);
         self.buffers.parameters[index] = parameters;
         self.buffers.slots[route.own] = dy;
         if let (Some(slot), Some(dx)) = (route.fresh, dx) {
             self.buffers.slots[slot] = dx;
         }
-        done
     }
 
-    fn differentiate(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) -> Result<()> {
+    fn differentiate(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) {
         let Slopes { dy, dx, parameters } = slopes;
         let x = self.output(task.inputs, task.network.layers[index].sources[0]);
-        match (self.kernels[index], dx) {
-            (Kernel::Convolution(convolution), dx) => {
+        let weight = || &task.parameters.of_layer(index)[0];
+        match self.kernels[index] {
+            Kernel::Convolution(convolution) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
                     if let Some(db) = parameters.get_mut(1).filter(|_| !self.idle_biases[index]) {
                         convolution.bias_gradient(dy, db);
                     }
                 });
-                let dw = parameters.first_mut().map(|dw| &mut **dw);
-                let weight = task.parameters.required(index, "weight")?;
-                let into = Gradients { x: dx, weight: dw };
-                convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));
+                let into = Gradients { x: dx, weight: Some(&mut parameters[0]) };
+                convolve_back(task, index, into, |into| convolution.backward(x, weight(), dy, into));
             }
-            (Kernel::Dense(sizes), dx) => {
+            Kernel::Dense(sizes) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
                     if let Some(db) = parameters.get_mut(1).filter(|_| !self.idle_biases[index]) {
                         dense::bias_gradient(sizes, dy, db);
@@ -67,32 +62,24 @@ impl<T: Scalar> Pass<T> {
                     dense::weight_gradient(sizes, x, dy, &mut parameters[0]);
                 });
                 if let Some(dx) = dx {
-                    let weight = task.parameters.required(index, "weight")?;
-                    let work = || dense::input_gradient(sizes, weight, dy, dx);
+                    let work = || dense::input_gradient(sizes, weight(), dy, dx);
                     Watch::time(task.watch, index, Direction::BackwardData, work);
                 }
             }
-            (_, dx) => {
-                return Watch::time(task.watch, index, Direction::BackwardData, || {
-                    self.differentiate_the_rest(task, index, Slopes { dy, dx, parameters })
-                });
-            }
+            _ => Watch::time(task.watch, index, Direction::BackwardData, || {
+                self.differentiate_the_rest(task, index, Slopes { dy, dx, parameters });
+            }),
         }
-        Ok(())
     }
 
     /// Differentiates layers without weights, and batch norm, which computes all its gradients at once.
-    fn differentiate_the_rest(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) -> Result<()> {
+    fn differentiate_the_rest(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T>) {
         let Slopes { dy, dx, parameters } = slopes;
         let x = self.output(task.inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
-            (Kernel::Normalisation(planes, norm), _) => {
-                let moments = &self.buffers.moments[index];
-                let rectifier = self.plan.layers[index].output.rectifier;
-                let [dgamma, dbeta] = parameters else { return Ok(()) };
-                let (gamma, beta) =
-                    (task.parameters.required(index, "gamma")?, task.parameters.required(index, "beta")?);
-                let norm = Norm { gamma, beta, epsilon: norm.epsilon, rectifier };
+            (Kernel::Normalisation(planes, p), _) => {
+                let [dgamma, dbeta] = parameters else { return };
+                let (norm, moments) = (self.norm(task, index, p), &self.buffers.moments[index]);
                 batch_norm::cpu::backward(planes, x, norm, moments, dy, [dgamma, dbeta]);
             }
             (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
@@ -104,13 +91,13 @@ impl<T: Scalar> Pass<T> {
                 max_pool2d::backward(&windows, dy, &self.buffers.winners[index], dx);
             }
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::backward(dy, pixels, dx),
-            (Kernel::Dropout(rate), _) => match task.masks {
-                Some(masks) => dropout::apply(Mask::new(rate, masks.key(index)), dy),
-                None => return Err(Error::engine("a backward pass without training")),
-            },
+            (Kernel::Dropout(rate), _) => {
+                if let Some(masks) = task.masks {
+                    dropout::apply(masks.of(index, rate), dy);
+                }
+            }
             _ => {}
         }
-        Ok(())
     }
 }
 

@@ -45,8 +45,7 @@ impl<T: Scalar> Buffers<T> {
         unsafe {
             buffers.of_parameters.cut(|cutter| {
                 let mut gradients = |index| {
-                    let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-                    trainable.map(|parameter| cutter.piece(parameter.count(), ALWAYS)).collect()
+                    network.trainable_of(index).map(|parameter| cutter.piece(parameter.count(), ALWAYS)).collect()
                 };
                 buffers.parameters = (0..layers).map(&mut gradients).collect();
             });

@@ -9,7 +9,6 @@ use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
 use super::{Pass, Task};
-use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};
 use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
 use crate::engine::cpu::op::filters::Filters;
@@ -17,7 +16,6 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
-use crate::error::Result;
 use crate::network::{Network, Operation};
 
 /// Such layers, where no other layer reads what they pass on.
@@ -179,18 +177,16 @@ struct Differentials<'a, T> {
 
 impl<T: Scalar> Pass<T> {
     /// The forward pass of a training step through a chain.
-    pub(super) fn chain_forward(&mut self, task: Task<'_, T>, chain: &Chain) -> Result<()> {
+    pub(super) fn chain_forward(&mut self, task: Task<'_, T>, chain: &Chain) {
         let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
-        let done = self.write_chain(task, chain, (&mut outputs, &mut moments));
+        self.write_chain(task, chain, (&mut outputs, &mut moments));
         (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
-        done?;
         for &index in &chain.members {
             if let (Kernel::Normalisation(planes, p), Some(stats)) = (self.kernels[index], task.parameters.stats(index))
             {
                 stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
             }
         }
-        Ok(())
     }
 
     fn write_chain(
@@ -198,8 +194,8 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_, T>,
         chain: &Chain,
         (outputs, moments): (&mut [Piece<T>], &mut [Piece<Moments>]),
-    ) -> Result<()> {
-        let members = self.members(task, chain)?;
+    ) {
+        let members = self.members(task, chain);
         let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
         let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
         let inputs = Shared::reading(task.inputs);
@@ -221,15 +217,13 @@ impl<T: Scalar> Pass<T> {
                 x = y;
             }
         });
-        Ok(())
     }
 
     /// The backward pass through a chain.
-    pub(super) fn chain_backward(&mut self, task: Task<'_, T>, chain: &Chain) -> Result<()> {
+    pub(super) fn chain_backward(&mut self, task: Task<'_, T>, chain: &Chain) {
         let (mut slots, mut parameters) = (take(&mut self.buffers.slots), take(&mut self.buffers.parameters));
-        let done = self.differentiate_chain(task, chain, (&mut slots, &mut parameters));
+        self.differentiate_chain(task, chain, (&mut slots, &mut parameters));
         (self.buffers.slots, self.buffers.parameters) = (slots, parameters);
-        done
     }
 
     fn differentiate_chain(
@@ -237,8 +231,8 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_, T>,
         chain: &Chain,
         (slots, parameters): (&mut [Piece<T>], &mut [Vec<Piece<T>>]),
-    ) -> Result<()> {
-        let members = self.members(task, chain)?;
+    ) {
+        let members = self.members(task, chain);
         // Other gradients may lie in the memory that is read here.
         let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
         let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
@@ -274,28 +268,18 @@ impl<T: Scalar> Pass<T> {
                 unsafe { members[at].backward(channels.clone(), x, &differentials[at]) };
             }
         });
-        Ok(())
     }
 
     /// The layers with their parameters.
-    fn members<'a>(&self, task: Task<'a, T>, chain: &Chain) -> Result<List<Member<'a, T>>> {
-        let mut members = List::with_capacity(chain.members.len());
-        for &index in &chain.members {
-            let parameter = |name| task.parameters.required(index, name);
-            match self.kernels[index] {
-                Kernel::Normalisation(planes, p) => {
-                    let rectifier = self.plan.layers[index].output.rectifier;
-                    let (gamma, beta) = (parameter("gamma")?, parameter("beta")?);
-                    members.push(Member::Norm(planes, Norm { gamma, beta, epsilon: p.epsilon, rectifier }));
-                }
-                Kernel::Convolution(convolution) => {
-                    let filters = Filters { weight: parameter("weight")?, bias: None, rectifier: Rectifier::Identity };
-                    members.push(Member::Depthwise(convolution, filters));
-                }
-                _ => {}
+    fn members<'a>(&self, task: Task<'a, T>, chain: &Chain) -> List<Member<'a, T>> {
+        let member = |&index: &usize| match self.kernels[index] {
+            Kernel::Normalisation(planes, p) => Some(Member::Norm(planes, self.norm(task, index, p))),
+            Kernel::Convolution(convolution) => {
+                Some(Member::Depthwise(convolution, Filters::plain(&task.parameters.of_layer(index)[0])))
             }
-        }
-        Ok(members)
+            _ => None,
+        };
+        chain.members.iter().filter_map(member).collect()
     }
 
     fn channels(&self, chain: &Chain) -> usize {

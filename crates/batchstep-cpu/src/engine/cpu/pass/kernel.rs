@@ -7,10 +7,9 @@ use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::{Sizes, is_narrow};
 use crate::engine::cpu::op::max_pool2d::Windows;
-use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
-use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};
-use crate::settings::{Settings, Winograd};
+use crate::network::{BatchNorm, Direction, Network, Operation};
+use crate::settings::{Precision, Settings, Winograd};
 
 /// How the operators compute, as far as the settings decide it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,10 +59,7 @@ pub fn depends_on_switch(workload: &Workload) -> bool {
     let Workload { network, batch_size, settings } = workload;
     let kernel = |index: usize, least: f64| {
         let choices = Choices { switch: Switch([least; 2]), ..settings.into() };
-        match Kernel::new(network, index, *batch_size, choices) {
-            Ok(Kernel::Convolution(convolution)) => Some(convolution.algorithm()),
-            _ => None,
-        }
+        Kernel::new(network, index, *batch_size, choices).ok().map(|kernel| kernel.algorithm())
     };
     (1..network.layers.len()).any(|index| kernel(index, 0.0) != kernel(index, f64::INFINITY))
 }
@@ -83,12 +79,26 @@ pub fn examples_of_the_busiest(
 }
 
 impl Kernel {
-    /// What the products of a layer round their factors to.
-    pub fn factors(&self) -> Factors {
+    /// The algorithm of a layer as `layers.parquet` names it: the convolution's own, a matrix product (`gemm`), or a plain
+    /// loop (`direct`).
+    pub fn algorithm(&self) -> &'static str {
         match self {
+            Self::Convolution(convolution) => convolution.algorithm(),
+            Self::Dense(_) => "gemm",
+            _ => "direct",
+        }
+    }
+
+    /// The arithmetic of a layer's products.
+    pub fn precision(&self) -> Precision {
+        let factors = match self {
             Self::Convolution(convolution) => convolution.factors(),
             Self::Dense(sizes) => sizes.factors(),
             _ => Factors::Exact,
+        };
+        match factors {
+            Factors::Exact => Precision::Fp32,
+            Factors::Bf16 => Precision::Bf16,
         }
     }
 
@@ -103,19 +113,16 @@ impl Kernel {
             (Operation::Input, _) => Self::Input,
             (_, None) => return Err(Error::engine("a layer without a source")),
             (Operation::Conv2d(conv), Some(source)) => {
-                let weight =
-                    [conv.out_channels, source.channels() / conv.groups, conv.kernel.height, conv.kernel.width];
-                let convolution =
-                    Convolution::new(&batch_dims(batch, source), &weight, conv, choices.winograd, choices.switch)?;
+                let convolution = Convolution::new(batch, source, conv, choices.winograd, choices.switch)?;
                 Self::Convolution(convolution.cut(choices.blocking))
             }
             (Operation::BatchNorm(norm), Some(source)) => {
-                let planes = Planes { batch, channels: source.channels(), size: pixels(source) };
+                let planes = Planes { batch, channels: source.channels(), size: source.extent().area() };
                 Self::Normalisation(planes, *norm)
             }
             (Operation::Relu | Operation::Relu6, _) => Self::Rectifier,
-            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extent(source), pool)?),
-            (Operation::GlobalAveragePool, Some(source)) => Self::Average(pixels(source)),
+            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(source.extent(), pool)?),
+            (Operation::GlobalAveragePool, Some(source)) => Self::Average(source.extent().area()),
             (Operation::Dense(dense), Some(source)) => {
                 let (features, outputs) = (source.count(), dense.out_features);
                 Self::Dense(Sizes { batch, features, outputs, blocking: choices.blocking })
@@ -125,15 +132,4 @@ impl Kernel {
             (Operation::Add, _) => Self::Sum,
         })
     }
-}
-
-fn extent(shape: Shape) -> Extent {
-    match shape {
-        Shape::Maps { height, width, .. } => Extent { height, width },
-        Shape::Flat(_) => Extent::square(1),
-    }
-}
-
-fn pixels(shape: Shape) -> usize {
-    extent(shape).area()
 }

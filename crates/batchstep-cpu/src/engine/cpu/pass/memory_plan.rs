@@ -77,7 +77,7 @@ impl MemoryPlan {
     pub fn new(network: &Network) -> Self {
         let last = network.layers.len() - 1;
         let mut slots = Slots { slots: Vec::new(), of: vec![None; last + 1], now: last + 1 };
-        let trained = trained(network);
+        let trained = network.trained(last + 1);
         slots.of[last] = Some(slots.take(network.layers[last].output.count()));
         let layers = places(network).into_iter().map(|output| LayerMemory { output, route: None }).collect();
         let mut plan = Self { layers, slots: Vec::new() };
@@ -103,26 +103,12 @@ impl MemoryPlan {
     }
 }
 
-/// Whether a layer, or one before it, has parameters.
-fn trained(network: &Network) -> Vec<bool> {
-    let mut trained = vec![false; network.layers.len()];
-    for (index, layer) in network.layers.iter().enumerate() {
-        trained[index] = network.parameters_of(index).iter().any(|parameter| parameter.trainable)
-            || layer.sources.iter().any(|&source| trained[source]);
-    }
-    trained
-}
-
 fn places(network: &Network) -> Vec<OutputLocation> {
     let mut readers = vec![0; network.layers.len()];
     network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
     let mut places: Vec<OutputLocation> = Vec::with_capacity(network.layers.len());
     for (index, layer) in network.layers.iter().enumerate() {
-        let rectifier = match layer.operation {
-            Operation::Relu => Rectifier::Relu,
-            Operation::Relu6 => Rectifier::Relu6,
-            _ => Rectifier::Identity,
-        };
+        let rectifier = Rectifier::of(&layer.operation);
         let mut place = OutputLocation { holder: index, writer: index, rectifier };
         match layer.sources[..] {
             [source]

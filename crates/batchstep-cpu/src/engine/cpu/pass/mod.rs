@@ -4,7 +4,7 @@
 //! adds to it: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, with thousands of page faults per
 //! step. The layers of a network and the readers of each output are known beforehand, so a [`Pass`] assigns all memory
 //! once ([`memory_plan`]) and then calls the operators' kernels in order and in reverse order. The tests compare it
-//! with a plain autograd over the same operators.
+//! with [`crate::engine::reference`].
 
 pub mod memory_plan;
 
@@ -18,13 +18,11 @@ mod kernel;
 mod tests;
 mod watch;
 
-use std::mem::take;
 use std::sync::Arc;
 
-use super::blocking::Factors;
-use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::parameters::Parameters;
+use crate::engine::dropout::Masks;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
@@ -39,7 +37,7 @@ pub use watch::Watch;
 pub struct Pass<T> {
     plan: Arc<MemoryPlan>,
     kernels: Vec<Kernel>,
-    chains: Vec<Chain>,
+    chains: Arc<[Chain]>,
     /// The layers whose bias a following batch norm subtracts again. Such a bias changes no output and has a zero
     /// gradient, so it is never added.
     idle_biases: Vec<bool>,
@@ -70,7 +68,7 @@ impl<T: Scalar> Pass<T> {
         Self {
             plan: Arc::new(MemoryPlan::new(network)),
             kernels: Vec::new(),
-            chains: Vec::new(),
+            chains: Arc::default(),
             idle_biases: (0..network.layers.len()).map(|index| network.has_idle_bias(index)).collect(),
             batch: 0,
             choices: Choices::from(&Settings::default()),
@@ -98,7 +96,7 @@ impl<T: Scalar> Pass<T> {
             Kernel::new(network, index, batch, self.choices).map_err(|error| error.at(&network.layers[index].name))
         };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
-        self.chains = Chain::all(network, &self.plan, &self.kernels);
+        self.chains = Chain::all(network, &self.plan, &self.kernels).into();
         self.buffers.fit(network, &self.plan, &self.chains, batch);
         self.batch = batch;
         Ok(())
@@ -110,51 +108,34 @@ impl<T: Scalar> Pass<T> {
     /// [`crate::error::Kind::Engine`] where inputs and targets are not a batch of this network.
     pub fn forward(&mut self, task: Task<'_, T>) -> Result<T> {
         self.fit(task.network, check(task)?)?;
-        let chains = take(&mut self.chains);
-        let done = self.forward_layers(task, &chains);
-        self.chains = chains;
-        done.map(|()| self.loss(task))
-    }
-
-    /// The gradients of all parameters, for the batch of the last [`Pass::forward`].
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the parameters are not those of this network.
-    pub fn backward(&mut self, task: Task<'_, T>) -> Result<()> {
-        self.loss_gradient(task);
-        let chains = take(&mut self.chains);
-        let done = self.backward_layers(task, &chains);
-        self.chains = chains;
-        done
-    }
-
-    fn forward_layers(&mut self, task: Task<'_, T>, chains: &[Chain]) -> Result<()> {
-        let mut index = 1;
+        let (chains, mut index) = (self.chains.clone(), 1);
         while index < task.network.layers.len() {
-            match chain_of(task, chains, |chain| *chain.layers.start() == index) {
+            match chain_of(task, &chains, |chain| *chain.layers.start() == index) {
                 Some(chain) => {
-                    self.chain_forward(task, chain)?;
+                    self.chain_forward(task, chain);
                     index = *chain.layers.end();
                 }
                 None if self.plan.layers[index].output.writer == index => {
-                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, index))?;
+                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, index));
                 }
                 None => {}
             }
             index += 1;
         }
-        Ok(())
+        Ok(self.loss(task))
     }
 
-    fn backward_layers(&mut self, task: Task<'_, T>, chains: &[Chain]) -> Result<()> {
-        let plan = self.plan.clone();
+    /// The gradients of all parameters, for the batch of the last [`Pass::forward`].
+    pub fn backward(&mut self, task: Task<'_, T>) {
+        self.loss_gradient(task);
+        let (plan, chains) = (self.plan.clone(), self.chains.clone());
         let mut index = task.network.layers.len() - 1;
         while index > 0 {
-            if let Some(chain) = chain_of(task, chains, |chain| *chain.layers.end() == index) {
-                self.chain_backward(task, chain)?;
+            if let Some(chain) = chain_of(task, &chains, |chain| *chain.layers.end() == index) {
+                self.chain_backward(task, chain);
                 index = *chain.layers.start();
             } else if let Some(route) = &plan.layers[index].route {
-                self.layer_backward(task, index, route)?;
+                self.layer_backward(task, index, route);
             }
             // Within a chain nothing is moved: no other layer reads what its layers pass on.
             for one in plan.layers[index].route.iter().flat_map(|route| &route.moves) {
@@ -162,7 +143,6 @@ impl<T: Scalar> Pass<T> {
             }
             index -= 1;
         }
-        Ok(())
     }
 
     /// The gradient of each parameter, in the order of [`Parameters::iter`].
@@ -170,17 +150,9 @@ impl<T: Scalar> Pass<T> {
         self.buffers.parameters.iter().flatten().map(|gradient| &**gradient)
     }
 
-    /// The algorithm of a layer's convolution at this batch size, as named in `layers.parquet`; `None` for other layers.
-    pub fn convolution(&self, index: usize) -> Option<&'static str> {
-        match self.kernels.get(index)? {
-            Kernel::Convolution(convolution) => Some(convolution.algorithm()),
-            _ => None,
-        }
-    }
-
-    /// What the products of a layer round their factors to at this batch size.
-    pub fn factors(&self, index: usize) -> Factors {
-        self.kernels.get(index).map_or(Factors::Exact, Kernel::factors)
+    /// How a layer is computed at this batch size.
+    pub fn kernel(&self, index: usize) -> &Kernel {
+        &self.kernels[index]
     }
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.

@@ -1,13 +1,12 @@
-//! The pass against a plain autograd over the same operators.
+//! The pass against the reference.
 
 use std::sync::Arc;
 
 use super::*;
-use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
-use crate::engine::cpu::loss::{loss, loss_gradient};
 use crate::engine::cpu::thread_team::by_three;
-use crate::engine::{Settings, Workload};
+use crate::engine::reference::ReferenceEngine;
+use crate::engine::{Engine, Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::settings::*;
 
@@ -23,9 +22,9 @@ fn workload(network: Network, batch_size: usize) -> Workload {
     Workload { network: Arc::new(network), batch_size, settings }
 }
 
-/// Compares loss and gradients of the pass and of autograd, for several batch sizes one after the other in the same
+/// Compares loss and gradients of the pass and of the reference, for several batch sizes one after the other in the same
 /// memory.
-fn agrees_with_autograd(network: Network, batches: &[usize]) {
+fn agrees_with_the_reference(network: Network, batches: &[usize]) {
     by_three(|| compare(network, batches));
 }
 
@@ -35,26 +34,25 @@ fn compare(network: Network, batches: &[usize]) {
         let workload = workload(network.clone(), batch);
         let Batch { inputs, targets, .. } = &Batch::new(&workload);
         let parameters = Parameters::new(&network, 5);
-        let masks = Some(Masks { seed: 5, step: 3 });
-        let outputs = autograd::forward(&network, &parameters, inputs, masks).unwrap();
-        let output = &outputs[outputs.len() - 1].values;
-        let expected = loss(Loss::MeanSquaredError, output, targets, batch);
-        let mut slope = vec![0.0; output.len()];
-        loss_gradient(Loss::MeanSquaredError, output, targets, batch, &mut slope);
-        let gradients = autograd::backward(&network, &parameters, inputs, masks, (&outputs, slope)).unwrap();
+        let mut reference = ReferenceEngine::default().prepare(&workload).unwrap();
+        let expected = reference.run().unwrap().loss.unwrap();
+        let gradients = reference.computed().unwrap().unwrap().gradients;
 
-        let loss = Loss::MeanSquaredError;
+        let (masks, loss) = (Some(Masks { seed: 5, step: 0 }), Loss::MeanSquaredError);
         let task = Task { network: &network, parameters: &parameters, inputs, targets, masks, loss, watch: None };
         let loss = pass.forward(task).unwrap();
-        pass.backward(task).unwrap();
+        pass.backward(task);
         assert!((loss - expected).abs() <= 1e-12 * expected.abs(), "{}: {loss} {expected}", network.name);
         assert_eq!(gradients.len(), pass.gradients().count());
+        // What is left of terms that cancel has the rounding errors of the terms: in a batch of one, the mean over a normalised plane does not
+        // depend on the layers before.
+        let largest = gradients.iter().flatten().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let trained = network.parameters().filter(|(_, parameter)| parameter.trainable);
         let names: Vec<(usize, &str)> = trained.map(|(index, parameter)| (index, parameter.name)).collect();
         for (number, (expected, got)) in gradients.iter().zip(pass.gradients()).enumerate() {
             let idle = names[number].1 == "bias" && network.has_idle_bias(names[number].0);
             let expected = if idle { vec![0.0; got.len()] } else { expected.clone() };
-            let scale = expected.iter().fold(1e-9f64, |scale, value| scale.max(value.abs()));
+            let scale = expected.iter().fold(1e-3 * largest, |scale, value| scale.max(value.abs()));
             assert_eq!(expected.len(), got.len());
             for (got, expected) in got.iter().zip(&expected) {
                 let what = format!("{}, batch {batch}, parameter {number}", network.name);
@@ -69,7 +67,7 @@ fn conv(channels: usize) -> Conv2d {
 }
 
 #[test]
-fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
+fn a_network_of_every_operation_and_many_readers_agrees_with_the_reference() {
     let mut b = Builder::new("tangle", Shape::Maps { channels: 2, height: 8, width: 8 }).unwrap();
     let first = b.then("relu0", Operation::Relu).unwrap();
     b.then("bn0", BatchNorm::default()).unwrap();
@@ -92,12 +90,12 @@ fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
     b.add("sum4", Operation::Add, &[mean, flat]).unwrap();
     b.then("relu5", Operation::Relu).unwrap();
     b.then("fc2", Dense { out_features: 3, bias: true }).unwrap();
-    agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
+    agrees_with_the_reference(b.finish().unwrap(), &[3, 1, 5]);
 }
 
 /// Small maps, and larger ones, for which the first batch norm's output exists only for some channels at a time.
 #[test]
-fn layers_that_go_channel_by_channel_agree_with_autograd() {
+fn layers_that_go_channel_by_channel_agree_with_the_reference() {
     go_channel_by_channel([9, 7], false);
     go_channel_by_channel([11, 13], true);
 }
@@ -134,13 +132,13 @@ fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     let chains = pass.chains.iter().map(|chain| [name(chain.layers.start()), name(chain.layers.end())]);
     assert_eq!(chains.collect::<Vec<_>>(), [["bn1", "relu2"], ["dw2", "bn3"], ["dw3", "bn4"]]);
     assert_eq!(pass.chains[0].passing, [passes, false, false]);
-    agrees_with_autograd(network, &[3, 1, 5]);
+    agrees_with_the_reference(network, &[3, 1, 5]);
 }
 
 /// Blocks like those of a residual network: the sum is rectified and overwrites the output of the last batch norm or of
 /// the shortcut.
 #[test]
-fn rectified_sums_of_batch_norms_agree_with_autograd() {
+fn rectified_sums_of_batch_norms_agree_with_the_reference() {
     let mut b = Builder::new("residual", Shape::Maps { channels: 2, height: 8, width: 6 }).unwrap();
     b.then("conv1", conv(4)).unwrap();
     b.then("bn1", BatchNorm::default()).unwrap();
@@ -157,20 +155,20 @@ fn rectified_sums_of_batch_norms_agree_with_autograd() {
     b.then("relu3", Operation::Relu).unwrap();
     b.then("mean", Operation::GlobalAveragePool).unwrap();
     b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
-    agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
+    agrees_with_the_reference(b.finish().unwrap(), &[3, 1, 5]);
 }
 
 #[test]
-fn a_network_that_ends_in_a_rectifier_or_a_view_agrees_with_autograd() {
+fn a_network_that_ends_in_a_rectifier_or_a_view_agrees_with_the_reference() {
     let mut b = Builder::new("rectified", Shape::Flat(6)).unwrap();
     b.then("fc", Dense { out_features: 5, bias: true }).unwrap();
     b.then("relu", Operation::Relu).unwrap();
-    agrees_with_autograd(b.finish().unwrap(), &[2, 7]);
+    agrees_with_the_reference(b.finish().unwrap(), &[2, 7]);
 
     let mut b = Builder::new("flattened", Shape::Maps { channels: 2, height: 4, width: 3 }).unwrap();
     b.then("conv", conv(3)).unwrap();
     b.then("flatten", Operation::Flatten).unwrap();
-    agrees_with_autograd(b.finish().unwrap(), &[4]);
+    agrees_with_the_reference(b.finish().unwrap(), &[4]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod learning;
 mod promises;
-pub(crate) mod pytorch;
+mod pytorch;
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64>
 
 fn first_weight(engine: &CpuEngine) -> Vec<f32> {
     let training = engine.last.as_ref().unwrap().borrow();
-    training.parameters().get(1, "weight").unwrap().to_vec()
+    training.parameters().of_layer(1)[0].clone()
 }
 
 #[test]

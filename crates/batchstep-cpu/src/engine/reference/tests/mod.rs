@@ -1,7 +1,6 @@
-//! Compares the reference with PyTorch and with finite differences.
+//! Compares the reference with PyTorch and with finite differences; `engine/cpu/tests/pytorch.rs` does so for whole networks.
 
 mod differences;
-mod networks;
 mod operators;
 
 /// A line that uses another engine's code would compare that engine with itself.

@@ -24,17 +24,7 @@ impl RunningStats {
         Self(Mutex::new(vec![Moments { mean: 0.0, variance: 1.0 }; channels]))
     }
 
-    /// The running mean of each channel.
-    pub fn mean(&self) -> Vec<f64> {
-        self.lock().iter().map(|moments| moments.mean).collect()
-    }
-
-    /// The running, unbiased variance of each channel.
-    pub fn variance(&self) -> Vec<f64> {
-        self.lock().iter().map(|moments| moments.variance).collect()
-    }
-
-    /// The running mean and variance of each channel.
+    /// The running mean and the running, unbiased variance of each channel.
     pub fn moments(&self) -> Vec<Moments> {
         self.lock().clone()
     }

@@ -9,7 +9,7 @@ use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
-use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -33,51 +33,29 @@ const AT_A_TIME: usize = 1 << 15;
 /// Channels that a task handles.
 const TOGETHER: usize = 8;
 
-/// The values themselves, or a copy in another order.
-enum GivenOrCopied<'a, T: Scalar> {
-    Given(&'a [T]),
-    Copied(Scratch<T>),
-}
-
 /// The number of matrices of an output gradient.
 pub(super) fn sheets(g: &Geometry) -> usize {
     if g.positions() >= FEW_POSITIONS || pointwise::is_wide(g) { g.batch } else { 1 }
 }
 
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
-struct Sheets<'a, T: Scalar> {
-    values: GivenOrCopied<'a, T>,
+struct Sheets<'a, T> {
+    values: &'a [T],
     count: usize,
     /// Columns of one sheet.
     columns: usize,
 }
 
-impl<'a, T: Scalar> Sheets<'a, T> {
-    fn new(g: &Geometry, dy: &'a [T]) -> Self {
-        let count = sheets(g);
-        if count == g.batch {
-            return Self { values: GivenOrCopied::Given(dy), count, columns: g.positions() };
-        }
-        let values = pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions());
-        Self { values: GivenOrCopied::Copied(values), count, columns: g.columns() }
-    }
-
-    fn values(&self) -> &[T] {
-        match &self.values {
-            GivenOrCopied::Given(values) => values,
-            GivenOrCopied::Copied(values) => values,
-        }
-    }
-
+impl<T: Scalar> Sheets<'_, T> {
     /// Some channels and columns of a sheet.
     fn matrix(&self, g: &Geometry, sheet: usize, channels: Range<usize>, columns: Range<usize>) -> Matrix<'_, T> {
         let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
-        Matrix::new(&self.values()[start..], channels.len(), columns.len(), self.columns)
+        Matrix::new(&self.values[start..], channels.len(), columns.len(), self.columns)
     }
 }
 
 /// Some columns of a sheet.
-struct SheetColumns<'a, 'b, T: Scalar> {
+struct SheetColumns<'a, 'b, T> {
     dy: &'a Sheets<'b, T>,
     sheet: usize,
     range: &'a Range<usize>,
@@ -92,10 +70,12 @@ pub struct Gradients<'a, T> {
 /// The gradients that are wanted.
 pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
     let g = &g.flattened();
-    let sheets = Sheets::new(g, dy);
+    let count = sheets(g);
+    let copy = (count != g.batch).then(|| pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions()));
+    let sheets = Sheets { values: copy.as_deref().unwrap_or(dy), count, columns: g.columns() / count };
     if let Some(dx) = into.x {
         match pointwise::suits(g) {
-            true => pointwise::input_gradient(g, weight, sheets.values(), dx),
+            true => pointwise::input_gradient(g, weight, sheets.values, dx),
             false if is_narrow(g) => input_gradient_by_filters(g, weight, &sheets, dx),
             false => input_gradient(g, weight, &sheets, dx),
         }
@@ -157,22 +137,18 @@ fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<
     let filters = share(g.out_channels, 1, 16..=OUTPUTS, 8, threads());
     let mut copies = Scratch::new(filters.len() * wide * deep);
     let shared = Shared::new(&mut copies);
-    for_each_task(
-        filters.len(),
-        || (),
-        |(), task| {
-            let filters = &filters[task];
-            for rows in cut(filters.len(), (filters.len() * deep).div_ceil(AT_A_TIME), 4) {
-                let mode = if rows.start == 0 { Write::Overwrite } else { Write::AddTo };
-                let channels = filters.start + rows.start..filters.start + rows.end;
-                let weights = Matrix::new(&weight[channels.start * deep..], channels.len(), deep, deep);
-                let slopes = dy.matrix(g, 0, channels, 0..wide).transposed();
-                // SAFETY: this copy belongs to this task.
-                let target = unsafe { MatrixMut::shared(&shared, task * wide * deep, wide, deep, deep) };
-                multiply(target, slopes, weights, mode, g.factors());
-            }
-        },
-    );
+    for_each(filters.len(), |task| {
+        let filters = &filters[task];
+        for rows in cut(filters.len(), (filters.len() * deep).div_ceil(AT_A_TIME), 4) {
+            let mode = if rows.start == 0 { Write::Overwrite } else { Write::AddTo };
+            let channels = filters.start + rows.start..filters.start + rows.end;
+            let weights = Matrix::new(&weight[channels.start * deep..], channels.len(), deep, deep);
+            let slopes = dy.matrix(g, 0, channels, 0..wide).transposed();
+            // SAFETY: this copy belongs to this task.
+            let target = unsafe { MatrixMut::shared(&shared, task * wide * deep, wide, deep, deep) };
+            multiply(target, slopes, weights, mode, g.factors());
+        }
+    });
     let (target, pixels) = (Shared::new(dx), g.height * g.width);
     let blocks = channel_blocks(g, 1, threads());
     let largest = blocks[0].len() * g.taps() * wide;

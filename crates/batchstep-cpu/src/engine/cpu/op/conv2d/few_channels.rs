@@ -13,8 +13,8 @@ use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::parallel::{Shared, for_each, threads};
+use crate::engine::cpu::op::scalar::{Scalar, add_up};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 
@@ -58,15 +58,11 @@ fn images(g: &Geometry, rows: Range<usize>) -> impl Iterator<Item = (usize, Rang
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let (y, tasks) = (Shared::new(y), tasks(g, threads()));
-    for_each_task(
-        tasks.len(),
-        || (),
-        |(), task| {
-            for (image, rows) in images(g, tasks[task].clone()) {
-                Arch::new().dispatch(Forward { image: Image::new(g, x, image), rows, filters, y: &y });
-            }
-        },
-    );
+    for_each(tasks.len(), |task| {
+        for (image, rows) in images(g, tasks[task].clone()) {
+            Arch::new().dispatch(Forward { image: Image::new(g, x, image), rows, filters, y: &y });
+        }
+    });
 }
 
 /// `dw`, from the layer's input and its output's gradient.
@@ -74,19 +70,12 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     let tasks = tasks(g, threads());
     let mut parts = Scratch::new(tasks.len() * dw.len());
     let shared = Shared::new(&mut parts);
-    for_each_task(
-        tasks.len(),
-        || (),
-        |(), task| {
-            // SAFETY: this part belongs to this task.
-            let sums = unsafe { shared.slice(task * dw.len(), dw.len()) };
-            Arch::new().dispatch(WeightGradient { g, x, dy, rows: tasks[task].clone(), sums });
-        },
-    );
-    dw.fill(T::ZERO);
-    for part in parts.chunks_exact(dw.len()) {
-        dw.iter_mut().zip(part).for_each(|(dw, part)| *dw += *part);
-    }
+    for_each(tasks.len(), |task| {
+        // SAFETY: this part belongs to this task.
+        let sums = unsafe { shared.slice(task * dw.len(), dw.len()) };
+        Arch::new().dispatch(WeightGradient { g, x, dy, rows: tasks[task].clone(), sums });
+    });
+    add_up(parts.chunks_exact(dw.len()), dw);
 }
 
 /// One image of a batch, and how it is convolved.

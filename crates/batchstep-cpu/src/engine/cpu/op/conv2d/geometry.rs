@@ -2,7 +2,7 @@
 
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::error::{Error, Result};
-use crate::network::{Conv2d, Extent, Padding};
+use crate::network::{Conv2d, Extent, Operation, Padding, Shape};
 
 /// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
 /// (K x N)`, where a column holds the input values under the kernel at one output position of one image.
@@ -23,54 +23,27 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks that input, weights and parameters belong together.
+    /// The convolution `p` of a batch of maps.
     ///
     /// # Errors
-    /// Says which two numbers do not fit.
-    pub fn new(x: &[usize], weight: &[usize], p: &Conv2d) -> Result<Self> {
-        let &[batch, in_channels, height, width] = x else {
-            return Err(Error::engine(format!(
-                "conv2d: the input needs 4 axes (batch, channels, height, width), got {x:?}"
-            )));
-        };
-        if batch == 0 || in_channels == 0 {
-            return Err(Error::engine(format!("conv2d: the batch is empty (shape {x:?})")));
+    /// As [`Operation::output`], and where the batch is empty.
+    pub fn new(batch: usize, input: Shape, p: &Conv2d) -> Result<Self> {
+        if batch == 0 {
+            return Err(Error::engine("conv2d: the batch is empty"));
         }
-        if p.groups == 0
-            || !in_channels.is_multiple_of(p.groups)
-            || !p.out_channels.is_multiple_of(p.groups)
-            || p.out_channels == 0
-        {
-            return Err(Error::engine(format!(
-                "conv2d: {in_channels} and {} channels do not split into {} groups",
-                p.out_channels, p.groups
-            )));
-        }
-        let expected = [p.out_channels, in_channels / p.groups, p.kernel.height, p.kernel.width];
-        if weight != expected {
-            return Err(Error::engine(format!("conv2d: the weights must be {expected:?}, got {weight:?}")));
-        }
-        let pad = p.padding;
-        let (Some(out_height), Some(out_width)) = (
-            output_size(height + pad.top + pad.bottom, p.kernel.height, p.stride.height),
-            output_size(width + pad.left + pad.right, p.kernel.width, p.stride.width),
-        ) else {
-            return Err(Error::engine(format!(
-                "conv2d: a {} kernel with stride {} does not fit on the padded {x:?}",
-                p.kernel, p.stride
-            )));
-        };
+        let output = Operation::from(*p).output(&[input])?.extent();
+        let Extent { height, width } = input.extent();
         Ok(Self {
             batch,
-            in_channels,
+            in_channels: input.channels(),
             height,
             width,
             out_channels: p.out_channels,
-            out_height,
-            out_width,
+            out_height: output.height,
+            out_width: output.width,
             kernel: p.kernel,
             stride: p.stride,
-            padding: pad,
+            padding: p.padding,
             groups: p.groups,
             blocking: Blocking::default(),
         })
@@ -139,9 +112,4 @@ impl Geometry {
     pub fn weight_len(&self) -> usize {
         self.out_channels * self.depth()
     }
-}
-
-/// How many windows fit on a padded axis; `None` where none does.
-fn output_size(padded: usize, kernel: usize, stride: usize) -> Option<usize> {
-    if kernel == 0 || stride == 0 { None } else { Some(padded.checked_sub(kernel)? / stride + 1) }
 }

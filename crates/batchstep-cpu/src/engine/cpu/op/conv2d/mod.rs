@@ -22,7 +22,7 @@ use super::place::ChannelPlanes;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::error::Result;
-use crate::network;
+use crate::network::{Conv2d, Shape};
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
 pub use depthwise::Slopes;
@@ -72,13 +72,12 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution `p` of an input of dims `x` with weights of dims `weight`, by Winograd's algorithm from `switch`
-    /// on, where `winograd` allows it.
+    /// The convolution `p` of a batch of maps, by Winograd's algorithm from `switch` on, where `winograd` allows it.
     ///
     /// # Errors
     /// If the shapes do not fit together, or the batch is empty.
-    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd, switch: Switch) -> Result<Self> {
-        let geometry = Geometry::new(x, weight, p)?;
+    pub fn new(batch: usize, input: Shape, p: &Conv2d, winograd: Winograd, switch: Switch) -> Result<Self> {
+        let geometry = Geometry::new(batch, input, p)?;
         Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd, switch) })
     }
 

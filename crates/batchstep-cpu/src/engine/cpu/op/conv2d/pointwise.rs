@@ -45,12 +45,8 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
             Matrix::new(&filters.weight[rows.start * g.in_channels..], rows.len(), g.in_channels, g.in_channels)
         },
     };
-    let sheet = if g.positions() < POSITIONS {
-        side_by_side(x, g.batch, g.in_channels, g.positions())
-    } else {
-        Scratch::new(0)
-    };
-    let x = if g.positions() < POSITIONS { &sheet[..] } else { x };
+    let sheet = (g.positions() < POSITIONS).then(|| side_by_side(x, g.batch, g.in_channels, g.positions()));
+    let x = sheet.as_deref().unwrap_or(x);
     let range = filters.rectifier.range();
     let plain = filters.bias.is_none() && filters.rectifier == Rectifier::Identity;
     product.run(x, y, |channel, y| {

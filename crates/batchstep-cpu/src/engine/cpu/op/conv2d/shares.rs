@@ -81,7 +81,7 @@ fn busiest(pieces: &[usize], threads: usize) -> usize {
 mod tests {
     use super::*;
     use crate::engine::cpu::algorithm_choice::Switch;
-    use crate::network::{Conv2d, Padding};
+    use crate::network::{Conv2d, Padding, Shape};
     use crate::settings::Winograd;
 
     // Three pieces of 2 for two threads: one of them has two, the other one. Pieces of 5, 3, 3: 5 against 6.
@@ -93,14 +93,8 @@ mod tests {
     fn convolution(batch: usize, channels: usize, side: usize, kernel: usize) -> Convolution {
         let padding = Padding::all(kernel / 2);
         let layer = Conv2d { padding, ..Conv2d::square(channels, kernel) };
-        Convolution::new(
-            &[batch, channels, side, side],
-            &[channels, channels, kernel, kernel],
-            &layer,
-            Winograd::Any,
-            Switch::default(),
-        )
-        .unwrap()
+        let input = Shape::Maps { channels, height: side, width: side };
+        Convolution::new(batch, input, &layer, Winograd::Any, Switch::default()).unwrap()
     }
 
     // Images of 14 x 14 have 4 rows of 4 tiles. From 768 tiles on (48 images) a piece has at most 192 tiles, 48 rows.

@@ -1,20 +1,31 @@
-//! The fully connected layer: `x w^T + bias`, `x` N x I, `weight` O x I, `bias` O, as `torch.nn.functional.linear`.
-//!
-//! The products of a fully connected layer, cut so that the weights, which are by far the largest operand, are read
-//! once and in order.
+//! The fully connected layer: `x w^T + bias`, `x` N x I, `weight` O x I, `bias` O, as `torch.nn.functional.linear`. Its products are
+//! cut so that the weights, which are by far the largest operand, are read once and in order.
 
 mod narrow;
-mod sizes;
-#[cfg(test)]
-mod tests;
 
+use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips, transpose};
-use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, add_up, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 pub use narrow::suits as is_narrow;
-pub use sizes::Sizes;
+
+/// Batch, features in, features out.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub batch: usize,
+    pub features: usize,
+    pub outputs: usize,
+    pub blocking: Blocking,
+}
+
+impl Sizes {
+    /// What products round their factors to.
+    pub fn factors(self) -> Factors {
+        self.blocking.factors(self.batch)
+    }
+}
 
 /// Rows or columns of the weights for one task.
 fn block(len: usize) -> usize {
@@ -77,23 +88,19 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
         return narrow::input_gradient(s, weight, dy, dx);
     }
     let (shared, block) = (Shared::new(dx), block(s.features));
-    for_each_task(
-        s.features.div_ceil(block),
-        || (),
-        |(), task| {
-            let start = task * block;
-            let columns = block.min(s.features - start);
-            for first in (0..s.outputs).step_by(OUTPUTS) {
-                let rows = OUTPUTS.min(s.outputs - first);
-                // SAFETY: these features belong to this task.
-                let target = unsafe { MatrixMut::shared(&shared, start, s.batch, columns, s.features) };
-                let weights = Matrix::new(&weight[first * s.features + start..], rows, columns, s.features);
-                let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
-                let slopes = Matrix::new(&dy[first..], s.batch, rows, s.outputs);
-                multiply_by_strips(target, slopes, weights, mode, s.factors(), s.blocking.product_columns);
-            }
-        },
-    );
+    for_each(s.features.div_ceil(block), |task| {
+        let start = task * block;
+        let columns = block.min(s.features - start);
+        for first in (0..s.outputs).step_by(OUTPUTS) {
+            let rows = OUTPUTS.min(s.outputs - first);
+            // SAFETY: these features belong to this task.
+            let target = unsafe { MatrixMut::shared(&shared, start, s.batch, columns, s.features) };
+            let weights = Matrix::new(&weight[first * s.features + start..], rows, columns, s.features);
+            let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
+            let slopes = Matrix::new(&dy[first..], s.batch, rows, s.outputs);
+            multiply_by_strips(target, slopes, weights, mode, s.factors(), s.blocking.product_columns);
+        }
+    });
 }
 
 /// `dw = dy^T x`; a task owns some outputs.
@@ -104,18 +111,14 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
     let block = block(s.outputs);
     let x = Matrix::new(x, s.batch, s.features, s.features);
     let shared = Shared::new(dw);
-    for_each_task(
-        s.outputs.div_ceil(block),
-        || (),
-        |(), task| {
-            let start = task * block;
-            let rows = block.min(s.outputs - start);
-            // SAFETY: these outputs belong to this task.
-            let target = unsafe { MatrixMut::shared(&shared, start * s.features, rows, s.features, s.features) };
-            let slopes = Matrix::new(&dy[start..], s.batch, rows, s.outputs).transposed();
-            multiply_by_strips(target, slopes, x, Write::Overwrite, s.factors(), s.blocking.product_columns);
-        },
-    );
+    for_each(s.outputs.div_ceil(block), |task| {
+        let start = task * block;
+        let rows = block.min(s.outputs - start);
+        // SAFETY: these outputs belong to this task.
+        let target = unsafe { MatrixMut::shared(&shared, start * s.features, rows, s.features, s.features) };
+        let slopes = Matrix::new(&dy[start..], s.batch, rows, s.outputs).transposed();
+        multiply_by_strips(target, slopes, x, Write::Overwrite, s.factors(), s.blocking.product_columns);
+    });
 }
 
 /// `db`: for each output the sum over the batch.
@@ -123,8 +126,5 @@ pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
     if narrow::suits(s) {
         return narrow::bias_gradient(s, dy, db);
     }
-    db.fill(T::ZERO);
-    for row in dy.chunks_exact(s.outputs) {
-        db.iter_mut().zip(row).for_each(|(db, dy)| *db += *dy);
-    }
+    add_up(dy.chunks_exact(s.outputs), db);
 }

@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use super::sizes::Sizes;
+use super::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, part, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
-use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
 /// Examples of a block.
@@ -145,8 +145,5 @@ pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
             );
         }
     });
-    db.fill(T::ZERO);
-    for part in parts.chunks_exact(s.outputs) {
-        db.iter_mut().zip(part).for_each(|(db, part)| *db += *part);
-    }
+    add_up(parts.chunks_exact(s.outputs), db);
 }

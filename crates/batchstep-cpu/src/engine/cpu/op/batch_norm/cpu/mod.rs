@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
@@ -61,6 +61,20 @@ pub struct Norm<'a, T> {
     pub epsilon: f64,
     /// Applied while the output is written.
     pub rectifier: Rectifier,
+}
+
+/// Some channels of a batch, to which no task writes.
+struct Input<'a, T> {
+    planes: Planes,
+    channels: Range<usize>,
+    x: &'a Shared<'a, T>,
+}
+
+/// How they are normalised: each by its map, and limited to a range.
+#[derive(Clone, Copy)]
+struct Normaliser<'a, T> {
+    affine: &'a [Affine<T>],
+    range: activation::Range<T>,
 }
 
 /// How a channel's values are normalised: `(x - mean) * slope + beta`.
@@ -127,9 +141,10 @@ pub unsafe fn forward_channels<T: Scalar>(
     y: (&Shared<'_, T>, &ChannelPlanes),
     made: &Shared<'_, Moments>,
 ) {
+    let input = &Input { planes, channels: channels.clone(), x };
     let moments = match narrow::suits(planes) {
-        true => narrow::moments(planes, &channels, x),
-        false => Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x }),
+        true => narrow::moments(input),
+        false => Arch::new().dispatch(MomentsOf(input)),
     };
     // SAFETY: by the caller's promise.
     unsafe { made.slice(channels.start, channels.len()) }.copy_from_slice(&moments);
@@ -150,12 +165,17 @@ pub unsafe fn normalise_channels<T: Scalar>(
     moments: &[Moments],
     (y, place): (&Shared<'_, T>, &ChannelPlanes),
 ) {
-    let (affine, range) = (&norm.affines(moments, channels.clone()), norm.rectifier.range());
+    let by = Normaliser { affine: &norm.affines(moments, channels.clone()), range: norm.rectifier.range() };
+    let input = &Input { planes, channels, x };
     if writes_anywhere(planes) {
-        return Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
+        return Arch::new().dispatch(Normal { input, by, y, place });
     }
-    assert_eq!((place.all, &place.channels), (planes.channels, &channels), "input and output have the same layout");
-    narrow::normalise(planes, &channels, x, affine, range, y);
+    assert_eq!(
+        (place.all, &place.channels),
+        (planes.channels, &input.channels),
+        "input and output have the same layout"
+    );
+    narrow::normalise(input, by, y);
 }
 
 /// Whether the output's channels may lie at other places than the input's.
@@ -167,9 +187,9 @@ pub fn writes_anywhere(planes: Planes) -> bool {
 pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
     let (range, x, y) = (norm.rectifier.range::<T>(), &Shared::reading(x), &Shared::new(y));
     for_each_channels(planes.channels, planes.values(), |channels| {
-        let affine = &norm.affines(&moments[channels.clone()], channels.clone());
+        let by = Normaliser { affine: &norm.affines(&moments[channels.clone()], channels.clone()), range };
         let place = &ChannelPlanes { all: planes.channels, channels: channels.clone() };
-        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
+        Arch::new().dispatch(Normal { input: &Input { planes, channels, x }, by, y, place });
     });
 }
 
@@ -206,20 +226,13 @@ pub fn backward<T: Scalar>(
 }
 
 /// Where the gradients of a batch norm are written.
+#[derive(Clone, Copy)]
 pub struct Gradients<'a, T> {
     /// The gradient of the output, which the gradient of the input overwrites.
     pub dy: &'a Shared<'a, T>,
     pub dgamma: &'a Shared<'a, T>,
     pub dbeta: &'a Shared<'a, T>,
 }
-
-impl<T> Clone for Gradients<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Gradients<'_, T> {}
 
 /// [`backward`] for some channels of planes of several values.
 ///
@@ -234,12 +247,12 @@ pub unsafe fn backward_channels<T: Scalar>(
     into: Gradients<'_, T>,
 ) {
     let Gradients { dy, dgamma, dbeta } = into;
-    let (range, moments) = (norm.rectifier.range::<T>(), &moments[channels.clone()]);
-    let affine = &norm.affines(moments, channels.clone())[..];
-    let is_narrow = narrow::suits(planes);
+    let moments = &moments[channels.clone()];
+    let by = Normaliser { affine: &norm.affines(moments, channels.clone()), range: norm.rectifier.range() };
+    let (input, is_narrow) = (&Input { planes, channels: channels.clone(), x }, narrow::suits(planes));
     let totals = match is_narrow {
-        true => narrow::slope_sums(planes, &channels, x, affine, range, dy),
-        false => Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy }),
+        true => narrow::slope_sums(input, by, dy),
+        false => Arch::new().dispatch(SlopeSums { input, by, dy }),
     };
     let totals = totals.iter().copied().zip(moments);
     let sums: List<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
@@ -247,8 +260,8 @@ pub unsafe fn backward_channels<T: Scalar>(
     // SAFETY: by the caller's promise.
     let parameters = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
     match is_narrow {
-        true => narrow::input_gradient(planes, &channels, x, (affine, &slopes), range, dy),
-        false => Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy }),
+        true => narrow::input_gradient(input, by, &slopes, dy),
+        false => Arch::new().dispatch(InputGradient { input, by, slopes: &slopes, dy }),
     }
     let [dgamma, dbeta] = parameters;
     write(&sums, dgamma, dbeta);

@@ -4,8 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Affine, Moments, Planes, Slope};
-use crate::engine::cpu::op::activation;
+use super::{Affine, Input, Moments, Normaliser, Planes, Slope};
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -22,8 +21,9 @@ pub fn suits(planes: Planes) -> bool {
     planes.size <= VALUES && planes.batch >= FEWEST
 }
 
-/// Where the planes of some channels lie, image by image.
-fn images(planes: Planes, channels: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+/// Where the planes of the channels lie, image by image.
+fn images<T>(input: &Input<'_, T>) -> impl Iterator<Item = Range<usize>> + use<T> {
+    let Input { planes, ref channels, .. } = *input;
     let (start, len) = (channels.start * planes.size, channels.len() * planes.size);
     (0..planes.batch).map(move |image| {
         let start = image * planes.channels * planes.size + start;
@@ -63,15 +63,12 @@ impl<T: Scalar> Maps<T> {
 }
 
 /// For each channel the two sums over the batch that `add` forms; it adds an image's values to two rows.
-fn sums<T: Scalar>(
-    planes: Planes,
-    channels: &Range<usize>,
-    mut add: impl FnMut(Range<usize>, [&mut [T]; 2]),
-) -> List<[f64; 2]> {
+fn sums<T: Scalar>(input: &Input<'_, T>, mut add: impl FnMut(Range<usize>, [&mut [T]; 2])) -> List<[f64; 2]> {
+    let Input { planes, channels, .. } = input;
     let len = channels.len() * planes.size;
     let mut totals = List::repeat([0.0; 2], channels.len());
     let (mut first, mut second) = (Scratch::<T>::zeros(len), Scratch::<T>::zeros(len));
-    for (image, places) in images(planes, channels).enumerate() {
+    for (image, places) in images(input).enumerate() {
         add(places, [&mut first, &mut second]);
         if (image + 1).is_multiple_of(IMAGES) || image + 1 == planes.batch {
             let rows = first.chunks_exact(planes.size).zip(second.chunks_exact(planes.size));
@@ -86,8 +83,9 @@ fn sums<T: Scalar>(
     totals
 }
 
-/// The moments of some channels of `x`. No task may write to them.
-pub fn moments<T: Scalar>(planes: Planes, channels: &Range<usize>, x: &Shared<'_, T>) -> List<Moments> {
+/// The moments of the channels.
+pub fn moments<T: Scalar>(input: &Input<'_, T>) -> List<Moments> {
+    let Input { planes, ref channels, x } = *input;
     let count = planes.values() as f64;
     // Distances to the mean of the first image's plane, as in `vectors.rs`.
     let first = channels.start * planes.size;
@@ -96,7 +94,7 @@ pub fn moments<T: Scalar>(planes: Planes, channels: &Range<usize>, x: &Shared<'_
     let mean = |plane: &[T]| T::from_f64(plane.iter().map(|x| x.to_f64()).sum::<f64>() / planes.size as f64);
     let centres: List<T> = planes_of_first.map(mean).collect();
     let centre = spread(planes, centres.iter().copied());
-    let totals = sums(planes, channels, |places, [distances, squares]: [&mut [T]; 2]| {
+    let totals = sums(input, |places, [distances, squares]: [&mut [T]; 2]| {
         // SAFETY: as above.
         let x = unsafe { x.get(places.start, places.len()) };
         vectorised(
@@ -116,19 +114,12 @@ pub fn moments<T: Scalar>(planes: Planes, channels: &Range<usize>, x: &Shared<'_
     centres.iter().zip(&totals).map(of).collect()
 }
 
-/// `y = range((x - mean) * slope + beta)` for some channels: no task writes to those of `x`, and those of `y` belong to the caller.
-pub fn normalise<T: Scalar>(
-    planes: Planes,
-    channels: &Range<usize>,
-    x: &Shared<'_, T>,
-    affine: &[Affine<T>],
-    range: activation::Range<T>,
-    y: &Shared<'_, T>,
-) {
-    let maps = Maps::new(planes, affine);
-    for places in images(planes, channels) {
+/// `y = range((x - mean) * slope + beta)` for the channels, those of `y` belong to the caller.
+pub fn normalise<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, y: &Shared<'_, T>) {
+    let (maps, range) = (Maps::new(input.planes, by.affine), by.range);
+    for places in images(input) {
         // SAFETY: by the caller's promise.
-        let (x, y) = unsafe { (x.get(places.start, places.len()), y.slice(places.start, places.len())) };
+        let (x, y) = unsafe { (input.x.get(places.start, places.len()), y.slice(places.start, places.len())) };
         vectorised(
             #[inline(always)]
             || {
@@ -142,19 +133,12 @@ pub fn normalise<T: Scalar>(
     }
 }
 
-/// For some channels the sums of `dy` and of `dy (x - mean)`, where `dy` is zero wherever the normalised value is outside of the range; no task writes to them.
-pub fn slope_sums<T: Scalar>(
-    planes: Planes,
-    channels: &Range<usize>,
-    x: &Shared<'_, T>,
-    affine: &[Affine<T>],
-    range: activation::Range<T>,
-    dy: &Shared<'_, T>,
-) -> List<[f64; 2]> {
-    let maps = Maps::new(planes, affine);
-    sums(planes, channels, |places, [slopes, products]: [&mut [T]; 2]| {
+/// For the channels the sums of `dy` and of `dy (x - mean)`, where `dy` is zero wherever the normalised value is outside of the range; no task writes to them.
+pub fn slope_sums<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, dy: &Shared<'_, T>) -> List<[f64; 2]> {
+    let (maps, range) = (Maps::new(input.planes, by.affine), by.range);
+    sums(input, |places, [slopes, products]: [&mut [T]; 2]| {
         // SAFETY: by the caller's promise.
-        let (x, dy) = unsafe { (x.get(places.start, places.len()), dy.get(places.start, places.len())) };
+        let (x, dy) = unsafe { (input.x.get(places.start, places.len()), dy.get(places.start, places.len())) };
         vectorised(
             #[inline(always)]
             || {
@@ -171,22 +155,16 @@ pub fn slope_sums<T: Scalar>(
     })
 }
 
-/// The gradient of x in the place of `dy`, for some channels: no task writes to those of `x`, and those of `dy` belong to the caller.
-pub fn input_gradient<T: Scalar>(
-    planes: Planes,
-    channels: &Range<usize>,
-    x: &Shared<'_, T>,
-    (affine, slopes): (&[Affine<T>], &[Slope<T>]),
-    range: activation::Range<T>,
-    dy: &Shared<'_, T>,
-) {
-    let maps = Maps::new(planes, affine);
+/// The gradient of x in the place of `dy`, for the channels; those of `dy` belong to the caller.
+pub fn input_gradient<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, slopes: &[Slope<T>], dy: &Shared<'_, T>) {
+    let (planes, range) = (input.planes, by.range);
+    let maps = Maps::new(planes, by.affine);
     let scale = spread(planes, slopes.iter().map(|slope| slope.scale));
     let mean_dy = spread(planes, slopes.iter().map(|slope| slope.mean_dy));
     let towards_mean = spread(planes, slopes.iter().map(|slope| slope.towards_mean));
-    for places in images(planes, channels) {
+    for places in images(input) {
         // SAFETY: by the caller's promise.
-        let (x, dy) = unsafe { (x.get(places.start, places.len()), dy.slice(places.start, places.len())) };
+        let (x, dy) = unsafe { (input.x.get(places.start, places.len()), dy.slice(places.start, places.len())) };
         vectorised(
             #[inline(always)]
             || {

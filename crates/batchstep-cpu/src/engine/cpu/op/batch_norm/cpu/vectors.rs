@@ -3,37 +3,29 @@
 //! Some channels are read together, image by image: their planes are neighbours in memory, and all of them are still in the
 //! second-level cache when the next pass reads them again.
 
-use std::ops::Range;
-
 use pulp::{Simd, WithSimd};
 
-use super::{Affine, Moments, Planes, Slope};
-use crate::engine::cpu::op::activation;
+use super::{Affine, Input, Moments, Normaliser, Slope};
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};
 
-/// The moments of some channels of `x`.
-pub struct MomentsOf<'a, T> {
-    pub planes: Planes,
-    pub channels: Range<usize>,
-    /// No task writes to the channels.
-    pub x: &'a Shared<'a, T>,
-}
+/// The moments of the channels.
+pub struct MomentsOf<'a, T>(pub &'a Input<'a, T>);
 
 impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
     type Output = List<Moments>;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> List<Moments> {
-        let Self { planes, channels, x } = self;
+        let Input { planes, ref channels, x } = *self.0;
         let count = planes.values() as f64;
         // Distances to the mean of the first image's plane, which is near the mean of all. So one pass over the batch
         // gives both moments, and no digits are lost where the mean is large.
         let mut centres = List::repeat(T::ZERO, channels.len());
-        for (channel, range) in planes.of(&channels).take(channels.len()) {
+        for (channel, range) in planes.of(channels).take(channels.len()) {
             // SAFETY: no task writes to the channels.
             let x = unsafe { x.get(range.start, range.len()) };
             let [sum] = sums::<T, S, 1>(
@@ -45,7 +37,7 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
             centres[channel] = T::from_f64(sum.to_f64() / planes.size as f64);
         }
         let mut totals = List::repeat([0.0; 2], channels.len());
-        for (channel, range) in planes.of(&channels) {
+        for (channel, range) in planes.of(channels) {
             // SAFETY: as above.
             let x = unsafe { x.get(range.start, range.len()) };
             let centre = T::splat(simd, centres[channel]);
@@ -72,14 +64,10 @@ fn load<T: Scalar, S: Simd>(simd: S, plane: &[T], at: usize, mask: T::Mask<S>) -
     unsafe { T::load(simd, mask, plane[at..].as_ptr()) }
 }
 
-/// `y = range((x - mean) * slope + beta)` for some channels.
+/// `y = range((x - mean) * slope + beta)` for the channels.
 pub struct Normal<'a, T> {
-    pub planes: Planes,
-    pub channels: Range<usize>,
-    /// No task writes to the channels.
-    pub x: &'a Shared<'a, T>,
-    pub affine: &'a [Affine<T>],
-    pub range: activation::Range<T>,
+    pub input: &'a Input<'a, T>,
+    pub by: Normaliser<'a, T>,
     /// The channels belong to the caller.
     pub y: &'a Shared<'a, T>,
     /// Where they are in `y`.
@@ -91,8 +79,9 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { planes, channels, x, affine, range: values, y, place } = self;
-        for (number, (channel, range)) in planes.of(&channels).enumerate() {
+        let Self { input, by: Normaliser { affine, range: values }, y, place } = self;
+        let Input { planes, ref channels, x } = *input;
+        for (number, (channel, range)) in planes.of(channels).enumerate() {
             let affine = Splat::new(simd, affine[channel]);
             let to = place.plane(number / channels.len(), channel) * planes.size;
             // SAFETY: no task writes to the channels.
@@ -111,15 +100,11 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
     }
 }
 
-/// For some channels the sums of `dy` and of `dy (x - mean)`, where `dy` is zero wherever the normalised value is outside of the
+/// For the channels the sums of `dy` and of `dy (x - mean)`, where `dy` is zero wherever the normalised value is outside of the
 /// range.
 pub struct SlopeSums<'a, T> {
-    pub planes: Planes,
-    pub channels: Range<usize>,
-    /// No task writes to the channels.
-    pub x: &'a Shared<'a, T>,
-    pub affine: &'a [Affine<T>],
-    pub range: activation::Range<T>,
+    pub input: &'a Input<'a, T>,
+    pub by: Normaliser<'a, T>,
     /// The channels belong to the caller.
     pub dy: &'a Shared<'a, T>,
 }
@@ -129,9 +114,10 @@ impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> List<[f64; 2]> {
-        let Self { planes, channels, x, affine, range: values, dy } = self;
+        let Self { input, by: Normaliser { affine, range: values }, dy } = self;
+        let Input { planes, ref channels, x } = *input;
         let mut totals = List::repeat([0.0; 2], channels.len());
-        for (channel, range) in planes.of(&channels) {
+        for (channel, range) in planes.of(channels) {
             let affine = Splat::new(simd, affine[channel]);
             // SAFETY: no task writes to the channels.
             let (x, dy) = unsafe { (x.get(range.start, range.len()), dy.get(range.start, range.len())) };
@@ -151,14 +137,10 @@ impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
     }
 }
 
-/// The gradient of x in the place of `dy`, for some channels.
+/// The gradient of x in the place of `dy`, for the channels.
 pub struct InputGradient<'a, T> {
-    pub planes: Planes,
-    pub channels: Range<usize>,
-    /// No task writes to the channels.
-    pub x: &'a Shared<'a, T>,
-    pub affine: &'a [Affine<T>],
-    pub range: activation::Range<T>,
+    pub input: &'a Input<'a, T>,
+    pub by: Normaliser<'a, T>,
     pub slopes: &'a [Slope<T>],
     /// The channels belong to the caller.
     pub dy: &'a Shared<'a, T>,
@@ -169,8 +151,9 @@ impl<T: Scalar> WithSimd for InputGradient<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { planes, channels, x, affine, range: values, slopes, dy } = self;
-        for (channel, range) in planes.of(&channels) {
+        let Self { input, by: Normaliser { affine, range: values }, slopes, dy } = self;
+        let Input { planes, ref channels, x } = *input;
+        for (channel, range) in planes.of(channels) {
             let affine = Splat::new(simd, affine[channel]);
             let Slope { scale, mean_dy, towards_mean } = slopes[channel];
             let (scale, mean_dy) = (T::splat(simd, scale), T::splat(simd, mean_dy));

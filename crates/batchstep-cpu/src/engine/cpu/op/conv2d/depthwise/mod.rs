@@ -126,19 +126,12 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 
 /// The output's gradient, and where the gradients computed from it are written; `None` for a gradient that is not
 /// wanted.
+#[derive(Clone, Copy)]
 pub struct Slopes<'a, T> {
     pub dy: &'a Shared<'a, T>,
     pub dx: Option<&'a Shared<'a, T>>,
     pub dw: Option<&'a Shared<'a, T>>,
 }
-
-impl<T> Clone for Slopes<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Slopes<'_, T> {}
 
 /// [`backward`] for some channels; `place` says where they lie in `x`.
 ///

@@ -8,7 +8,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::tiles::{COMPONENTS, Components};
 use super::transform::{SIDE, TAPS, filter, filter_adjoint};
-use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, piece};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, piece};
 use crate::engine::cpu::op::product::{Matrix, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
@@ -39,16 +39,12 @@ impl<T: Scalar> Weights<'_, T> {
         let mut components = Scratch::new(COMPONENTS * outputs * inputs);
         let shared = Shared::new(&mut components);
         let step = piece(outputs, inputs * COMPONENTS);
-        for_each_task(
-            outputs.div_ceil(step),
-            || (),
-            |(), task| {
-                let some = task * step..((task + 1) * step).min(outputs);
-                let first = some.start * inputs;
-                // SAFETY: these outputs' rows of all components belong to this task.
-                unsafe { self.transform(some, 0..inputs, &shared, (first, outputs * inputs)) };
-            },
-        );
+        for_each(outputs.div_ceil(step), |task| {
+            let some = task * step..((task + 1) * step).min(outputs);
+            let first = some.start * inputs;
+            // SAFETY: these outputs' rows of all components belong to this task.
+            unsafe { self.transform(some, 0..inputs, &shared, (first, outputs * inputs)) };
+        });
         components
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::engine::cpu::op::conv2d::cpu::cut;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
-use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -99,19 +99,15 @@ impl<T: Scalar> TileSum<'_, T> {
             let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
             // SAFETY: nobody uses the tiles meanwhile.
             unsafe { piece.gather(&gathered) };
-            for_each_task(
-                COMPONENTS * blocks,
-                || (),
-                |(), task| {
-                    let start = task % blocks * block;
-                    let (at, rows) = (task / blocks, start..(start + block).min(to));
-                    // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
-                    unsafe {
-                        let target = MatrixMut::shared(&shared, (at * to + start) * from, rows.len(), from, from);
-                        piece.multiply(at, rows, &gathered, piece.data(at, &data), target, mode);
-                    }
-                },
-            );
+            for_each(COMPONENTS * blocks, |task| {
+                let start = task % blocks * block;
+                let (at, rows) = (task / blocks, start..(start + block).min(to));
+                // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
+                unsafe {
+                    let target = MatrixMut::shared(&shared, (at * to + start) * from, rows.len(), from, from);
+                    piece.multiply(at, rows, &gathered, piece.data(at, &data), target, mode);
+                }
+            });
         }
         components
     }

@@ -23,7 +23,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -268,15 +268,11 @@ impl<T: Scalar> Correlation<'_, T> {
             let strips = || Strips::new(longest);
             // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
             for_each_channel(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
-            for_each_task(
-                COMPONENTS * blocks,
-                || (),
-                |(), task| {
-                    let start = task % blocks * block;
-                    // SAFETY: as above.
-                    unsafe { piece.multiply(task / blocks, start..(start + block).min(to), filters, &data, &products) };
-                },
-            );
+            for_each(COMPONENTS * blocks, |task| {
+                let start = task % blocks * block;
+                // SAFETY: as above.
+                unsafe { piece.multiply(task / blocks, start..(start + block).min(to), filters, &data, &products) };
+            });
             for_each_channel(to, strips, |strips, channel| {
                 // SAFETY: as above.
                 unsafe { piece.finish(channel, piece.products(channel, &products), strips, y) };

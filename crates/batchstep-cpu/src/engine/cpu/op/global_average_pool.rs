@@ -1,8 +1,5 @@
 //! The mean of each feature map: N x C x H x W to N x C, as `torch.mean(x, (2, 3))`.
 
-#[cfg(test)]
-mod tests;
-
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 

@@ -1,9 +1,6 @@
 //! The mean over batch and outputs of the cross-entropy between the target and the logistic function of the logits, as
 //! `torch.nn.functional.binary_cross_entropy_with_logits`.
 
-#[cfg(test)]
-mod tests;
-
 use crate::engine::cpu::op::parallel::{GRAIN, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;

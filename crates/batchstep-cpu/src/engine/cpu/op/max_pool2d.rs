@@ -1,15 +1,12 @@
 //! The largest value of each window of N x C x H x W, as `torch.nn.functional.max_pool2d`; padding counts as minus
 //! infinity, and a NaN wins. The gradient goes to the first maximum of a window in row-major order.
 
-#[cfg(test)]
-mod tests;
-
 use std::ops::Range;
 
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::error::{Error, Result};
-use crate::network::{Extent, MaxPool2d, Padding};
+use crate::network::{Extent, MaxPool2d, Operation, Padding, Shape};
 
 /// Output rows shorter than this do not fill a vector.
 const SHORT_ROW: usize = 8;
@@ -24,27 +21,14 @@ pub struct Windows {
 
 impl Windows {
     /// # Errors
-    /// Where a window does not fit on the padded plane, or could lie entirely in the padding.
+    /// As [`Operation::output`], and where a plane has more places than there are numbers for them.
     pub fn new(input: Extent, p: &MaxPool2d) -> Result<Self> {
-        let MaxPool2d { kernel, stride, padding: pad } = *p;
-        if stride.height == 0 || stride.width == 0 {
-            return Err(Error::engine("max_pool2d: the stride must not be 0"));
-        }
-        if pad.top.max(pad.bottom) >= kernel.height || pad.left.max(pad.right) >= kernel.width {
-            return Err(Error::engine(format!("max_pool2d: padding {pad:?} must be smaller than the kernel {kernel}")));
-        }
-        let size = |len: usize, kernel: usize, stride: usize| len.checked_sub(kernel).map(|rest| rest / stride + 1);
-        let height = size(input.height + pad.top + pad.bottom, kernel.height, stride.height);
-        let width = size(input.width + pad.left + pad.right, kernel.width, stride.width);
-        let (Some(height), Some(width)) = (height, width) else {
-            return Err(Error::engine(format!(
-                "max_pool2d: a {kernel} kernel does not fit on a padded plane of {input}"
-            )));
-        };
+        let plane = Shape::Maps { channels: 1, height: input.height, width: input.width };
+        let output = Operation::from(*p).output(&[plane])?.extent();
         if u32::try_from(input.area()).is_err() {
             return Err(Error::engine(format!("max_pool2d: a plane of {input} is too large")));
         }
-        Ok(Self { input, output: Extent { height, width }, p: *p })
+        Ok(Self { input, output, p: *p })
     }
 
     /// Two by two pixels, side by side: the windows of most networks.

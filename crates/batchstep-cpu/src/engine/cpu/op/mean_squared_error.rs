@@ -1,8 +1,5 @@
 //! The mean over batch and features of `(prediction - target)^2`, a scalar, as `torch.nn.functional.mse_loss`.
 
-#[cfg(test)]
-mod tests;
-
 use crate::engine::cpu::op::parallel::{GRAIN, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, sum_of_pairs, vectorised};
 use crate::engine::cpu::op::scratch::List;

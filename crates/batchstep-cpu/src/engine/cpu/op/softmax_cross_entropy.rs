@@ -1,10 +1,6 @@
 //! The mean over the batch of `-sum over classes of target * ln(softmax(logits))`, a scalar, as
-//! `torch.nn.functional.cross_entropy` with probabilities for targets. Both are N x K; targets need not sum to 1.
-//!
-//! Cross-entropy, row by row, by a log-sum-exp that neither overflows nor loses small terms.
-
-#[cfg(test)]
-mod tests;
+//! `torch.nn.functional.cross_entropy` with probabilities for targets. Both are N x K; targets need not sum to 1. It is computed
+//! row by row, by a log-sum-exp that neither overflows nor loses small terms.
 
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, largest, sum, sum_of_pairs, vectorised};
@@ -56,31 +52,14 @@ pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
 
 /// `dx = (softmax(logits) * sum(targets) - targets) / rows`.
 pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dx: &mut [T]) {
-    each_row(Rows { a: logits, b: targets }, classes, dx, gradient);
-}
-
-/// Two batches of rows.
-struct Rows<'a, T> {
-    a: &'a [T],
-    b: &'a [T],
-}
-
-/// Computes one batch from two, row by row; `work` also gets `1 / rows`.
-fn each_row<T: Scalar>(
-    rows: Rows<'_, T>,
-    classes: usize,
-    result: &mut [T],
-    work: impl Fn(&mut [T], &[T], &[T], T) + Sync,
-) {
-    let Rows { a, b } = rows;
-    let scale = T::ONE / T::from_f64((a.len() / classes) as f64);
-    let len = rows_per_task(a.len(), classes) * classes;
-    for_each_piece(result, len, |number, rows| {
-        let pairs = part(a, number, len).chunks(classes).zip(part(b, number, len).chunks(classes));
-        for (row, (a, b)) in rows.chunks_mut(classes).zip(pairs) {
+    let scale = T::ONE / T::from_f64((logits.len() / classes) as f64);
+    let len = rows_per_task(logits.len(), classes) * classes;
+    for_each_piece(dx, len, |number, dx| {
+        let [logits, targets] = [logits, targets].map(|values| part(values, number, len).chunks(classes));
+        for (dx, (logits, targets)) in dx.chunks_mut(classes).zip(logits.zip(targets)) {
             vectorised(
                 #[inline(always)]
-                || work(row, a, b, scale),
+                || gradient(dx, logits, targets, scale),
             );
         }
     });

@@ -1,14 +1,10 @@
-//! Rectified linear units. The gradient at an end of the range, at 0 and at 6, is 0, as in PyTorch.
-//!
-//! Rectifiers, element by element; NaN passes through, as in PyTorch.
-
-#[cfg(test)]
-mod tests;
+//! Rectified linear units. As in PyTorch, NaN passes through, and the gradient at an end of the range, at 0 and at 6, is 0.
 
 use pulp::Simd;
 
 use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::network::Operation;
 
 /// What an operator does to its output as it writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +17,15 @@ pub enum Rectifier {
 }
 
 impl Rectifier {
+    /// The one that an operation is; else the identity.
+    pub fn of(operation: &Operation) -> Self {
+        match operation {
+            Operation::Relu => Self::Relu,
+            Operation::Relu6 => Self::Relu6,
+            _ => Self::Identity,
+        }
+    }
+
     /// The same as a range.
     pub fn range<T: Scalar>(self) -> Range<T> {
         match self {

@@ -1,8 +1,5 @@
 //! Dropout with a mask that depends only on the seed and the position: nothing is stored for the backward pass.
 
-#[cfg(test)]
-mod tests;
-
 use crate::engine::cpu::op::parallel::{for_each_piece, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::dropout::Mask;
