@@ -21,7 +21,6 @@ const PLACES: [&str; 4] = [
     "/usr/lib64/libcuda.so.1",
 ];
 
-/// The driver's library.
 #[derive(Debug)]
 pub struct Driver {
     library: Library,

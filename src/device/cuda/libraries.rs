@@ -67,7 +67,7 @@ pub(crate) fn is_loaded(library: Library) -> bool {
         Library::Cudnn => "cudnn",
         other => panic!("no test needs {} alone", other.name()),
     };
-    let problem = load().found().iter().find(|found| found.library == library).and_then(|found| found.problem.as_ref());
+    let problem = load().get(library).and_then(|found| found.problem.as_ref());
     if let Some(problem) = problem {
         crate::needs::missing(word, format!("{}: {problem}", library.name()));
     }
@@ -94,7 +94,6 @@ impl Libraries {
         &self.found
     }
 
-    /// The entry of one library.
     pub fn get(&self, library: Library) -> Option<&LibraryReport> {
         self.found.iter().find(|found| found.library == library)
     }
@@ -160,7 +159,6 @@ fn open_one(
     (LibraryReport { path: Some(path), origin: first_origin, problem: Some(why), passed_over, ..missing }, None)
 }
 
-/// A library that can be used.
 struct LoadedLibrary {
     handle: libloading::Library,
     path: PathBuf,
@@ -222,12 +220,12 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("libcudnn.so.9"), "").unwrap();
         let libraries = Libraries::open(&Search::new(root.path(), &|_| None), None);
-        let cudnn = libraries.found().iter().find(|found| found.library == Library::Cudnn).unwrap();
+        let cudnn = libraries.get(Library::Cudnn).unwrap();
         assert_eq!(cudnn.path.as_deref(), Some(folder.join("libcudnn.so.9").as_path()));
         assert_eq!(cudnn.origin.as_deref(), Some("/usr/local/cuda-13.0"));
         assert!(cudnn.problem.as_deref().is_some_and(|why| why.starts_with("it does not load: ")), "{cudnn:?}");
         assert!(!cudnn.problem.as_deref().is_some_and(|why| why.contains("dlopen failed")), "the loader's own words");
-        let nvrtc = libraries.found().iter().find(|found| found.library == Library::Nvrtc).unwrap();
+        let nvrtc = libraries.get(Library::Nvrtc).unwrap();
         assert_eq!((nvrtc.path.as_ref(), nvrtc.problem.as_deref()), (None, Some("it was not found")));
     }
 

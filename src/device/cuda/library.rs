@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A library of CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Library {
     #[serde(rename = "cuBLASLt")]
@@ -21,7 +20,6 @@ impl Library {
     /// All libraries, in the order in which they are loaded.
     pub const ALL: [Self; 5] = [Self::CublasLt, Self::Cublas, Self::NvrtcBuiltins, Self::Nvrtc, Self::Cudnn];
 
-    /// Its name as NVIDIA writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::CublasLt => "cuBLASLt",

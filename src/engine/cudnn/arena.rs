@@ -150,13 +150,14 @@ pub(super) mod check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 
     fn buffer(name: &str, bytes: usize, life: Life) -> Buffer {
         Buffer { name: name.to_owned(), bytes, life }
     }
 
     fn zero(buffer: usize, bytes: usize) -> Call {
-        Call::Zero(Slice { buffer: BufferId(buffer), offset: 0, bytes })
+        Call::Zero(Slice::new(buffer, 0, bytes))
     }
 
     #[test]
@@ -186,23 +187,14 @@ mod tests {
     #[test]
     fn the_check_finds_faults() {
         let buffers = [buffer("a", 8, Life::Step), buffer("b", 8, Life::Step)];
-        let part = |id: usize, offset, bytes| Slice { buffer: BufferId(id), offset, bytes };
         let calls = [
-            Call::Zero(part(0, 0, 4)),
-            Call::Gemm(super::super::call::Gemm {
-                product: super::super::call::Product {
-                    element: super::super::element::Element::F32,
-                    math: super::super::element::Math::Fp32,
-                    m: 1,
-                    n: 1,
-                    k: 1,
-                    transpose_a: false,
-                    transpose_b: false,
-                },
-                a: part(0, 0, 8),
-                b: part(0, 0, 4),
-                c: part(1, 4, 8),
-                epilogue: super::super::call::Epilogue::Nothing,
+            Call::Zero(Slice::new(0, 0, 4)),
+            Call::Gemm(Gemm {
+                product: Product::plain(1, 1, 1),
+                a: Slice::new(0, 0, 8),
+                b: Slice::new(0, 0, 4),
+                c: Slice::new(1, 4, 8),
+                epilogue: Epilogue::Nothing,
             }),
         ];
         let arena = Arena { offsets: vec![0, 0], bytes: 8 };

@@ -20,6 +20,10 @@ pub struct Slice {
 }
 
 impl Slice {
+    pub const fn new(buffer: usize, offset: usize, bytes: usize) -> Self {
+        Self { buffer: BufferId(buffer), offset, bytes }
+    }
+
     /// `bytes` of this slice from its byte `offset` on.
     pub fn part(self, offset: usize, bytes: usize) -> Self {
         debug_assert!(offset + bytes <= self.bytes, "{offset} + {bytes} of {}", self.bytes);
@@ -76,7 +80,6 @@ pub struct Launch {
 pub struct Convolution {
     pub element: Element,
     pub math: Math,
-    /// The input maps.
     pub input: FeatureMaps,
     /// The output maps, of the same batch and layout.
     pub output: FeatureMaps,
@@ -88,52 +91,55 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The number of weights.
     pub fn weights(&self) -> usize {
         self.output.channels * (self.input.channels / self.groups) * self.kernel.area()
     }
 }
 
-/// What a convolution computes, and on what.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ConvolutionTask {
-    /// y = x * w.
-    Forward { x: Slice, w: Slice, y: Slice },
-    /// y = max(x * w + bias, 0): the bias is K numbers of the convolution's element type.
-    ForwardBiasRelu { x: Slice, w: Slice, bias: Slice, y: Slice },
-    /// dx from dy and w.
-    BackwardData { dy: Slice, w: Slice, dx: Slice },
-    /// dw from x and dy.
-    BackwardWeights { x: Slice, dy: Slice, dw: Slice },
+#[cfg(test)]
+impl Convolution {
+    /// In strict float32, by square filters of that side, whose padding would keep the size with a stride of 1.
+    pub fn between(input: FeatureMaps, output: FeatureMaps, side: usize) -> Self {
+        let [kernel, padding] = [side, side / 2].map(Extent::square);
+        let stride = Extent::new(input.height.div_ceil(output.height), input.width.div_ceil(output.width));
+        Self { element: Element::F32, math: Math::Fp32, input, output, kernel, stride, padding, groups: 1 }
+    }
 }
 
-/// The kinds of [`ConvolutionTask`], without the memory: with a [`Convolution`] the key of an algorithm.
+/// What a convolution computes, and on what: in a backward pass x or w, which is written, and y are gradients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConvolutionTask {
+    pub kind: ConvolutionKind,
+    pub x: Slice,
+    pub w: Slice,
+    pub y: Slice,
+    /// K numbers of the convolution's element type.
+    pub bias: Option<Slice>,
+}
+
+/// With a [`Convolution`] the key of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConvolutionKind {
+    /// y = x * w.
     Forward,
+    /// y = max(x * w + bias, 0).
     ForwardBiasRelu,
+    /// dx from dy and w.
     BackwardData,
+    /// dw from x and dy.
     BackwardWeights,
 }
 
 impl ConvolutionTask {
-    /// The kind, without the memory.
-    pub fn kind(&self) -> ConvolutionKind {
-        match self {
-            Self::Forward { .. } => ConvolutionKind::Forward,
-            Self::ForwardBiasRelu { .. } => ConvolutionKind::ForwardBiasRelu,
-            Self::BackwardData { .. } => ConvolutionKind::BackwardData,
-            Self::BackwardWeights { .. } => ConvolutionKind::BackwardWeights,
-        }
-    }
-
     /// The slices that it reads, and the slice that it writes entirely.
     pub fn operands(&self) -> (Vec<Slice>, Slice) {
-        match *self {
-            Self::Forward { x, w, y } => (vec![x, w], y),
-            Self::ForwardBiasRelu { x, w, bias, y } => (vec![x, w, bias], y),
-            Self::BackwardData { dy, w, dx } => (vec![dy, w], dx),
-            Self::BackwardWeights { x, dy, dw } => (vec![x, dy], dw),
+        let Self { kind, x, w, y, bias } = *self;
+        match kind {
+            ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => {
+                ([x, w].into_iter().chain(bias).collect(), y)
+            }
+            ConvolutionKind::BackwardData => (vec![y, w], x),
+            ConvolutionKind::BackwardWeights => (vec![x, y], w),
         }
     }
 }
@@ -162,7 +168,14 @@ pub struct Product {
     pub transpose_b: bool,
 }
 
-/// A matrix product.
+#[cfg(test)]
+impl Product {
+    /// That of a dense layer, with float32 numbers rounded to tf32.
+    pub fn plain(m: usize, n: usize, k: usize) -> Self {
+        Self { element: Element::F32, math: Math::Tf32, m, n, k, transpose_a: false, transpose_b: true }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm {
     pub product: Product,
@@ -196,7 +209,6 @@ impl Call {
         }
     }
 
-    /// The slices that it writes.
     pub fn writes(&self) -> Vec<Slice> {
         match self {
             Self::Launch(launch) => launch.slices(|arg| matches!(arg, Arg::Write(_) | Arg::Update(_))),
@@ -218,14 +230,8 @@ impl Call {
                     *slice = place(*slice);
                 }
             }),
-            Self::Convolution(_, task) => {
-                let slices = match task {
-                    ConvolutionTask::Forward { x, w, y } => vec![x, w, y],
-                    ConvolutionTask::ForwardBiasRelu { x, w, bias, y } => vec![x, w, bias, y],
-                    ConvolutionTask::BackwardData { dy, w, dx } => vec![dy, w, dx],
-                    ConvolutionTask::BackwardWeights { x, dy, dw } => vec![x, dy, dw],
-                };
-                slices.into_iter().for_each(|slice| *slice = place(*slice));
+            Self::Convolution(_, ConvolutionTask { x, w, y, bias, .. }) => {
+                [x, w, y].into_iter().chain(bias).for_each(|slice| *slice = place(*slice));
             }
             Self::Gemm(Gemm { a, b, c, epilogue, .. }) => {
                 [a, b, c].into_iter().for_each(|slice| *slice = place(*slice));

@@ -23,7 +23,6 @@ impl Element {
         }
     }
 
-    /// Bytes of one number.
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -53,7 +52,6 @@ pub enum Math {
 }
 
 impl Math {
-    /// The arithmetic of a precision.
     pub fn of(precision: Precision) -> Self {
         match precision {
             Precision::Fp32 => Self::Fp32,

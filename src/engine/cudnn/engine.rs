@@ -98,7 +98,7 @@ impl CudnnEngine {
             let choose = |kind| self.convolutions.choose(convolution, kind, &search);
             let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
             // The older fused call reports unsupported cases only when it runs.
-            if together.algorithm.starts_with("legacy:") {
+            if together.is_legacy() {
                 return false;
             }
             match (together.seconds, choose(ConvolutionKind::Forward).ok().and_then(|alone| alone.seconds)) {
@@ -122,7 +122,7 @@ impl CudnnEngine {
             let (Call::Convolution(convolution, task), Some(layer)) = (&planned.call, planned.layer) else { continue };
             let choose = || {
                 let search = self.search(workload, layer, planned.direction)?;
-                self.convolutions.choose(convolution, task.kind(), &search)
+                self.convolutions.choose(convolution, task.kind, &search)
             };
             let choice = choose().map_err(|error| error.at(&workload.network.layers[layer].name))?;
             choices.insert(index, choice);
@@ -190,7 +190,7 @@ impl CudnnEngine {
             let computation = Computation::of(&planned.call)?;
             Some((index, Tried { computation, algorithm: program.execution(index)?.algorithm.clone() }))
         };
-        self.gpu.all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
+        self.gpu.trials().all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
     }
 }
 
@@ -208,7 +208,7 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
     [StepStream::Main, StepStream::Side].map(|stream| {
         let own = plan.calls.iter().enumerate().filter(|(_, planned)| planned.stream == stream);
         let bytes = own.filter_map(|(index, planned)| match &planned.call {
-            Call::Convolution(..) => choices.get(&index).map(|choice| choice.workspace_bytes),
+            Call::Convolution(..) => choices.get(&index).map(Choice::workspace_bytes),
             Call::Gemm(_) => Some(product::WORKSPACE),
             Call::Launch(_) | Call::Zero(_) => None,
         });
@@ -240,10 +240,10 @@ impl Engine for CudnnEngine {
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let properties = self.gpu.properties();
         let mut settings = Settings { threads: None, ..asked.of(EngineName::Cudnn) };
-        if asked.precision == Precision::Tf32 && !properties.has_tf32() {
+        if asked.precision == Precision::Tf32 && !properties.has_tf32_and_bf16() {
             settings.precision = Precision::Fp32;
         }
-        if asked.precision == Precision::Bf16 && !properties.has_bf16() {
+        if asked.precision == Precision::Bf16 && !properties.has_tf32_and_bf16() {
             let what = format!("{} does not multiply in bf16", properties.name);
             return Err(Error::spec(what).hint("use `fp16` or `fp32`"));
         }
@@ -263,7 +263,7 @@ impl Engine for CudnnEngine {
     }
 
     fn refusals(&self) -> Vec<String> {
-        self.gpu.refusals()
+        self.gpu.trials().all_refused()
     }
 
     fn trains(&self) -> bool {
@@ -294,7 +294,7 @@ impl Engine for CudnnEngine {
         let mut algorithms = Vec::new();
         for (index, Planned { call, layer, direction, .. }) in plan.calls.iter().enumerate() {
             let name = match (call, choices.get(&index)) {
-                (Call::Convolution(_, task), Some(choice)) => format!("{:?} {}", task.kind(), choice.algorithm),
+                (Call::Convolution(_, task), Some(choice)) => format!("{:?} {}", task.kind, choice.algorithm),
                 (Call::Gemm(gemm), _) => {
                     format!("{} {}", direction.name(), self.gpu.product_algorithm(gemm, &placement)?)
                 }
@@ -333,11 +333,10 @@ impl CudnnEngine {
     /// leave no room.
     fn make_room(&mut self, settings: &Settings) {
         if settings.algorithms == Algorithms::Autotune {
-            self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
+            self.give_back();
         }
     }
 
-    /// A step that is ready to run.
     fn step(&mut self, workload: &Workload) -> Result<CudnnStep> {
         if workload.batch_size == 0 {
             return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));

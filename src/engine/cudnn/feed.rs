@@ -35,9 +35,6 @@ impl Feed {
     }
 
     /// Sets another batch to copy from now on: inputs and targets, with the numbers of float32 that the step has.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] if the numbers differ.
     pub fn overwrite(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
         for (to, from) in [(&mut self.inputs, inputs), (&mut self.targets, targets)] {
             let to = to.bytes_mut();
@@ -59,9 +56,6 @@ impl Feed {
 
     /// Starts to copy a batch: on the compute stream for step `number`, or, with prefetching, on the copy stream for
     /// the step after it.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn copy(&self, gpu: &Gpu, number: usize) -> Result<()> {
         let (id, step) = if self.is_ahead() { (StreamId::Copy, number + 1) } else { (StreamId::Compute, number) };
         let [inputs, targets] = self.places[step % self.places.len()];

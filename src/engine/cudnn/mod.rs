@@ -8,29 +8,29 @@
 //! [`driver`] use a GPU. All memory of a step is allocated before its first call, in one piece; a step allocates
 //! nothing, frees nothing, and uploads only its batch.
 
-pub mod arena;
-pub mod call;
-pub mod cuda;
-pub mod element;
+mod arena;
+mod call;
+pub(crate) mod cuda;
+mod element;
 #[cfg(test)]
-pub mod emulated;
+pub(crate) mod emulated;
 pub mod engine;
-pub mod execution;
-pub mod feature_maps;
-pub mod feed;
-pub mod isolated;
-pub mod kernels;
+mod execution;
+mod feature_maps;
+mod feed;
+mod isolated;
+mod kernels;
 mod memory_guard;
-pub mod op;
-pub mod order;
-pub mod peaks;
+pub(crate) mod op;
+mod order;
+mod peaks;
 mod placed;
-pub mod plan;
+mod plan;
 #[cfg(test)]
-pub mod recorded;
-pub mod source;
-pub mod step;
-pub mod trainer;
+pub(crate) mod recorded;
+mod source;
+mod step;
+mod trainer;
 
 use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{self, Libraries};

@@ -110,12 +110,8 @@ fn overlap(a: &Slice, b: &Slice) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cudnn::call::{Arg, BufferId, Kernel, Launch};
+    use crate::engine::cudnn::call::{Arg, Kernel, Launch};
     use crate::engine::cudnn::element::Element;
-
-    fn slice(buffer: usize, offset: usize, bytes: usize) -> Slice {
-        Slice { buffer: BufferId(buffer), offset, bytes }
-    }
 
     fn launch(args: Vec<Arg>) -> Call {
         let kernel = Kernel { operator: "test", name: "test", element: Element::F32 };
@@ -128,17 +124,17 @@ mod tests {
 
     #[test]
     fn the_gradients_of_weights_run_concurrently_and_the_update_waits_for_them() {
-        let [dy, dx, dw] = [0, 1, 2].map(|buffer| slice(buffer, 0, 8));
+        let [dy, dx, dw] = [0, 1, 2].map(|buffer| Slice::new(buffer, 0, 8));
         let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), StepStream::Side);
         let main = |args| (launch(args), StepStream::Main);
         // The backward pass of two layers, each with its weights' gradient first, then the update.
         let mut calls = [
             main(vec![Arg::Write(dy)]),
-            gradient(dy, slice(2, 0, 4)),
+            gradient(dy, Slice::new(2, 0, 4)),
             main(vec![Arg::Read(dy), Arg::Write(dx)]),
             main(vec![Arg::Update(dx)]),
-            gradient(dx, slice(2, 4, 4)),
-            main(vec![Arg::Read(dx), Arg::Write(slice(3, 0, 8))]),
+            gradient(dx, Slice::new(2, 4, 4)),
+            main(vec![Arg::Read(dx), Arg::Write(Slice::new(3, 0, 8))]),
             main(vec![Arg::Read(dw)]),
         ];
         // By hand: 4 waits for 3; 5 waits for the first layer's weights, since the second's have begun; 6 reads both.
@@ -156,8 +152,8 @@ mod tests {
 
     #[test]
     fn calls_meet_where_they_share_a_byte_and_one_writes() {
-        let read = |offset, bytes| launch(vec![Arg::Read(slice(0, offset, bytes))]);
-        let write = |buffer, offset, bytes| launch(vec![Arg::Write(slice(buffer, offset, bytes))]);
+        let read = |offset, bytes| launch(vec![Arg::Read(Slice::new(0, offset, bytes))]);
+        let write = |buffer, offset, bytes| launch(vec![Arg::Write(Slice::new(buffer, offset, bytes))]);
         assert!(conflict(&read(0, 8), &write(0, 7, 4)) && conflict(&write(0, 7, 4), &read(0, 8)));
         assert!(conflict(&write(0, 0, 1), &write(0, 0, 1)));
         assert!(!conflict(&read(0, 8), &read(0, 8)), "both read");

@@ -1,11 +1,11 @@
 //! The highest rates that the GPU reaches: a large matrix product in the precision of a step, and a copy within its
 //! memory.
 
-use super::call::{BufferId, Call, Epilogue, Gemm, Product, Slice};
+use super::call::{Call, Epilogue, Gemm, Product, Slice};
 use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, Range, StreamId, product};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
-use super::op::initial::Inputs;
+use super::op::initial::inputs;
 use crate::engine::Peaks;
 use crate::error::Result;
 use crate::settings::{Layout, Precision};
@@ -27,9 +27,6 @@ pub fn bytes(precision: Precision) -> u64 {
 }
 
 /// Measures both on `memory`, with random numbers: a product of zeros draws less power, so that the GPU clocks higher.
-///
-/// # Errors
-/// [`crate::error::Kind::Engine`] where a call fails.
 pub fn measure(gpu: &Gpu, memory: &Memory, precision: Precision) -> Result<Peaks> {
     let element = Element::of(precision);
     let bytes = matrix_bytes(element);
@@ -50,12 +47,11 @@ pub fn measure(gpu: &Gpu, memory: &Memory, precision: Precision) -> Result<Peaks
 
 /// Two random matrices, and their product.
 fn calls(element: Element, math: Math, bytes: usize) -> Vec<Call> {
-    let [a, b, c] = [0, 1, 2].map(|number| Slice { buffer: BufferId(number), offset: 0, bytes });
+    let [a, b, c] = [0, 1, 2].map(|number| Slice::new(number, 0, bytes));
     let maps = FeatureMaps { batch: 1, channels: 1, height: SIDE, width: SIDE, layout: Layout::Nchw };
-    let random = |dst, key| Inputs { element, maps, dst, key }.launches();
     let sizes = Product { element, math, m: SIDE, n: SIDE, k: SIDE, transpose_a: false, transpose_b: true };
-    let fills = random(a, 1).into_iter().chain(random(b, 2)).map(Call::Launch);
-    fills.chain([Call::Gemm(Gemm { product: sizes, a, b, c, epilogue: Epilogue::Nothing })]).collect()
+    let [first, second] = [(a, 1), (b, 2)].map(|(dst, key)| Call::Launch(inputs(element, maps, dst, key)));
+    vec![first, second, Call::Gemm(Gemm { product: sizes, a, b, c, epilogue: Epilogue::Nothing })]
 }
 
 /// Seconds of one run of `enqueue`, by events.

@@ -23,9 +23,6 @@ pub(super) struct Placed {
 impl Placed {
     /// Fills all memory with NaN, so that a read of memory that nothing wrote is seen in the results, then gives every
     /// kept buffer its initial value.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where a call fails.
     pub fn begin(&self, gpu: &Gpu) -> Result<()> {
         let choices = BTreeMap::new();
         let layout = Layout::in_turn(&self.placement, &choices, self.guarded.workspaces[0]);
@@ -38,10 +35,6 @@ impl Placed {
     /// # Errors
     /// [`crate::error::Kind::Device`] where a call wrote what no call may.
     pub fn check_guards(&self, gpu: &Gpu) -> Result<()> {
-        self.guarded.check(|address, bytes| {
-            let mut content = vec![0; bytes];
-            gpu.copy_to_host(&mut content, address)?;
-            Ok(content)
-        })
+        self.guarded.check(|address, bytes| gpu.read(address, bytes))
     }
 }

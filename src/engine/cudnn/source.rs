@@ -35,17 +35,16 @@ pub const OPERATORS: &[Operator] = operators![
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 
 impl Operator {
-    /// The operator of that name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         OPERATORS.iter().find(|operator| operator.name == name)
     }
 
-    /// The whole source for one element type.
     pub fn source(&self, element: Element) -> String {
         assemble(self.text, element)
     }
 
     /// The names of its kernels, in the order of the file.
+    #[cfg(test)]
     pub fn kernels(&self) -> Vec<&'static str> {
         kernels(self.text)
     }
@@ -58,17 +57,17 @@ pub(super) fn assemble(text: &str, element: Element) -> String {
 }
 
 /// The name of each `KERNEL name(...)` that begins a line; launch bounds may stand before the name.
+#[cfg(test)]
 pub(super) fn kernels(text: &str) -> Vec<&str> {
-    text.lines().filter_map(kernel).collect()
-}
-
-fn kernel(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("KERNEL ")?.trim_start();
-    let rest = match rest.strip_prefix("__launch_bounds__") {
-        Some(bounds) => bounds.split_once(')')?.1.trim_start(),
-        None => rest,
-    };
-    rest.split_once('(').map(|(name, _)| name.trim())
+    fn name(line: &str) -> Option<&str> {
+        let rest = line.strip_prefix("KERNEL ")?.trim_start();
+        let rest = match rest.strip_prefix("__launch_bounds__") {
+            Some(bounds) => bounds.split_once(')')?.1.trim_start(),
+            None => rest,
+        };
+        rest.split_once('(').map(|(name, _)| name.trim())
+    }
+    text.lines().filter_map(name).collect()
 }
 
 #[cfg(test)]

@@ -43,9 +43,6 @@ pub struct CudnnStep {
 impl CudnnStep {
     /// Captures the step as a graph if the settings ask for it. Every program must have run once before: libraries load
     /// their kernels at their first call, which is not allowed while a stream is captured.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where a call fails, or cannot be captured.
     pub(super) fn new(
         gpu: Gpu,
         workload: Workload,
@@ -55,22 +52,14 @@ impl CudnnStep {
     ) -> Result<Self> {
         let timeline = Timeline::new(&gpu)?;
         let parts = parts(&placed.plan);
-        let graphs = Vec::new();
-        let setup = SetupTimes::default();
+        let (graphs, setup) = (Vec::new(), SetupTimes::default());
         let mut step =
             Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu, setup };
         if step.workload.settings.launch == Launch::Graph {
-            step.capture()?;
+            let captured = step.programs.iter().map(|program| step.gpu.capture(|| step.compute(program)));
+            step.graphs = captured.collect::<Result<_>>()?;
         }
         Ok(step)
-    }
-
-    fn capture(&mut self) -> Result<()> {
-        for program in &self.programs {
-            let graph = self.gpu.capture(|| self.compute(program))?;
-            self.graphs.push(graph);
-        }
-        Ok(())
     }
 
     /// Puts a whole step on the streams.
@@ -104,24 +93,22 @@ impl CudnnStep {
     }
 
     fn times(&self) -> Result<StepTimes> {
-        let timeline = &self.timeline;
+        self.timeline.wait()?;
+        let part = |from: Mark, to: Mark| self.timeline.seconds(from, to);
+        let times = StepTimes { gpu_s: Some(part(Mark::Start, Mark::End)?), ..StepTimes::default() };
         if !self.workload.settings.phases {
-            timeline.event(Mark::End).wait()?;
-            let whole = timeline.event(Mark::End).seconds_since(timeline.event(Mark::Start))?;
-            return Ok(StepTimes { gpu_s: Some(whole), ..StepTimes::default() });
+            return Ok(times);
         }
-        let phases = timeline.phases()?;
+        let copy = part(Mark::Start, Mark::AfterHostToDevice)?;
         // A prefetched batch is copied while the step runs, so the time of its copy is not part of the compute
         // stream's.
         let is_in_line = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
         Ok(StepTimes {
-            gpu_s: Some(phases.whole),
-            h2d_s: is_in_line.then_some(phases.host_to_device),
-            forward_s: Some(phases.forward),
-            backward_s: Some(phases.backward),
-            optimizer_s: Some(phases.optimizer),
-            allreduce_s: None,
-            ..StepTimes::default()
+            h2d_s: is_in_line.then_some(copy),
+            forward_s: Some(part(Mark::AfterHostToDevice, Mark::AfterForward)?),
+            backward_s: Some(part(Mark::AfterForward, Mark::AfterBackward)?),
+            optimizer_s: Some(part(Mark::AfterBackward, Mark::End)?),
+            ..times
         })
     }
 
@@ -133,9 +120,7 @@ impl CudnnStep {
     }
 
     fn read(&self, slice: Slice) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; slice.bytes];
-        self.gpu.copy_to_host(&mut bytes, self.placed.placement.resolve(slice)?)?;
-        Ok(bytes)
+        self.gpu.read(self.placed.placement.resolve(slice)?, slice.bytes)
     }
 
     fn loss(&self) -> Result<f64> {

@@ -15,21 +15,12 @@ use crate::settings::{DataPath, Layout, Loss, Precision};
 /// A step that copies a batch given by its caller.
 pub trait FedStep: Step {
     /// Sets another batch, which the next step copies: inputs and one-hot targets.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the step copies no batch, or one of another size.
     fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()>;
 
     /// The parameters and statistics that the network has learnt so far.
-    ///
-    /// # Errors
-    /// As [`Step::run`].
     fn learnt(&self) -> Result<Learnt>;
 
     /// Back to the initial parameters, in the same memory.
-    ///
-    /// # Errors
-    /// As [`Step::run`].
     fn begin_again(&mut self) -> Result<()>;
 }
 
@@ -46,9 +37,6 @@ pub struct CudnnTrainer {
 }
 
 /// Refuses workloads to which a loader's batches, float32 in the layout `nchw`, cannot be copied unchanged.
-///
-/// # Errors
-/// [`crate::error::Kind::Spec`].
 pub fn check(workload: &Workload) -> Result<()> {
     let settings = &workload.settings;
     let refuse = |what: &str, hint: &str| Err(Error::spec(what).hint(hint));

@@ -75,9 +75,6 @@ fn uncapturable(error: &Error) -> Error {
 
 impl Graph {
     /// Starts it on the compute stream.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn launch(&self) -> Result<()> {
         // SAFETY: graph and stream live.
         let answer = unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream(StreamId::Compute)) };
@@ -93,11 +90,6 @@ impl Graph {
         status::driver("list the nodes of a graph", answer)?;
         nodes.truncate(count);
         Ok(nodes)
-    }
-
-    /// How many nodes it has.
-    pub fn nodes(&self) -> usize {
-        self.nodes
     }
 }
 

@@ -48,9 +48,6 @@ impl CompileTarget {
 }
 
 /// The architectures that NVRTC compiles for, oldest first.
-///
-/// # Errors
-/// [`crate::error::Kind::Engine`].
 pub fn supported_architectures() -> Result<Vec<u32>> {
     let mut count = 0;
     // SAFETY: it writes one int.
@@ -64,9 +61,6 @@ pub fn supported_architectures() -> Result<Vec<u32>> {
 
 /// Compiles kernels for an element type. The result is an image for cuModuleLoadData: an ELF file, or PTX with a zero at
 /// its end.
-///
-/// # Errors
-/// [`crate::error::Kind::Engine`] with NVRTC's log.
 pub fn compile(name: &str, source: &str, element: Element, target: CompileTarget) -> Result<Vec<u8>> {
     let doing = format!("compile {name} for {} and {}", target.name(), element.name());
     let text =

@@ -13,7 +13,7 @@ use super::api::driver as sys;
 use super::module::{Modules, SourceOf};
 use super::properties::Properties;
 use super::status;
-use super::trial::{TrialOutcome, Trials, Tried};
+use super::trial::Trials;
 use crate::device::cuda::libraries::Libraries;
 use crate::error::{Error, Result};
 
@@ -48,7 +48,7 @@ pub(super) struct SharedGpu {
     deferred: RefCell<Option<Error>>,
     context: Context,
     pub properties: Properties,
-    pub trials: Trials,
+    trials: Trials,
 }
 
 impl Gpu {
@@ -73,7 +73,7 @@ impl Gpu {
         let mut device = 0;
         let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
         // SAFETY: it writes one CUdevice.
-        status::driver(&format!("open GPU {ordinal}"), unsafe { sys::cuDeviceGet(&raw mut device, number) })
+        status::driver(format_args!("open GPU {ordinal}"), unsafe { sys::cuDeviceGet(&raw mut device, number) })
             .map_err(|error| Error::device(error.clause()).hint("`batchstep doctor` lists the GPUs"))?;
         let properties = Properties::read(ordinal, device, libraries)?;
         properties.suffices()?;
@@ -97,27 +97,13 @@ impl Gpu {
         Ok(Self { shared: Rc::new(shared) })
     }
 
-    /// Its properties.
     pub fn properties(&self) -> &Properties {
         &self.shared.properties
     }
 
-    /// Executes once, by `run`, each algorithm of a step that has not run before; true if none is refused. If one is refused, the
-    /// step must be prepared anew.
-    ///
-    /// # Errors
-    /// The errors of `run`.
-    pub fn all_run(
-        &self,
-        calls: impl IntoIterator<Item = (usize, Tried)>,
-        run: impl FnMut(usize) -> Result<TrialOutcome>,
-    ) -> Result<bool> {
-        self.shared.trials.all_run(calls, run)
-    }
-
-    /// The algorithms that were refused when they ran, each with its computation and the library's message.
-    pub fn refusals(&self) -> Vec<String> {
-        self.shared.trials.all_refused()
+    /// Which algorithms have run on it, and which were refused.
+    pub fn trials(&self) -> &Trials {
+        &self.shared.trials
     }
 
     /// Makes this GPU the thread's current one, and returns the error that an earlier drop left behind.
@@ -163,9 +149,6 @@ impl Gpu {
     }
 
     /// Waits until all work on a stream is done.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`]: also the failure of any earlier work on this stream.
     pub fn synchronize(&self, id: StreamId) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream lives as long as this GPU.
@@ -191,9 +174,6 @@ impl Gpu {
     }
 
     /// Bytes of the device's memory that are free now.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn free_bytes(&self) -> Result<u64> {
         self.bind()?;
         let (mut free, mut total) = (0_usize, 0_usize);
@@ -251,7 +231,7 @@ impl Drop for Context {
     }
 }
 
-struct CudaStream(sys::CUstream);
+owned!(CudaStream, sys::CUstream, sys::cuStreamDestroy_v2);
 
 impl CudaStream {
     /// A stream that does not wait for CUDA's default stream.
@@ -261,13 +241,6 @@ impl CudaStream {
         // SAFETY: it writes one handle.
         status::driver("create a stream", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
         Ok(Self(stream))
-    }
-}
-
-impl Drop for CudaStream {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once; pending work is finished by the driver.
-        let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
     }
 }
 
@@ -308,8 +281,7 @@ impl Drop for CudnnHandle {
     }
 }
 
-/// cuBLASLt.
-pub(super) struct CublasLtHandle(pub blas::cublasLtHandle_t);
+owned!(CublasLtHandle, blas::cublasLtHandle_t, blas::cublasLtDestroy);
 
 impl CublasLtHandle {
     fn new() -> Result<Self> {
@@ -317,12 +289,5 @@ impl CublasLtHandle {
         // SAFETY: it writes one handle.
         status::cublas("start", unsafe { blas::cublasLtCreate(&raw mut handle) })?;
         Ok(Self(handle))
-    }
-}
-
-impl Drop for CublasLtHandle {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once.
-        let _ = unsafe { blas::cublasLtDestroy(self.0) };
     }
 }

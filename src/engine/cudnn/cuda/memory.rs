@@ -100,7 +100,7 @@ impl Gpu {
         let mut address = 0;
         // SAFETY: it writes one address.
         let answer = unsafe { sys::cuMemAlloc_v2(&raw mut address, wanted) };
-        status::driver(&format!("allocate {bytes} bytes on the GPU"), answer)?;
+        status::driver(format_args!("allocate {bytes} bytes on the GPU"), answer)?;
         Ok(Memory { gpu: self.clone(), address, bytes })
     }
 
@@ -117,7 +117,7 @@ impl Gpu {
         let mut pointer = std::ptr::null_mut();
         // SAFETY: it writes one pointer.
         let answer = unsafe { sys::cuMemHostAlloc(&raw mut pointer, bytes.max(1), 0) };
-        status::driver(&format!("page-lock {bytes} bytes"), answer)?;
+        status::driver(format_args!("page-lock {bytes} bytes"), answer)?;
         // SAFETY: at least `bytes` bytes were just allocated.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         Ok(HostBuffer { kind: HostMemory::Pinned { gpu: self.clone(), pointer }, bytes })
@@ -125,9 +125,6 @@ impl Gpu {
 
     /// Starts a copy of the first `bytes` of a host buffer to the device; from page-locked memory it returns at once,
     /// from pageable memory when the driver has read the data.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
     pub fn enqueue_to_device(&self, id: StreamId, address: u64, from: &HostBuffer, bytes: usize) -> Result<()> {
         within(bytes, from.bytes)?;
         // SAFETY: `bytes` bytes lie there; the caller keeps the buffer until the stream has passed.
@@ -136,9 +133,6 @@ impl Gpu {
     }
 
     /// Copies to the device, after everything on the compute stream, and waits.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
     pub fn copy_to_device(&self, address: u64, data: &[u8]) -> Result<()> {
         self.bind()?;
         let stream = self.stream(StreamId::Compute);
@@ -149,9 +143,6 @@ impl Gpu {
     }
 
     /// Copies from the device, after everything on the compute stream, and waits.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
     pub fn copy_to_host(&self, data: &mut [u8], address: u64) -> Result<()> {
         self.bind()?;
         let stream = self.stream(StreamId::Compute);
@@ -161,10 +152,14 @@ impl Gpu {
         self.synchronize(StreamId::Compute)
     }
 
+    /// The bytes at an address, as [`Gpu::copy_to_host`] copies them.
+    pub fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>> {
+        let mut content = vec![0; bytes];
+        self.copy_to_host(&mut content, address)?;
+        Ok(content)
+    }
+
     /// Starts a copy within the device, on the compute stream.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
     pub fn enqueue_within_device(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller owns both pieces of memory.
         let answer = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream(StreamId::Compute)) };
@@ -172,9 +167,6 @@ impl Gpu {
     }
 
     /// Starts to set every byte to one value. 0xFF makes every float a NaN.
-    ///
-    /// # Errors
-    /// [`Kind::Engine`].
     pub fn enqueue_fill(&self, id: StreamId, address: u64, value: u8, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());

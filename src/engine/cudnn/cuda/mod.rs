@@ -5,13 +5,28 @@
 //! [`Gpu::allocate`] the memory, make a [`Program`] of the calls, then [`Program::enqueue`] it as often as wanted,
 //! eagerly or captured into a [`Graph`].
 //!
-//! Every call of a library is checked, and an error names the call. An error met while something is dropped is returned
-//! by the next call that can fail.
+//! Every call of a library is checked, and an error names the call; it is [`crate::error::Kind::Engine`] where nothing else
+//! is said. An error met while something is dropped is returned by the next call that can fail.
+
+/// Defines the owner of one kind of handle of a library, which is destroyed with it.
+macro_rules! owned {
+    ($name:ident, $raw:ty, $destroy:path) => {
+        #[derive(Debug)]
+        pub struct $name(pub $raw);
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: created once, destroyed once.
+                let _ = unsafe { $destroy(self.0) };
+            }
+        }
+    };
+}
 
 mod api;
 mod argument;
 mod capture;
-mod compiler;
+pub(super) mod compiler;
 pub mod convolution;
 mod device;
 mod event;
@@ -36,9 +51,8 @@ pub mod trial;
 pub use capture::Graph;
 pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, StreamId};
-pub use event::{Event, Mark, PhaseTimes, Stopwatch, Timeline};
+pub use event::{Mark, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};
-pub use module::SourceOf;
 pub use placement::{Placement, Range};
-pub use program::{Execution, Layout, Program};
-pub use properties::{OLDEST, Properties};
+pub use program::{Layout, Program};
+pub use properties::OLDEST;

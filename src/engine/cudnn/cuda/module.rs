@@ -42,8 +42,7 @@ pub(super) struct Function {
     _module: Rc<Module>,
 }
 
-#[derive(Debug)]
-struct Module(sys::CUmodule);
+owned!(Module, sys::CUmodule, sys::cuModuleUnload);
 
 /// What compiled code depends on.
 fn key<'a>(source: &'a str, options: &'a [String], compiler: &'a str) -> Key<'a> {
@@ -70,9 +69,6 @@ impl Modules {
     /// Compiles and loads those of these modules that are neither loaded nor cached, each in its own thread: NVRTC
     /// takes ten seconds for an operator with many variants. They are loaded here, so that a cache that cannot be
     /// written does not cause a second compilation.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where one does not compile or load.
     pub fn compile(&mut self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
         let (target, compiler) = (self.target, &self.compiler_version);
         let mut missing = Vec::new();
@@ -110,9 +106,6 @@ impl Modules {
     }
 
     /// A kernel, ready for launches with that much dynamic shared memory.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where there is no such kernel, or it does not compile or load.
     pub fn function(&mut self, kernel: Kernel, shared_bytes: u32) -> Result<Function> {
         let module = self.module(kernel.operator, kernel.element)?;
         let name = format!("the kernel {} of {} ({})", kernel.name, kernel.operator, kernel.element.name());
@@ -120,14 +113,14 @@ impl Modules {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the module is loaded; it writes one handle.
         let answer = unsafe { sys::cuModuleGetFunction(&raw mut handle, module.0, symbol.as_ptr()) };
-        status::driver(&format!("find {name}"), answer)?;
+        status::driver(format_args!("find {name}"), answer)?;
         if shared_bytes > 48 << 10 {
             self.allow_shared(handle, shared_bytes, &name)?;
         }
         let parameters = match self.driver_reports_parameters {
             true => {
                 // SAFETY: a function of a loaded module. Without this, lazy loading would load it at its first launch.
-                status::driver(&format!("load {name}"), unsafe { sys::cuFuncLoad(handle) })?;
+                status::driver(format_args!("load {name}"), unsafe { sys::cuFuncLoad(handle) })?;
                 Some(parameters(handle, &name)?)
             }
             false => None,
@@ -137,7 +130,7 @@ impl Modules {
         let answer = unsafe {
             sys::cuFuncGetAttribute(&raw mut threads, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
         };
-        status::driver(&format!("report how many threads {name} can have"), answer)?;
+        status::driver(format_args!("report how many threads {name} can have"), answer)?;
         let max_threads = u32::try_from(threads).unwrap_or(0);
         Ok(Function { handle, max_threads, parameters, _module: module })
     }
@@ -152,7 +145,7 @@ impl Modules {
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
         // SAFETY: a function of a loaded module.
         let answer = unsafe { sys::cuFuncSetAttribute(function, attribute, value) };
-        status::driver(&format!("give {name} {bytes} bytes of shared memory"), answer)
+        status::driver(format_args!("give {name} {bytes} bytes of shared memory"), answer)
     }
 
     fn module(&mut self, operator: &'static str, element: Element) -> Result<Rc<Module>> {
@@ -184,15 +177,8 @@ impl Module {
         let mut module = std::ptr::null_mut();
         // SAFETY: an ELF file, or PTX that ends with a zero; the driver copies what it needs.
         let answer = unsafe { sys::cuModuleLoadData(&raw mut module, code.as_ptr().cast()) };
-        status::driver(&format!("load the kernels of {name}"), answer)?;
+        status::driver(format_args!("load the kernels of {name}"), answer)?;
         Ok(Self(module))
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        // SAFETY: loaded once, unloaded once, and the last function of it is gone.
-        let _ = unsafe { sys::cuModuleUnload(self.0) };
     }
 }
 
@@ -206,7 +192,7 @@ fn parameters(function: sys::CUfunction, name: &str) -> Result<Vec<usize>> {
         match answer {
             // Past the last parameter.
             sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(sizes),
-            other => status::driver(&format!("report the parameters of {name}"), other)?,
+            other => status::driver(format_args!("report the parameters of {name}"), other)?,
         }
         sizes.push(size);
     }
@@ -214,9 +200,6 @@ fn parameters(function: sys::CUfunction, name: &str) -> Result<Vec<usize>> {
 
 impl Function {
     /// Fails where a launch does not fit its kernel.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn check(&self, launch: &Launch, arguments: &Arguments) -> Result<()> {
         check(launch, arguments.sizes(), self.max_threads, self.parameters.as_deref())
     }

@@ -48,7 +48,7 @@ pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
 
 /// With the feature `candle-cuda` the linker has bound every function; otherwise the program would not have started.
 #[cfg(feature = "candle-cuda")]
-fn all() -> Vec<Opened> {
+fn all() -> Vec<CudarcLibrary> {
     Vec::new()
 }
 

@@ -50,21 +50,17 @@ impl Placement {
 mod tests {
     use super::*;
 
-    fn slice(buffer: usize, offset: usize, bytes: usize) -> Slice {
-        Slice { buffer: BufferId(buffer), offset, bytes }
-    }
-
     #[test]
     fn a_slice_lies_in_its_buffer() {
         let placement = Placement::in_arena(0x7000_0000, &[(0, 512), (512, 256)]);
-        assert_eq!(placement.resolve(slice(0, 256, 256)).unwrap(), 0x7000_0100);
-        assert_eq!(placement.resolve(slice(1, 16, 240)).unwrap(), 0x7000_0210);
+        assert_eq!(placement.resolve(Slice::new(0, 256, 256)).unwrap(), 0x7000_0100);
+        assert_eq!(placement.resolve(Slice::new(1, 16, 240)).unwrap(), 0x7000_0210);
     }
 
     #[test]
     fn a_slice_past_the_end_is_refused() {
         let placement = Placement::in_arena(0, &[(0, 512)]);
-        assert!(placement.resolve(slice(0, 256, 257)).unwrap_err().to_string().contains("byte 513 of buffer 0"));
-        assert!(placement.resolve(slice(1, 0, 1)).unwrap_err().to_string().contains("buffer 1; there are 1"));
+        assert!(placement.resolve(Slice::new(0, 256, 257)).unwrap_err().to_string().contains("byte 513 of buffer 0"));
+        assert!(placement.resolve(Slice::new(1, 0, 1)).unwrap_err().to_string().contains("buffer 1; there are 1"));
     }
 }

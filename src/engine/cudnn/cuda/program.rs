@@ -12,7 +12,6 @@ use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::{self, Placement};
-use super::trial::TrialOutcome;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
@@ -98,9 +97,6 @@ struct Prepared {
 
 impl Program {
     /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
-    ///
-    /// # Errors
-    /// The failure of the call that cannot be made ready, with its index in the plan.
     pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
         gpu.bind()?;
         let modules = calls.iter().filter_map(|call| match call {
@@ -120,19 +116,11 @@ impl Program {
         Ok(Self { gpu: gpu.clone(), calls, signals, join })
     }
 
-    /// The number of calls.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-    }
-
     /// Starts some of the calls, each on its stream. Later work on the compute stream waits for all of them.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`], with the call that failed to start.
     pub fn enqueue(&self, range: Range<usize>) -> Result<()> {
         let mut apart = false;
         let started = self.start_each(range, &mut apart);
@@ -157,9 +145,6 @@ impl Program {
 
     /// Starts some of the calls one after another, all on the compute stream, and calls `before` ahead of each, for
     /// example to record an event.
-    ///
-    /// # Errors
-    /// As [`Program::enqueue`], and what `before` fails with.
     pub fn enqueue_each(&self, range: Range<usize>, mut before: impl FnMut(usize) -> Result<()>) -> Result<()> {
         for (index, call) in range.clone().zip(self.calls(range)?) {
             before(index)?;
@@ -168,20 +153,20 @@ impl Program {
         Ok(())
     }
 
-    /// Executes a single call and waits for it.
+    /// Executes a single call and waits for it; the library's message where it is refused, after which the GPU works as
+    /// before.
     ///
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`]
-    /// where the GPU no longer works. The refusal of a single call, after which the GPU works as before, is an outcome
-    /// instead.
-    pub fn attempt(&self, index: usize) -> Result<TrialOutcome> {
+    /// where the GPU no longer works.
+    pub fn attempt(&self, index: usize) -> Result<Option<String>> {
         self.gpu.synchronize(StreamId::Compute)?;
         let started = self.enqueue_each(index..index + 1, |_| Ok(()));
         self.gpu.synchronize(StreamId::Compute)?;
         match started {
-            Ok(()) => Ok(TrialOutcome::Ran),
+            Ok(()) => Ok(None),
             Err(error) if error.is_out_of_memory() => Err(error),
-            Err(error) => Ok(TrialOutcome::Refused(error.clause())),
+            Err(error) => Ok(Some(error.clause())),
         }
     }
 
@@ -256,29 +241,30 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
         StepStream::Main => (workspaces[0], StreamId::Compute),
         StepStream::Side => (workspaces[1], StreamId::Side),
     };
-    let (algorithm, mut workspace_bytes, mut math_mode, mut remark) = (title(call), 0, None, None);
-    let mut name = algorithm;
+    let mut execution = Execution { algorithm: title(call), workspace_bytes: 0, math_mode: None, remark: None };
     let work = match call {
         Call::Launch(launch) => BoundCall::Kernel(Box::new(prepare(gpu, launch, placement)?)),
         Call::Convolution(convolution, task) => {
             let Some(choice) = choices.get(&index) else {
                 return Err(Error::engine("no algorithm was chosen for this convolution"));
             };
-            enough(choice.workspace_bytes, workspace.bytes)?;
-            (name, workspace_bytes) = (choice.algorithm.clone(), choice.workspace_bytes);
-            (math_mode, remark) = (Some(choice.math_mode.clone()), choice.remark.clone());
+            enough(choice.workspace_bytes(), workspace.bytes)?;
+            execution = Execution {
+                algorithm: choice.algorithm.to_string(),
+                workspace_bytes: choice.workspace_bytes(),
+                math_mode: Some(choice.math_mode()),
+                remark: choice.remark.clone(),
+            };
             let operands = Operands::of(convolution, task, placement)?;
             BoundCall::Convolution(choice.executable.bind(operands, workspace.address)?)
         }
         Call::Gemm(gemm) => {
-            let bound = gpu.product(gemm, placement, workspace)?;
-            (name, workspace_bytes) = (bound.name.clone(), bound.workspace_bytes());
-            (math_mode, remark) = (Some(bound.math_mode.clone()), bound.remark.clone());
+            let (bound, executed) = gpu.product(gemm, placement, workspace)?;
+            execution = executed;
             BoundCall::Product(Box::new(bound))
         }
         Call::Zero(slice) => BoundCall::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
-    let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
     Ok(ReadyCall { work, execution, stream, waits: order.and_then(|order| order.0[index].wait) })
 }
 
@@ -297,14 +283,13 @@ fn enough(wanted: u64, given: u64) -> Result<()> {
     }
 }
 
-/// What a call is, for messages and for calls without an algorithm.
 fn title(call: &Call) -> String {
     match call {
         Call::Launch(launch) => format!("kernel:{}/{}", launch.kernel.operator, launch.kernel.name),
         Call::Convolution(convolution, task) => {
             let (n, c) = (convolution.input.batch, convolution.input.channels);
             let (k, kernel) = (convolution.output.channels, convolution.kernel);
-            format!("{:?} of a convolution {c} -> {k}, {kernel}, batch {n}", task.kind())
+            format!("{:?} of a convolution {c} -> {k}, {kernel}, batch {n}", task.kind)
         }
         Call::Gemm(gemm) => {
             let product = &gemm.product;
@@ -317,25 +302,17 @@ fn title(call: &Call) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cudnn::call::{BufferId, Kernel, Product, Slice};
     use crate::engine::cudnn::call::{Epilogue, Gemm};
-    use crate::engine::cudnn::element::{Element, Math};
+    use crate::engine::cudnn::call::{Kernel, Product, Slice};
+    use crate::engine::cudnn::element::Element;
 
     #[test]
     fn calls_have_titles_with_their_sizes() {
-        let slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
+        let slice = Slice::new(0, 0, 4);
         let kernel = Kernel { operator: "max_pool2d", name: "forward", element: Element::F32 };
         let launch = Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args: Vec::new() };
         assert_eq!(title(&Call::Launch(launch)), "kernel:max_pool2d/forward");
-        let product = Product {
-            element: Element::F32,
-            math: Math::Tf32,
-            m: 64,
-            n: 4096,
-            k: 25088,
-            transpose_a: false,
-            transpose_b: true,
-        };
+        let product = Product::plain(64, 4096, 25_088);
         let gemm = Gemm { product, a: slice, b: slice, c: slice, epilogue: Epilogue::Nothing };
         assert_eq!(title(&Call::Gemm(gemm)), "product 64 x 4096 x 25088, Tf32");
         assert_eq!(title(&Call::Zero(slice)), "memset");

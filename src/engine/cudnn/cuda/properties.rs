@@ -28,8 +28,7 @@ pub struct Properties {
     pub shared_bytes_per_block: u64,
     /// `0000:3b:00.0`, in lower case, as in the folders of the Linux kernel.
     pub pci_bus_id: String,
-    /// The highest clock of the multiprocessors; `None` where the driver does not report it.
-    pub clock_hz: Option<u64>,
+    /// `None` where the driver does not report it.
     pub memory_clock_hz: Option<u64>,
     pub memory_bus_bits: Option<u32>,
     /// The newest CUDA version that the driver supports.
@@ -41,13 +40,8 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Whether products of float32 numbers can run as tf32 on tensor cores: since Ampere.
-    pub fn has_tf32(&self) -> bool {
-        self.compute_capability >= (8, 0)
-    }
-
-    /// Whether tensor cores multiply bfloat16: since Ampere.
-    pub fn has_bf16(&self) -> bool {
+    /// Whether tensor cores multiply bfloat16, and float32 numbers as tf32: since Ampere.
+    pub fn has_tf32_and_bf16(&self) -> bool {
         self.compute_capability >= (8, 0)
     }
 
@@ -92,9 +86,7 @@ impl Properties {
     pub(super) fn read(ordinal: u32, device: sys::CUdevice, libraries: &Libraries) -> Result<Self> {
         let number = |attribute: Attribute| attribute_of(device, attribute);
         let some = |attribute: Attribute| number(attribute).ok().filter(|value| *value > 0);
-        let version = |library: Library| {
-            libraries.found().iter().find(|found| found.library == library).and_then(|found| found.version.clone())
-        };
+        let version = |library: Library| libraries.get(library).and_then(|found| found.version.clone());
         let mut total = 0_usize;
         // SAFETY: it writes one size_t.
         status::driver("report the size of the GPU's memory", unsafe {
@@ -122,7 +114,6 @@ impl Properties {
             })?
             .to_ascii_lowercase(),
             // The driver gives kHz.
-            clock_hz: some(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).map(|khz| u64::from(khz) * 1000),
             memory_clock_hz: some(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).map(|khz| u64::from(khz) * 1000),
             memory_bus_bits: some(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
             driver_cuda: (driver / 1000, driver % 1000 / 10),
@@ -163,7 +154,6 @@ mod tests {
             l2_bytes: 6 << 20,
             shared_bytes_per_block: 64 << 10,
             pci_bus_id: "0000:3b:00.0".into(),
-            clock_hz: None,
             memory_clock_hz: None,
             memory_bus_bits: None,
             driver_cuda: (13, 0),
@@ -185,8 +175,7 @@ mod tests {
     #[test]
     fn tf32_and_bf16_begin_with_ampere() {
         let (turing, ampere, hopper) = (gpu("T4", (7, 5)), gpu("A100", (8, 0)), gpu("H200", (9, 0)));
-        assert!(!turing.has_tf32() && !turing.has_bf16());
-        assert!(ampere.has_tf32() && ampere.has_bf16() && hopper.has_bf16());
+        assert_eq!([&turing, &ampere, &hopper].map(Properties::has_tf32_and_bf16), [false, true, true]);
         assert_eq!((turing.architecture(), hopper.architecture(), gpu("B200", (10, 0)).architecture()), (75, 90, 100));
     }
 }

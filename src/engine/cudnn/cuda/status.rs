@@ -3,6 +3,7 @@
 //! A code is never printed through its Rust enum: a newer library may know more codes than the bindings do.
 
 use std::ffi::{CStr, c_char};
+use std::fmt::Display;
 
 use super::api::cublaslt as blas;
 use super::api::cudnn as dnn;
@@ -12,18 +13,12 @@ use super::api::nvrtc as rtc;
 use super::remedy;
 use crate::error::{Error, Kind, Result};
 
-/// The driver's answer to `doing` something.
-///
-/// # Errors
-/// [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
-pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
+/// The driver's answer to `doing` something. Here and below the error is [`Kind::OutOfMemory`] where memory is short, else
+/// [`Kind::Engine`].
+pub(super) fn driver(doing: impl Display, answer: cuda::CUresult) -> Result<()> {
     if answer == cuda::CUresult::CUDA_SUCCESS {
         return Ok(());
     }
-    let kind = match answer {
-        cuda::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Kind::OutOfMemory,
-        _ => Kind::Engine,
-    };
     let (mut name, mut text): (*const c_char, *const c_char) = (std::ptr::null(), std::ptr::null());
     // SAFETY: both write a pointer to a static string, or null for a code that the driver does not know.
     unsafe {
@@ -31,7 +26,8 @@ pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
         let _ = cuda::cuGetErrorString(answer, &raw mut text);
     }
     let why = format!("{} ({})", words(name), words(text));
-    let error = refusal(kind, "the CUDA driver", doing, &why).hint(remedy::of_driver(answer as u32));
+    let is_of_memory = answer == cuda::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+    let error = refusal("the CUDA driver", doing, &why, is_of_memory).hint(remedy::of_driver(answer as u32));
     Err(if is_of_a_kernel(answer as u32) { error } else { error.no_kernels_fault() })
 }
 
@@ -48,18 +44,11 @@ fn is_of_a_kernel(code: u32) -> bool {
 }
 
 /// cuDNN's answer, with its last message where it left one.
-///
-/// # Errors
-/// [`Kind::OutOfMemory`] where device memory is short, else [`Kind::Engine`].
-pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
+pub(super) fn cudnn(doing: impl Display, answer: dnn::cudnnStatus_t) -> Result<()> {
     use dnn::cudnnStatus_t as Status;
     if answer == Status::CUDNN_STATUS_SUCCESS {
         return Ok(());
     }
-    let kind = match answer {
-        Status::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED => Kind::OutOfMemory,
-        _ => Kind::Engine,
-    };
     let mut message = [0_u8; 512];
     // SAFETY: a static string; and at most 512 bytes with a zero at the end (cudnn_graph.h). Both exist since cuDNN 9.0.
     let (name, detail) = unsafe {
@@ -69,54 +58,37 @@ pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     };
     let detail = detail.trim();
     let why = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-    Err(refusal(kind, "cuDNN", doing, &why).no_kernels_fault().hint(remedy::of_cudnn(answer as u32)))
+    let is_of_memory = answer == Status::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    let error = refusal("cuDNN", doing, &why, is_of_memory);
+    Err(error.no_kernels_fault().hint(remedy::of_cudnn(answer as u32)))
 }
 
 /// cuBLASLt's answer.
-///
-/// # Errors
-/// [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
-pub(super) fn cublas(doing: &str, answer: blas::cublasStatus_t) -> Result<()> {
+pub(super) fn cublas(doing: impl Display, answer: blas::cublasStatus_t) -> Result<()> {
     if answer == blas::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
     // SAFETY: a static string.
     let name = words(unsafe { blas::cublasLtGetStatusName(answer) });
-    let kind = match answer {
-        blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Kind::OutOfMemory,
-        _ => Kind::Engine,
-    };
-    Err(refusal(kind, "cuBLASLt", doing, &name).no_kernels_fault().hint(remedy::of_cublas(answer as u32)))
+    let error = refusal("cuBLASLt", doing, &name, answer == blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED);
+    Err(error.no_kernels_fault().hint(remedy::of_cublas(answer as u32)))
 }
 
 /// NVRTC's answer.
-///
-/// # Errors
-/// [`Kind::OutOfMemory`] where the machine's memory is short, else [`Kind::Engine`].
-pub(super) fn nvrtc(doing: &str, answer: rtc::nvrtcResult) -> Result<()> {
+pub(super) fn nvrtc(doing: impl Display, answer: rtc::nvrtcResult) -> Result<()> {
     if answer == rtc::nvrtcResult::NVRTC_SUCCESS {
         return Ok(());
     }
     // SAFETY: a static string.
     let name = words(unsafe { rtc::nvrtcGetErrorString(answer) });
-    let kind = match answer {
-        rtc::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Kind::OutOfMemory,
-        _ => Kind::Engine,
-    };
-    let error = refusal(kind, "NVRTC", doing, &name).hint(remedy::of_nvrtc(answer as u32));
+    let error = refusal("NVRTC", doing, &name, answer == rtc::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY);
+    let error = error.hint(remedy::of_nvrtc(answer as u32));
     // If the source does not compile, the kernel's source is at fault.
     Err(if answer == rtc::nvrtcResult::NVRTC_ERROR_COMPILATION { error } else { error.no_kernels_fault() })
 }
 
-/// [`cudnn`] for frequent calls: the text is made only when it is needed.
-pub(super) fn cudnn_lazily(doing: impl FnOnce() -> String, answer: dnn::cudnnStatus_t) -> Result<()> {
-    match answer {
-        dnn::cudnnStatus_t::CUDNN_STATUS_SUCCESS => Ok(()),
-        _ => cudnn(&doing(), answer),
-    }
-}
-
-fn refusal(kind: Kind, who: &str, doing: &str, why: &str) -> Error {
+fn refusal(who: &str, doing: impl Display, why: &str, is_of_memory: bool) -> Error {
+    let kind = if is_of_memory { Kind::OutOfMemory } else { Kind::Engine };
     Error::new(kind, format!("{who} refused to {doing}: {why}"))
 }
 

@@ -4,7 +4,6 @@
 //! These lists leave out functions that are called only if the driver is new enough or has them:
 //! `cuEventElapsedTime_v2`, `cuFuncGetName`, `cuFuncGetParamInfo`, `cuFuncLoad`.
 
-/// The driver's functions.
 pub const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -60,7 +59,6 @@ pub const DRIVER: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// cuBLASLt's functions.
 pub const CUBLASLT: &[&str] = &[
     "cublasLtCreate",
     "cublasLtDestroy",
@@ -81,7 +79,6 @@ pub const CUBLASLT: &[&str] = &[
     "cublasLtMatrixLayoutGetAttribute",
 ];
 
-/// NVRTC's functions.
 pub const NVRTC: &[&str] = &[
     "nvrtcCompileProgram",
     "nvrtcCreateProgram",
@@ -97,7 +94,6 @@ pub const NVRTC: &[&str] = &[
     "nvrtcGetSupportedArchs",
 ];
 
-/// cuDNN's functions.
 pub const CUDNN: &[&str] = &[
     "cudnnBackendCreateDescriptor",
     "cudnnBackendDestroyDescriptor",

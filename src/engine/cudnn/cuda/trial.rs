@@ -26,7 +26,7 @@ impl Computation {
     /// The computation of a call; `None` where there is nothing to choose.
     pub fn of(call: &Call) -> Option<Self> {
         match call {
-            Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind())),
+            Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind)),
             Call::Gemm(gemm) => Some(Self::Product(gemm.product, Finish::of(gemm.epilogue))),
             Call::Launch(_) | Call::Zero(_) => None,
         }
@@ -78,75 +78,59 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The outcome of an attempt to execute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TrialOutcome {
-    Ran,
-    /// Refused, with the library's message. The GPU works as before.
-    Refused(String),
-}
-
-/// The attempts so far.
+/// The attempts so far: why an algorithm was refused, and nothing where it ran.
 #[derive(Debug, Default)]
-pub struct Trials(RefCell<HashMap<Tried, TrialOutcome>>);
+pub struct Trials(RefCell<HashMap<Tried, Option<String>>>);
 
 impl Trials {
-    /// Executes every algorithm that was not tried before; true if none is refused. `run` gets the index of the call.
+    /// Executes every algorithm of a step that was not tried before; true if none is refused. If one is refused, the step
+    /// must be prepared anew. `run` gets the index of the call, and gives the library's message where it is refused.
     ///
     /// # Errors
     /// The errors of `run`, after which nothing more is executed.
     pub fn all_run(
         &self,
         calls: impl IntoIterator<Item = (usize, Tried)>,
-        mut run: impl FnMut(usize) -> Result<TrialOutcome>,
+        mut run: impl FnMut(usize) -> Result<Option<String>>,
     ) -> Result<bool> {
         let mut all = true;
         for (index, tried) in calls {
             if self.0.borrow().contains_key(&tried) {
                 continue;
             }
-            let outcome = run(index)?;
-            all &= outcome == TrialOutcome::Ran;
-            self.0.borrow_mut().insert(tried, outcome);
+            let refusal = run(index)?;
+            all &= refusal.is_none();
+            self.0.borrow_mut().insert(tried, refusal);
         }
         Ok(all)
     }
 
     /// The algorithms that were refused for it, in the order of their names.
     pub fn refused(&self, computation: &Computation) -> Vec<Refused> {
-        let outcomes = self.0.borrow();
-        let refused = |(tried, outcome): (&Tried, &TrialOutcome)| match outcome {
-            TrialOutcome::Refused(why) if tried.computation == *computation => {
-                Some(Refused { algorithm: tried.algorithm.clone(), why: why.clone() })
-            }
-            _ => None,
-        };
-        let mut found: Vec<Refused> = outcomes.iter().filter_map(refused).collect();
+        let all = self.each_refused().into_iter();
+        let mut found: Vec<Refused> = all.filter(|(of, _)| of == computation).map(|(_, refused)| refused).collect();
         found.sort_by(|a, b| a.algorithm.cmp(&b.algorithm));
         found
     }
 
     /// All refused algorithms with their computations, in words.
     pub fn all_refused(&self) -> Vec<String> {
-        let outcomes = self.0.borrow();
-        let refused = outcomes.iter().filter_map(|(tried, outcome)| match outcome {
-            TrialOutcome::Refused(why) => {
-                let refused = Refused { algorithm: tried.algorithm.clone(), why: why.clone() };
-                Some(format!("{}: {refused}", tried.computation))
-            }
-            TrialOutcome::Ran => None,
-        });
-        let mut refused: Vec<String> = refused.collect();
-        refused.sort();
-        refused
+        let mut all: Vec<String> = self.each_refused().iter().map(|(of, refused)| format!("{of}: {refused}")).collect();
+        all.sort();
+        all
+    }
+
+    fn each_refused(&self) -> Vec<(Computation, Refused)> {
+        let refused = |(tried, refusal): (&Tried, &Option<String>)| {
+            let Tried { computation, algorithm } = tried.clone();
+            Some((computation, Refused { algorithm, why: refusal.clone()? }))
+        };
+        self.0.borrow().iter().filter_map(refused).collect()
     }
 }
 
 /// Prepares until everything that was prepared runs; `prepare` returns `None` if something was refused. Each further
 /// attempt has at least one algorithm fewer to choose from.
-///
-/// # Errors
-/// The errors of `prepare`, which in the end has no algorithm left.
 pub fn until_all_run<T>(mut prepare: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     loop {
         if let Some(prepared) = prepare()? {
@@ -160,26 +144,13 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::engine::cudnn::element::Element;
     use crate::engine::cudnn::feature_maps::FeatureMaps;
     use crate::error::Error;
-    use crate::network::Extent;
     use crate::settings::Layout;
 
     fn convolution(batch: usize) -> Computation {
         let maps = FeatureMaps { batch, channels: 8, height: 6, width: 6, layout: Layout::Nchw };
-        let (element, math) = (Element::F32, Math::Fp32);
-        let convolution = Convolution {
-            element,
-            math,
-            input: maps,
-            output: maps,
-            kernel: Extent::square(1),
-            stride: Extent::square(1),
-            padding: Extent::square(0),
-            groups: 1,
-        };
-        Computation::Convolution(convolution, ConvolutionKind::Forward)
+        Computation::Convolution(Convolution::between(maps, maps, 1), ConvolutionKind::Forward)
     }
 
     /// A library that proposes three algorithms in an order and refuses to execute some of them.
@@ -206,10 +177,7 @@ mod tests {
                 let all = self.trials.all_run(calls.iter().cloned().enumerate(), |index| {
                     self.executions.set(self.executions.get() + 1);
                     let name = calls[index].algorithm.as_str();
-                    Ok(match self.refuses.contains(&name) {
-                        true => TrialOutcome::Refused(format!("NOT_SUPPORTED by {name}")),
-                        false => TrialOutcome::Ran,
-                    })
+                    Ok(self.refuses.contains(&name).then(|| format!("NOT_SUPPORTED by {name}")))
                 })?;
                 Ok(all.then_some(calls))
             })
@@ -258,19 +226,11 @@ mod tests {
     /// By hand: a dense layer of 64 examples, 25,088 inputs and 4,096 outputs.
     #[test]
     fn a_refused_product_is_reported_with_its_sizes_and_another_epilogue_is_another_product() {
-        let product = Product {
-            element: Element::F32,
-            math: Math::Tf32,
-            m: 64,
-            n: 4096,
-            k: 25_088,
-            transpose_a: false,
-            transpose_b: true,
-        };
+        let product = Product::plain(64, 4096, 25_088);
         let trials = Trials::default();
         let computation = Computation::Product(product, Finish::BiasRelu);
         let tried = Tried { computation, algorithm: "cublaslt:66".into() };
-        assert!(!trials.all_run([(0, tried)], |_| Ok(TrialOutcome::Refused("NOT_SUPPORTED".into()))).unwrap());
+        assert!(!trials.all_run([(0, tried)], |_| Ok(Some("NOT_SUPPORTED".into()))).unwrap());
         let all = "product 64x25088 by 25088x4096 (second transposed), bias and ReLU, f32 as tf32: cublaslt:66 was refused when it was executed: NOT_SUPPORTED";
         assert_eq!(trials.all_refused(), [all]);
         assert_eq!(trials.refused(&computation).len(), 1);

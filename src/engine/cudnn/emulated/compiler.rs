@@ -98,9 +98,6 @@ impl Module {
 
     /// Runs a grid.
     ///
-    /// # Errors
-    /// What went wrong.
-    ///
     /// # Safety
     /// The arguments must point to values of the kernel's parameter types, and only the kernel may use the memory to
     /// which these point.

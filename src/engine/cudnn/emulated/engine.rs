@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{EmulatedMemory, emulator};
 use crate::engine::cudnn::arena::Arena;
-use crate::engine::cudnn::call::{BufferId, Call, Slice};
+use crate::engine::cudnn::call::{Call, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::isolated::{self, Bench, See};
 use crate::engine::cudnn::order::{Order, StepStream};
@@ -131,7 +131,7 @@ impl EmulatedStep {
     }
 
     fn place(&self, slice: Slice) -> Slice {
-        Slice { buffer: BufferId(0), offset: self.arena.offset(slice), bytes: slice.bytes }
+        Slice::new(0, self.arena.offset(slice), slice.bytes)
     }
 }
 
@@ -149,7 +149,7 @@ impl Bench for EmulatedStep {
     }
 
     fn read(&self, Range { start, end }: Range<usize>) -> Result<Vec<u8>> {
-        Ok(self.memory.bytes(Slice { buffer: BufferId(0), offset: start, bytes: end - start }).to_vec())
+        Ok(self.memory.bytes(Slice::new(0, start, end - start)).to_vec())
     }
 }
 

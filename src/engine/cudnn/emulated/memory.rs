@@ -1,15 +1,15 @@
 //! The buffers of a test, and of a plan that runs without a GPU.
 
-use super::numbers::{decode, encode};
-use crate::engine::cudnn::call::{BufferId, Slice};
+use super::numbers::encode;
+use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::plan::readback::floats;
 
 /// Buffers by their index; bytes that were not written are 0xFF, which is NaN in every element type.
 #[derive(Clone, Debug, Default)]
 pub struct EmulatedMemory(Vec<Vec<u8>>);
 
 impl EmulatedMemory {
-    /// No buffers yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -22,7 +22,7 @@ impl EmulatedMemory {
     /// One more buffer, poisoned.
     pub fn reserve(&mut self, bytes: usize) -> Slice {
         self.0.push(vec![0xFF; bytes]);
-        Slice { buffer: BufferId(self.0.len() - 1), offset: 0, bytes }
+        Slice::new(self.0.len() - 1, 0, bytes)
     }
 
     /// One more buffer, for `count` elements, poisoned.
@@ -45,12 +45,10 @@ impl EmulatedMemory {
         self.bytes_mut(slice).copy_from_slice(&encode(element, values));
     }
 
-    /// The values of a slice.
     pub fn read(&self, slice: Slice, element: Element) -> Vec<f32> {
-        decode(element, self.bytes(slice))
+        floats(self.bytes(slice), element)
     }
 
-    /// The words of a slice.
     pub fn read_u64(&self, slice: Slice) -> Vec<u64> {
         self.bytes(slice).chunks_exact(8).map(|word| u64::from_le_bytes(std::array::from_fn(|i| word[i]))).collect()
     }

@@ -30,9 +30,9 @@ use super::source::Operator;
 use compiler::{Compiler, Module};
 pub use engine::{EVERY_OPERATOR, EmulatedEngine, KernelFault};
 pub use memory::EmulatedMemory;
-pub use numbers::{decode, encode, rounded};
+pub use numbers::rounded;
 pub use order::{from_nchw, to_nchw, transposed};
-pub use sample::{assert_close, rounding, sample};
+pub use sample::{assert_close, assert_each, rounding, sample};
 
 /// Modules by operator and element type. The first thread that needs a module compiles it, and the others wait.
 type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
@@ -103,7 +103,7 @@ impl Emulator {
     ///
     /// # Panics
     /// As [`Emulator::check`].
-    pub fn check_all(&self, memory: &mut EmulatedMemory, launches: Vec<Launch>) {
+    pub fn check_all(&self, memory: &mut EmulatedMemory, launches: impl IntoIterator<Item = Launch>) {
         launches.into_iter().for_each(|launch| self.check(memory, &Call::Launch(launch)));
     }
 

@@ -3,7 +3,7 @@
 
 use super::memory::EmulatedMemory;
 use super::order::{from_nchw, to_nchw, transposed};
-use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::reference::array::Array;
@@ -27,29 +27,27 @@ pub fn convolution(memory: &mut EmulatedMemory, convolution: &Convolution, task:
     let Extent { height, width } = padding;
     let padding = Padding { top: height, bottom: height, left: width, right: width };
     let conv = Conv2d { out_channels: output.channels, kernel, stride, padding, groups, bias: false };
-    match *task {
-        ConvolutionTask::Forward { x, w, y } | ConvolutionTask::ForwardBiasRelu { x, w, y, .. } => {
+    let ConvolutionTask { kind, x, w, y, bias } = *task;
+    match kind {
+        ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => {
             let FeatureMaps { channels, height, width, .. } = output;
-            let bias = match *task {
-                ConvolutionTask::ForwardBiasRelu { bias, .. } => Some(numbers(memory, bias, element, channels)),
-                _ => None,
-            };
+            let bias = bias.map(|bias| numbers(memory, bias, element, channels));
             let shape = Shape::Maps { channels, height, width };
             let mut sums = forward(&planes(x, input), &kernels(w), bias.as_deref(), &conv, shape).values;
-            if bias.is_some() {
+            if kind == ConvolutionKind::ForwardBiasRelu {
                 sums.iter_mut().for_each(|y| *y = relu(*y));
             }
             memory.write(y, element, &stored(&sums, output));
         }
-        ConvolutionTask::BackwardData { dy, w, dx } => {
+        ConvolutionKind::BackwardData => {
             let FeatureMaps { batch, channels, height, width, .. } = input;
-            let x = Array::zeros(batch, Shape::Maps { channels, height, width });
-            let sums = input_gradient(&x, &kernels(w), &planes(dy, output), &conv).values;
-            memory.write(dx, element, &stored(&sums, input));
+            let zeros = Array::zeros(batch, Shape::Maps { channels, height, width });
+            let sums = input_gradient(&zeros, &kernels(w), &planes(y, output), &conv).values;
+            memory.write(x, element, &stored(&sums, input));
         }
-        ConvolutionTask::BackwardWeights { x, dy, dw } => {
-            let sums = weight_gradient(&planes(x, input), &planes(dy, output), &conv);
-            memory.write(dw, element, &stored(&sums, weights(convolution)));
+        ConvolutionKind::BackwardWeights => {
+            let sums = weight_gradient(&planes(x, input), &planes(y, output), &conv);
+            memory.write(w, element, &stored(&sums, weights(convolution)));
         }
     }
 }
@@ -140,18 +138,17 @@ mod tests {
             );
             let (y_at, dx_at, dw_at) =
                 (memory.empty(element, 12), memory.empty(element, 48), memory.empty(element, 16));
-            let mut run = |task, at, maps| {
-                convolution(&mut memory, &case, &task);
+            let mut run = |kind, [x, w, y]: [Slice; 3], at, maps| {
+                let bias = (kind == ConvolutionKind::ForwardBiasRelu).then_some(bias);
+                convolution(&mut memory, &case, &ConvolutionTask { kind, x, w, y, bias });
                 to_nchw(&numbers(&memory, at, element, FeatureMaps::count(&maps)), maps)
             };
-            assert_eq!(run(ConvolutionTask::Forward { x, w, y: y_at }, y_at, output), y);
-            let rectified = run(ConvolutionTask::ForwardBiasRelu { x, w, bias, y: y_at }, y_at, output);
+            assert_eq!(run(ConvolutionKind::Forward, [x, w, y_at], y_at, output), y);
+            let rectified = run(ConvolutionKind::ForwardBiasRelu, [x, w, y_at], y_at, output);
             assert_eq!(rectified[..6], [0.0; 6]);
             assert_eq!(rectified[6], y[6] + 1.0);
-            let got = run(ConvolutionTask::BackwardData { dy, w, dx: dx_at }, dx_at, input);
-            assert_eq!(got[..24], dx);
-            let got = run(ConvolutionTask::BackwardWeights { x, dy, dw: dw_at }, dw_at, weights(&case));
-            assert_eq!(got[..4], dw);
+            assert_eq!(run(ConvolutionKind::BackwardData, [dx_at, w, dy], dx_at, input)[..24], dx);
+            assert_eq!(run(ConvolutionKind::BackwardWeights, [x, dw_at, dy], dw_at, weights(&case))[..4], dw);
         }
     }
 

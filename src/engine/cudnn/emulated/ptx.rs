@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
-
 use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Arg, Launch};
+use crate::engine::cudnn::cuda::compiler::{CompileTarget, compile};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::source::Operator;
 
@@ -18,38 +17,26 @@ pub fn nvrtc() -> bool {
 
 /// The types of a kernel's parameters: `u64` for pointers, `u32`, `f32`.
 type Parameters = Vec<String>;
-/// The parameters of each kernel of a module, by the kernel's name; or NVRTC's log.
+/// The parameters of each kernel of a module, by the kernel's name; or NVRTC's message.
 type Compiled = Result<HashMap<String, Parameters>, String>;
 
 /// What the launches' arguments are compared with.
-const OLDEST: &str = "compute_75";
+const OLDEST: u32 = 75;
 
-/// A module as NVRTC compiles it for `architecture`, such as `compute_75`; once in a process. NVRTC must be there.
-fn compiled(operator: &'static Operator, element: Element, architecture: &'static str) -> Arc<OnceLock<Compiled>> {
-    type Modules = HashMap<(&'static str, Element, &'static str), Arc<OnceLock<Compiled>>>;
+/// A module as NVRTC compiles it for `architecture`, such as 75; once in a process. NVRTC must be there.
+fn compiled(operator: &'static Operator, element: Element, architecture: u32) -> Arc<OnceLock<Compiled>> {
+    type Modules = HashMap<(&'static str, Element, u32), Arc<OnceLock<Compiled>>>;
     static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
     let module = {
         let mut modules = MODULES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         modules.entry((operator.name, element, architecture)).or_default().clone()
     };
-    module.get_or_init(|| compile(operator, element, architecture).map(|ptx| signatures(&ptx)));
+    module.get_or_init(|| {
+        let target = CompileTarget { architecture, native: false };
+        let ptx = compile(operator.name, &operator.source(element), element, target);
+        ptx.map(|ptx| signatures(&String::from_utf8_lossy(&ptx))).map_err(|error| error.to_string())
+    });
     module
-}
-
-fn compile(operator: &Operator, element: Element, architecture: &str) -> Result<String, String> {
-    let options = CompileOptions {
-        // Functions of the prelude that a module does not use are no reason for a warning.
-        options: [&format!("--gpu-architecture={architecture}"), "--std=c++17", "--diag-suppress=177"]
-            .map(String::from)
-            .to_vec(),
-        name: Some(format!("{}.cu", operator.name)),
-        ..CompileOptions::default()
-    };
-    match compile_ptx_with_opts(operator.source(element), options) {
-        Ok(ptx) => Ok(ptx.to_src()),
-        Err(CompileError::CompileError { log, .. }) => Err(log.to_string_lossy().into_owned()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 fn signatures(ptx: &str) -> HashMap<String, Parameters> {
@@ -66,9 +53,6 @@ fn signatures(ptx: &str) -> HashMap<String, Parameters> {
 }
 
 /// Compares a launch's arguments with the kernel's parameters, where NVRTC is there and knows the operator.
-///
-/// # Errors
-/// How they differ.
 pub fn fits(launch: &Launch) -> Result<(), String> {
     let kernel = launch.kernel;
     let Some(operator) = Operator::by_name(kernel.operator).filter(|_| nvrtc()) else { return Ok(()) };
@@ -107,7 +91,7 @@ mod tests {
             let of_80 = asked.iter().all(|rest| [" >= 800", " < 800", ") && "].iter().any(|end| rest.starts_with(end)));
             assert!(of_80, "{}: compile it for what it asks, too", operator.name);
             // The first asks in the prelude, for bfloat16.
-            let later = (element == Element::Bf16 || asked.len() > 1).then_some("compute_80");
+            let later = (element == Element::Bf16 || asked.len() > 1).then_some(80);
             for architecture in [OLDEST].into_iter().chain(later) {
                 let module = compiled(operator, element, architecture);
                 let signatures = module.wait().as_ref();

@@ -23,11 +23,21 @@ pub fn rounding(element: Element) -> f64 {
 ///
 /// # Panics
 /// Where a value is off by more than `tolerance` times the largest true one.
+#[track_caller]
 pub fn assert_close(got: &[f32], truth: &[f64], tolerance: f64, what: &str) {
-    assert_eq!(got.len(), truth.len(), "{what}: lengths differ");
     let scale = truth.iter().fold(0.0f64, |scale, value| scale.max(value.abs()));
+    assert_each(got, truth, |_| tolerance * scale, what);
+}
+
+/// Compares with the truth.
+///
+/// # Panics
+/// Where a value is off by more than `most` gives for the size of its own true value.
+#[track_caller]
+pub fn assert_each(got: &[f32], truth: &[f64], most: impl Fn(f64) -> f64, what: &str) {
+    assert_eq!(got.len(), truth.len(), "{what}: lengths differ");
     for (i, (got, truth)) in got.iter().zip(truth).enumerate() {
-        let error = (f64::from(*got) - truth).abs();
-        assert!(error <= tolerance * scale, "{what}: element {i} is {got}, not {truth} (of at most {scale})");
+        let (error, most) = ((f64::from(*got) - truth).abs(), most(truth.abs()));
+        assert!(error <= most, "{what}: element {i} is {got}, not {truth}, and may be off by {most}");
     }
 }

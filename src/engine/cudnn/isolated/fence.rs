@@ -24,9 +24,6 @@ pub struct Fences {
 impl Fences {
     /// Reads the length of a guard around each range, in an arena of the given size in bytes; `read` gives bytes at an
     /// offset.
-    ///
-    /// # Errors
-    /// The errors of `read`.
     pub fn new(
         written: Vec<Owned>,
         bytes: usize,

@@ -17,7 +17,7 @@ use super::call::{Call, Slice};
 use super::element::Element;
 use super::op::rectifier::Rectifier;
 use super::plan::StepPlan;
-use super::plan::node::{Bias, Node};
+use super::plan::node::Node;
 use super::plan::parameters::{PlacedParameter, WeightOrder, is_view};
 use super::plan::part::{PlannedPart, Work};
 use super::plan::readback::{floats, in_definition_order};
@@ -41,15 +41,9 @@ pub trait Bench {
     fn arena(&self) -> &Arena;
 
     /// Runs some of the plan's calls, one after another, and waits for them.
-    ///
-    /// # Errors
-    /// As [`crate::engine::Engine::prepare`].
     fn run(&mut self, calls: Range<usize>) -> Result<()>;
 
     /// Bytes of the arena.
-    ///
-    /// # Errors
-    /// As [`crate::engine::Engine::prepare`].
     fn read(&self, bytes: Range<usize>) -> Result<Vec<u8>>;
 }
 
@@ -63,9 +57,6 @@ pub fn in_turn(settings: &Settings) -> Settings {
 
 /// Runs a step part by part: the first step from the initial values. In float16 it is the first step after one whose
 /// gradients did not overflow; if its own gradients overflow after that update, further steps follow.
-///
-/// # Errors
-/// See [`crate::engine::Engine::take_apart`].
 pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Result<(), Fault> {
     let parts = bench.plan().parts.clone();
     let mut apart = Apart { bench, workload };
@@ -204,7 +195,7 @@ impl Apart<'_> {
         };
         let parameters = ["weight", "gamma", "beta"].into_iter().map(|name| (node.layer, name));
         let parameter = |(layer, name)| Some(self.parameter(layer, name, false).transpose()?.map(|held| (name, held)));
-        let bias = bias_of(node).map(|layer| self.parameter(layer, "bias", false));
+        let bias = node.bias_owner().map(|layer| self.parameter(layer, "bias", false));
         let step = self.bytes(self.bench.plan().scalars.step())?;
         Ok(Fused {
             layer: node.layer,
@@ -236,7 +227,7 @@ impl Apart<'_> {
             found.push((quantity, self.maps(*layer, *slice)?));
         }
         let own = ["weight", "gamma", "beta"].map(|name| (node.layer, name));
-        for (layer, name) in own.into_iter().chain(bias_of(node).map(|layer| (layer, "bias"))) {
+        for (layer, name) in own.into_iter().chain(node.bias_owner().map(|layer| (layer, "bias"))) {
             let gradient = self.parameter(layer, name, true)?;
             found.extend(gradient.map(|gradient| (Quantity::ParameterGradient(name), gradient)));
         }
@@ -245,10 +236,7 @@ impl Apart<'_> {
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Numbers> {
-        match self.bench.plan().outputs[layer] {
-            Some(slice) => self.maps(layer, slice),
-            None => Err(Error::engine("no call computes this output")),
-        }
+        self.maps(layer, self.bench.plan().output(layer)?)
     }
 
     /// The output of a layer, or its gradient.
@@ -273,7 +261,7 @@ impl Apart<'_> {
     /// A parameter of a layer, or its gradient; `None` where it has none of that name.
     fn parameter(&self, layer: usize, name: &str, gradient: bool) -> Result<Option<Numbers>> {
         let plan = self.bench.plan();
-        let Some(placed) = plan.parameters.iter().find(|placed| placed.layer == layer && placed.name == name) else {
+        let Some(placed) = plan.parameters.find(layer, name) else {
             return Ok(None);
         };
         let slice = if gradient { plan.parameters.gradient(placed) } else { plan.parameters.value(placed) };
@@ -289,15 +277,6 @@ impl Apart<'_> {
     fn bytes(&self, slice: Slice) -> Result<Vec<u8>> {
         let start = self.bench.arena().offset(slice);
         self.bench.read(start..start + slice.bytes)
-    }
-}
-
-/// The layer whose bias a node adds.
-fn bias_of(node: &Node) -> Option<usize> {
-    match node.bias {
-        Bias::Own => Some(node.layer),
-        Bias::Borrowed(layer) => Some(layer),
-        Bias::None | Bias::Lent | Bias::Idle => None,
     }
 }
 

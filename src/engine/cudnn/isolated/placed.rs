@@ -42,8 +42,6 @@ impl Bench for PlacedApart {
     }
 
     fn read(&self, bytes: Range<usize>) -> Result<Vec<u8>> {
-        let mut content = vec![0; bytes.len()];
-        self.gpu.copy_to_host(&mut content, self.placed.memory.address() + bytes.start as u64)?;
-        Ok(content)
+        self.gpu.read(self.placed.memory.address() + bytes.start as u64, bytes.len())
     }
 }

@@ -1,4 +1,3 @@
-use std::process::Command;
 use std::sync::Arc;
 
 use super::*;
@@ -84,11 +83,7 @@ fn every_layer_is_shown_in_both_directions() {
 #[test]
 fn the_gpus_engine_runs_every_part_with_its_own_calls() {
     const NAME: &str = "engine::cudnn::isolated::tests::the_gpus_engine_runs_every_part_with_its_own_calls";
-    const CHILD: &str = "BATCHSTEP_TEST_APART";
-    if std::env::var_os(CHILD).is_none() {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args([NAME, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    if !recorded::is_apart(NAME) {
         return;
     }
     recorded::begin(None);

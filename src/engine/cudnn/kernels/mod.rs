@@ -28,7 +28,6 @@ pub struct Launched {
     pub capacity: Option<u64>,
 }
 
-/// A kernel of a call.
 pub struct KernelOf<'a> {
     pub call: &'a Call,
     pub launched: Launched,
@@ -64,7 +63,7 @@ pub fn main(launches: &[KernelOf]) -> Option<KernelLaunch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cudnn::call::{BufferId, Slice};
+    use crate::engine::cudnn::call::Slice;
 
     fn launched(name: &str, blocks: u64, threads_per_block: u32) -> Launched {
         let name = name.to_string();
@@ -72,7 +71,7 @@ mod tests {
     }
 
     fn main_of(launches: &[(&str, u64, u32)]) -> KernelLaunch {
-        let call = Call::Zero(Slice { buffer: BufferId(0), offset: 0, bytes: 4 });
+        let call = Call::Zero(Slice::new(0, 0, 4));
         let launches: Vec<_> = launches
             .iter()
             .map(|&(name, blocks, threads)| KernelOf { call: &call, launched: launched(name, blocks, threads) })

@@ -44,8 +44,8 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
     let column_major = |product: OutputMatrix| whole(product, product.columns, product.rows);
     if name.contains("implicit_gemm") {
         let Call::Convolution(convolution, task) = call else { return None };
-        let product = implicit(convolution, task.kind())?;
-        return match task.kind() {
+        let product = implicit(convolution, task.kind)?;
+        return match task.kind {
             // The order did not matter in any launch that was examined, so it is not known.
             ConvolutionKind::BackwardWeights => {
                 (row_major(product) == column_major(product)).then(|| row_major(product))
@@ -91,7 +91,7 @@ fn explicit(call: &Call) -> Option<OutputMatrix> {
     if *kernel != Extent::square(1) || *stride != Extent::square(1) || *padding != Extent::square(0) || *groups != 1 {
         return None;
     }
-    let maps = match task.kind() {
+    let maps = match task.kind {
         ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => output,
         ConvolutionKind::BackwardData => input,
         ConvolutionKind::BackwardWeights => {
@@ -108,37 +108,37 @@ fn explicit(call: &Call) -> Option<OutputMatrix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cudnn::call::{self, BufferId, ConvolutionTask, Epilogue, Gemm, Slice};
-    use crate::engine::cudnn::element::{Element, Math};
+    use crate::engine::cudnn::call::{ConvolutionTask, Epilogue, Gemm, Product, Slice};
     use crate::engine::cudnn::feature_maps::FeatureMaps;
 
-    const SLICE: Slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
+    const SLICE: Slice = Slice::new(0, 0, 4);
 
     /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, apart from the stride.
     fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
         let input = FeatureMaps { batch, channels, height: size, width: size, layout };
         let output = FeatureMaps { channels: outputs, height: size / stride, width: size / stride, ..input };
-        let (kernel, stride, padding) = (Extent::square(taps), Extent::square(stride), Extent::square(taps / 2));
-        let (element, math) = (Element::F32, Math::Tf32);
-        Convolution { element, math, input, output, kernel, stride, padding, groups: 1 }
+        Convolution::between(input, output, taps)
     }
 
-    fn forward(layout: Layout, sizes: [usize; 6]) -> Call {
-        Call::Convolution(convolution(layout, sizes), ConvolutionTask::Forward { x: SLICE, w: SLICE, y: SLICE })
-    }
-
-    fn backward_data(layout: Layout, sizes: [usize; 6]) -> Call {
-        Call::Convolution(convolution(layout, sizes), ConvolutionTask::BackwardData { dy: SLICE, w: SLICE, dx: SLICE })
-    }
-
-    fn backward_weights(layout: Layout, sizes: [usize; 6]) -> Call {
-        let task = ConvolutionTask::BackwardWeights { x: SLICE, dy: SLICE, dw: SLICE };
+    fn call(kind: ConvolutionKind, layout: Layout, sizes: [usize; 6]) -> Call {
+        let task = ConvolutionTask { kind, x: SLICE, w: SLICE, y: SLICE, bias: None };
         Call::Convolution(convolution(layout, sizes), task)
     }
 
+    fn forward(layout: Layout, sizes: [usize; 6]) -> Call {
+        call(ConvolutionKind::Forward, layout, sizes)
+    }
+
+    fn backward_data(layout: Layout, sizes: [usize; 6]) -> Call {
+        call(ConvolutionKind::BackwardData, layout, sizes)
+    }
+
+    fn backward_weights(layout: Layout, sizes: [usize; 6]) -> Call {
+        call(ConvolutionKind::BackwardWeights, layout, sizes)
+    }
+
     fn dense(m: usize, n: usize, k: usize) -> Call {
-        let (element, math) = (Element::F32, Math::Tf32);
-        let product = call::Product { element, math, m, n, k, transpose_a: false, transpose_b: true };
+        let product = Product::plain(m, n, k);
         Call::Gemm(Gemm { product, a: SLICE, b: SLICE, c: SLICE, epilogue: Epilogue::Nothing })
     }
 

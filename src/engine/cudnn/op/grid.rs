@@ -22,3 +22,8 @@ pub fn packs(element: Element, count: usize) -> usize {
 pub fn in_and_out(from: Slice, to: Slice) -> (Arg, Arg) {
     if from == to { (Arg::Update(from), Arg::Update(to)) } else { (Arg::Read(from), Arg::Write(to)) }
 }
+
+/// A size as a kernel's `int`.
+pub fn int(size: usize) -> Arg {
+    Arg::I32(size as i32)
+}

@@ -10,3 +10,23 @@ pub enum Rectifier {
     /// min(max(x, 0), 6); its gradient passes where the output is above 0 and below 6.
     Relu6 = 2,
 }
+
+#[cfg(test)]
+impl Rectifier {
+    pub const ALL: [Self; 3] = [Self::Identity, Self::Relu, Self::Relu6];
+
+    /// The rectified value; a NaN is preserved.
+    pub fn of(self, x: f64) -> f64 {
+        match self {
+            Self::Identity => x,
+            Self::Relu if x < 0.0 => 0.0,
+            Self::Relu => x,
+            Self::Relu6 => x.clamp(0.0, 6.0),
+        }
+    }
+
+    /// Whether a gradient passes where the output is `y`.
+    pub fn passes(self, y: f32) -> bool {
+        self == Self::Identity || y > 0.0 && (self == Self::Relu || y < 6.0)
+    }
+}

@@ -9,10 +9,8 @@ use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::batch_norm::{self, BatchNormBackward};
 use crate::engine::cudnn::op::bias::BiasGradient;
-use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
-use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolBackward;
-use crate::engine::cudnn::op::max_pool2d::MaxPool2dBackward;
 use crate::engine::cudnn::op::rectifier::Rectifier;
+use crate::engine::cudnn::op::{elementwise, global_average_pool};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::Layout;
@@ -21,14 +19,14 @@ impl PlanBuilder<'_> {
     /// Every node that has parameters or comes after one that has, from the last to the first.
     pub(super) fn backward(&mut self) -> Result<()> {
         self.phase = super::Phase::Backward;
-        for number in (0..self.nodes.len()).rev() {
-            let node = self.nodes[number].clone();
+        for number in (0..self.plan.nodes.len()).rev() {
+            let node = self.plan.nodes[number].clone();
             if !self.trained[node.output] {
                 continue;
             }
             self.at = Some(node.layer);
             self.direction = Direction::BackwardData;
-            let first = self.calls.len();
+            let first = self.plan.calls.len();
             let from = self.gradients[node.output].iter().map(|gradient| gradient.slice).collect();
             self.delivered.clear();
             self.node_backward(number, &node).map_err(|error| error.at(&self.network.layers[node.layer].name))?;
@@ -67,7 +65,7 @@ impl PlanBuilder<'_> {
             O::GlobalAveragePool => {
                 let maps = self.maps(source);
                 let dx = self.feature_maps_buffer("gradient of", source, maps);
-                self.launch(GlobalAveragePoolBackward { element: self.element, maps, dy: dy.slice, dx }.launches());
+                self.launch([global_average_pool::backward(self.element, maps, dy.slice, dx)]);
                 self.deliver(source, Gradient::own(dx));
             }
             O::Dropout { rate } if rate > 0.0 => {
@@ -75,7 +73,7 @@ impl PlanBuilder<'_> {
                 self.dropout(node, dy.slice, dx, rate);
                 self.deliver(source, Gradient::own(dx));
             }
-            O::Flatten if !is_view(self.network, &self.nodes, node.layer, self.layout) => self.unflatten(node, dy),
+            O::Flatten if !is_view(self.network, &self.plan.nodes, node.layer, self.layout) => self.unflatten(node, dy),
             O::Dropout { .. } | O::Flatten => self.deliver(source, dy),
             O::Input | O::BatchNorm(_) | O::MaxPool2d(_) => return Err(Error::engine("no gradient")),
         }
@@ -107,8 +105,7 @@ impl PlanBuilder<'_> {
 
     /// The gradient of the bias that a node adds, from the gradient of the node's output, which is masked in place.
     fn bias_gradient(&mut self, node: &Node, dy: Slice, rectifier: Rectifier) -> Result<()> {
-        let owner = if let Bias::Borrowed(layer) = node.bias { layer } else { node.layer };
-        let (_, dbias) = self.parameter(owner, "bias")?;
+        let (_, dbias) = self.parameter(node.bias_owner().unwrap_or(node.layer), "bias")?;
         let (element, maps) = (self.element, self.maps(node.output));
         let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
         let partials = self.scratch(BiasGradient::scratch_bytes(element, maps));
@@ -120,24 +117,21 @@ impl PlanBuilder<'_> {
 
     /// The gradient before a node's rectifier.
     fn unrectified(&mut self, node: &Node, dy: Gradient) -> Result<Gradient> {
-        if node.rectifier == Rectifier::Identity {
-            return Ok(dy);
+        match node.rectifier {
+            Rectifier::Identity => Ok(dy),
+            rectifier => self.masked(node.output, dy, rectifier),
         }
-        let dx = self.in_place(node.output, dy);
-        self.mask(node.output, dy.slice, dx, node.rectifier)?;
+    }
+
+    fn masked(&mut self, output: usize, dy: Gradient, rectifier: Rectifier) -> Result<Gradient> {
+        let (y, dx) = (self.output(output)?, self.in_place(output, dy));
+        self.launch([elementwise::rectify_backward(self.element, rectifier, y, dy.slice, dx)]);
         Ok(Gradient::own(dx))
     }
 
-    fn mask(&mut self, output: usize, dy: Slice, dx: Slice, rectifier: Rectifier) -> Result<()> {
-        let (element, count, y) = (self.element, self.maps(output).count(), self.output(output)?);
-        self.launch(RectifyBackward { element, count, rectifier, dy, y, dx }.launches());
-        Ok(())
-    }
-
     fn rectifier_backward(&mut self, node: &Node, dy: Gradient, rectifier: Rectifier) -> Result<()> {
-        let dx = self.in_place(node.output, dy);
-        self.mask(node.output, dy.slice, dx, rectifier)?;
-        self.deliver(node.sources[0], Gradient::own(dx));
+        let dx = self.masked(node.output, dy, rectifier)?;
+        self.deliver(node.sources[0], dx);
         Ok(())
     }
 
@@ -210,12 +204,11 @@ impl PlanBuilder<'_> {
         if !self.trained[source] {
             return Ok(());
         }
-        let (element, input, output) = (self.element, self.maps(source), self.maps(node.layer));
-        let dx = self.feature_maps_buffer("gradient of", source, input);
+        let pooling = self.pooling(node, pool, rectifier);
+        let dx = self.feature_maps_buffer("gradient of", source, pooling.input);
         let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
-        let (dy, dy_other) = (dy.slice, other.map(|gradient| gradient.slice));
-        let op = MaxPool2dBackward { element, input, output, pool, rectifier, y, dy, dy_other, index, dx };
-        self.launch(op.launches());
+        let other = other.map(|gradient| gradient.slice);
+        self.launch([pooling.backward(dy.slice, other, index, y, dx)]);
         self.deliver(source, Gradient::own(dx));
         Ok(())
     }
@@ -241,7 +234,7 @@ impl PlanBuilder<'_> {
         let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
         let to = self.maps(source).layout;
         let from = FeatureMaps { layout: Layout::Nchw, ..self.maps(source) };
-        self.launch(Transpose { element: self.element, from, to, x: dy.slice, y: dx }.launches());
+        self.launch([elementwise::transpose(self.element, from, to, dy.slice, dx)]);
         self.deliver(source, Gradient::own(dx));
     }
 }

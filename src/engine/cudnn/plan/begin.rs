@@ -4,8 +4,8 @@
 use super::PlanBuilder;
 use super::parameters::PlacedParameter;
 use crate::engine::cudnn::arena::Life;
-use crate::engine::cudnn::call::{BufferId, Call, Launch, Slice};
-use crate::engine::cudnn::op::initial::{Fill, Heights, Inputs, OneHot, Points, Uniform, UniformTargets};
+use crate::engine::cudnn::call::{Call, Launch, Slice};
+use crate::engine::cudnn::op::initial::{self, Uniform};
 use crate::engine::initial::glorot_limit;
 use crate::network::{Network, Operation};
 use crate::random::{Purpose, Stream};
@@ -23,33 +23,31 @@ pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> 
 
 impl PlanBuilder<'_> {
     pub(super) fn initial(&self) -> Vec<Call> {
-        let kept = self.buffers.iter().enumerate().filter(|(_, buffer)| buffer.life == Life::Kept && buffer.bytes > 0);
-        let mut calls: Vec<Call> = kept
-            .map(|(id, buffer)| Call::Zero(Slice { buffer: BufferId(id), offset: 0, bytes: buffer.bytes }))
-            .collect();
-        let mut launches = self.scalars.reset();
-        for placed in self.parameters.iter() {
+        let kept =
+            self.plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.life == Life::Kept && buffer.bytes > 0);
+        let mut calls: Vec<Call> = kept.map(|(id, buffer)| Call::Zero(Slice::new(id, 0, buffer.bytes))).collect();
+        let mut launches = vec![self.plan.scalars.reset()];
+        for placed in self.plan.parameters.iter() {
             match placed.name {
-                "weight" => launches.extend(self.weight(placed)),
-                "gamma" => launches
-                    .extend(Fill { dst: self.parameters.master(placed), count: placed.count(), value: 1.0 }.launches()),
+                "weight" => launches.push(self.weight(placed)),
+                "gamma" => launches.push(initial::fill(self.plan.parameters.master(placed), 1.0)),
                 _ => {}
             }
         }
-        for (_, variance) in self.running.iter().flatten() {
-            launches.extend(Fill { dst: *variance, count: variance.bytes / 4, value: 1.0 }.launches());
-        }
-        launches.extend(self.batch_values());
+        launches.extend(self.plan.running.iter().flatten().map(|(_, variance)| initial::fill(*variance, 1.0)));
+        let first = (self.plan.inputs, self.plan.targets);
+        let batches = std::iter::once(first).chain(self.plan.next_batch);
+        launches.extend(batches.flat_map(|(inputs, targets)| self.batch_values(inputs, targets)));
         calls.extend(launches.into_iter().map(Call::Launch));
         calls
     }
 
-    fn weight(&self, placed: &PlacedParameter) -> Vec<Launch> {
+    fn weight(&self, placed: &PlacedParameter) -> Launch {
         let parts = [placed.layer as u64, placed.number as u64];
         let op = Uniform {
             element: self.element,
-            dst: self.parameters.master(placed),
-            working: self.parameters.working.map(|_| self.parameters.value(placed)),
+            dst: self.plan.parameters.master(placed),
+            working: self.plan.parameters.working.map(|_| self.plan.parameters.value(placed)),
             count: placed.count(),
             key: Stream::new(self.settings.seed, Purpose::Parameters, parts).key(),
             limit: glorot_limit(&placed.dims),
@@ -57,44 +55,20 @@ impl PlanBuilder<'_> {
             positions: placed.order.positions,
             channels_last: placed.order.channels_last,
         };
-        op.launches()
+        op.launch()
     }
 
-    fn batch_values(&self) -> Vec<Launch> {
+    fn batch_values(&self, inputs: Slice, targets: Slice) -> [Launch; 2] {
+        let (element, batch) = (self.element, self.batch_size);
         if self.settings.examples == Examples::Peaks {
-            return self.surface();
+            return [initial::points(element, inputs, batch), initial::heights(targets, batch)];
         }
         let key = |purpose| Stream::new(self.settings.seed, purpose, [0, 0]).key();
-        let batch = self.batch_size;
-        let classes = self.network.output().count();
-        let first = (self.batch.inputs, self.batch.targets);
-        let pairs = std::iter::once(first).chain(self.batch.next);
-        pairs
-            .flat_map(|(inputs, targets)| {
-                let op = Inputs { element: self.element, maps: self.maps(0), dst: inputs, key: key(Purpose::Inputs) };
-                let mut launches = op.launches();
-                let key = key(Purpose::Targets);
-                launches.extend(match self.settings.loss {
-                    Loss::CategoricalCrossEntropy => OneHot { dst: targets, batch, classes, key }.launches(),
-                    Loss::MeanSquaredError | Loss::BinaryCrossEntropy => {
-                        UniformTargets { dst: targets, count: batch * classes, key }.launches()
-                    }
-                });
-                launches
-            })
-            .collect()
-    }
-
-    fn surface(&self) -> Vec<Launch> {
-        let batch = self.batch_size;
-        let first = (self.batch.inputs, self.batch.targets);
-        let pairs = std::iter::once(first).chain(self.batch.next);
-        let launches = pairs.map(|(inputs, targets)| {
-            [
-                Points { element: self.element, dst: inputs, batch }.launches(),
-                Heights { dst: targets, batch }.launches(),
-            ]
-        });
-        launches.flatten().flatten().collect()
+        let targets_key = key(Purpose::Targets);
+        let targets = match self.settings.loss {
+            Loss::CategoricalCrossEntropy => initial::one_hot(targets, self.network.output().count(), targets_key),
+            Loss::MeanSquaredError | Loss::BinaryCrossEntropy => initial::uniform_targets(targets, targets_key),
+        };
+        [initial::inputs(element, self.maps(0), inputs, key(Purpose::Inputs)), targets]
     }
 }

@@ -3,11 +3,10 @@
 use super::node::{Bias, Node};
 use super::parameters::is_depthwise;
 use super::{Fuses, PlanBuilder};
-use crate::engine::cudnn::call::{Call, Convolution, ConvolutionTask, Slice};
+use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind, ConvolutionTask, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
-use crate::engine::cudnn::op::elementwise::{Crop, Pad};
+use crate::engine::cudnn::op::depthwise_conv2d::DepthwiseConv2d;
+use crate::engine::cudnn::op::elementwise::{self, padded};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::Result;
 use crate::network::{Conv2d, Extent, Padding};
@@ -26,23 +25,18 @@ impl PlanBuilder<'_> {
         if is_depthwise(self.network, node.layer) {
             let conv = self.depthwise(node, conv);
             conv.check()?;
-            self.launch(depthwise_conv2d::Forward { conv, x, w, y }.launches());
+            self.launch([conv.forward(x, w, y)]);
             self.bias_and_rectify(node, y);
             return Ok(y);
         }
-        let x = self.pad(number, node, conv, x);
+        let x = self.pad(number, node, conv.padding, x);
         let convolution = self.geometry(node, conv);
         let bias = self.own_bias(node).filter(|_| self.element == Element::F32 && node.rectifier == Rectifier::Relu);
-        match bias {
-            Some(bias) if fuses(node.layer, &convolution) => {
-                self.call(Call::Convolution(convolution, ConvolutionTask::ForwardBiasRelu { x, w, bias, y }));
-            }
-            _ => {
-                self.call(Call::Convolution(convolution, ConvolutionTask::Forward { x, w, y }));
-                if node.bias != Bias::Lent {
-                    self.bias_and_rectify(node, y);
-                }
-            }
+        let bias = bias.filter(|_| fuses(node.layer, &convolution));
+        let kind = if bias.is_some() { ConvolutionKind::ForwardBiasRelu } else { ConvolutionKind::Forward };
+        self.call(Call::Convolution(convolution, ConvolutionTask { kind, x, w, y, bias }));
+        if bias.is_none() && node.bias != Bias::Lent {
+            self.bias_and_rectify(node, y);
         }
         Ok(y)
     }
@@ -63,36 +57,25 @@ impl PlanBuilder<'_> {
         };
         let wanted = self.trained[source];
         if is_depthwise(self.network, node.layer) {
-            return Ok(self.depthwise_backward(node, conv, Operands { x, w, dy, dw }));
+            let conv = self.depthwise(node, conv);
+            let partials = self.scratch(conv.scratch_bytes());
+            self.weights_gradients(|draft| draft.launch(conv.backward_weights(x, dy, dw, partials)));
+            return Ok(wanted.then(|| {
+                let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
+                self.launch([conv.backward_data(dy, w, dx)]);
+                dx
+            }));
         }
-        Ok(self.library_backward(node, conv, Operands { x, w, dy, dw }, wanted))
-    }
-
-    fn library_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands, wanted: bool) -> Option<Slice> {
-        let Operands { x, w, dy, dw } = operands;
         let convolution = self.geometry(node, conv);
-        let task = ConvolutionTask::BackwardWeights { x, dy, dw };
+        let kind = ConvolutionKind::BackwardWeights;
+        let task = ConvolutionTask { kind, x, w: dw, y: dy, bias: None };
         self.weights_gradients(|draft| draft.call(Call::Convolution(convolution, task)));
-        if !wanted {
-            return None;
-        }
-        let dx = self.feature_maps_buffer("gradient of input of", node.layer, convolution.input);
-        self.call(Call::Convolution(convolution, ConvolutionTask::BackwardData { dy, w, dx }));
-        Some(self.crop(node, conv, dx))
-    }
-
-    fn depthwise_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands) -> Option<Slice> {
-        let Operands { x, w, dy, dw } = operands;
-        let conv = self.depthwise(node, conv);
-        let partials = self.scratch(conv.scratch_bytes());
-        let gradients = depthwise_conv2d::BackwardWeights { conv, x, dy, dw, partials };
-        self.weights_gradients(|draft| draft.launch(gradients.launches()));
-        let source = node.sources[0];
-        self.trained[source].then(|| {
-            let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
-            self.launch(depthwise_conv2d::BackwardData { conv, dy, w, dx }.launches());
-            dx
-        })
+        Ok(wanted.then(|| {
+            let dx = self.feature_maps_buffer("gradient of input of", node.layer, convolution.input);
+            let kind = ConvolutionKind::BackwardData;
+            self.call(Call::Convolution(convolution, ConvolutionTask { kind, x: dx, w, y: dy, bias: None }));
+            self.crop(node, conv.padding, dx)
+        }))
     }
 
     fn depthwise(&self, node: &Node, conv: Conv2d) -> DepthwiseConv2d {
@@ -122,45 +105,28 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn pad(&mut self, number: usize, node: &Node, conv: Conv2d, x: Slice) -> Slice {
-        if is_symmetric(conv.padding) {
+    fn pad(&mut self, number: usize, node: &Node, padding: Padding, x: Slice) -> Slice {
+        if is_symmetric(padding) {
             return x;
         }
-        let input = self.maps(node.sources[0]);
-        let output = padded(input, conv.padding);
-        let y = self.feature_maps_buffer("padded input of", node.layer, output);
-        let Padding { top, left, .. } = conv.padding;
-        self.launch(Pad { element: self.element, input, output, top, left, x, y }.launches());
+        let maps = self.maps(node.sources[0]);
+        let y = self.feature_maps_buffer("padded input of", node.layer, padded(maps, padding));
+        self.launch([elementwise::pad(self.element, maps, padding, x, y)]);
         self.saved[number].padded = Some(y);
         y
     }
 
-    fn crop(&mut self, node: &Node, conv: Conv2d, dx: Slice) -> Slice {
-        if is_symmetric(conv.padding) {
+    fn crop(&mut self, node: &Node, padding: Padding, dx: Slice) -> Slice {
+        if is_symmetric(padding) {
             return dx;
         }
-        let output = self.maps(node.sources[0]);
-        let input = padded(output, conv.padding);
-        let y = self.feature_maps_buffer("gradient of", node.sources[0], output);
-        let Padding { top, left, .. } = conv.padding;
-        self.launch(Crop { element: self.element, input, output, top, left, x: dx, y }.launches());
+        let maps = self.maps(node.sources[0]);
+        let y = self.feature_maps_buffer("gradient of", node.sources[0], maps);
+        self.launch([elementwise::crop(self.element, maps, padding, dx, y)]);
         y
     }
 }
 
-/// The operands of a convolution's backward pass.
-struct Operands {
-    x: Slice,
-    w: Slice,
-    dy: Slice,
-    dw: Slice,
-}
-
 fn is_symmetric(padding: Padding) -> bool {
     padding.top == padding.bottom && padding.left == padding.right
-}
-
-fn padded(maps: FeatureMaps, padding: Padding) -> FeatureMaps {
-    let (height, width) = (padding.top + padding.bottom, padding.left + padding.right);
-    FeatureMaps { height: maps.height + height, width: maps.width + width, ..maps }
 }

@@ -1,36 +1,34 @@
 //! The calls of the forward pass, and the loss with its gradient.
 
 use super::gradient::Gradient;
-use super::node::{Bias, Node};
+use super::node::Node;
 use super::parameters::is_view;
 use super::part::Work;
 use super::{Fuses, PlanBuilder};
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::op::batch_norm::{self, BatchNormForward};
-use crate::engine::cudnn::op::bias::BiasRectify;
-use crate::engine::cudnn::op::elementwise::{Add, Dropout, Rectify, Transpose};
-use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
-use crate::engine::cudnn::op::loss::{BinaryCrossEntropy, LossSlices, MeanSquaredError, SoftmaxCrossEntropy};
-use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
+use crate::engine::cudnn::op::elementwise::{self, Dropout};
+use crate::engine::cudnn::op::loss::BatchLoss;
+use crate::engine::cudnn::op::max_pool2d::Pooling;
 use crate::engine::cudnn::op::rectifier::Rectifier;
+use crate::engine::cudnn::op::{bias, global_average_pool};
 use crate::error::{Error, Result};
-use crate::network::{Direction, Operation};
-use crate::settings::{Layout, Loss};
+use crate::network::{Direction, MaxPool2d, Operation};
+use crate::settings::Layout;
 
 impl PlanBuilder<'_> {
-    /// Every node, in order.
     pub(super) fn forward(&mut self, fuses: &mut Fuses<'_>) -> Result<()> {
-        self.outputs[0] = Some(self.batch.inputs);
+        self.plan.outputs[0] = Some(self.plan.inputs);
         self.direction = Direction::Forward;
-        for number in 0..self.nodes.len() {
-            let node = self.nodes[number].clone();
+        for number in 0..self.plan.nodes.len() {
+            let node = self.plan.nodes[number].clone();
             self.at = Some(node.layer);
-            let (x, first) = (self.output(node.sources[0])?, self.calls.len());
+            let (x, first) = (self.output(node.sources[0])?, self.plan.calls.len());
             let y = self
                 .node_forward(number, &node, x, fuses)
                 .map_err(|error| error.at(&self.network.layers[node.layer].name))?;
-            self.outputs[node.output] = Some(y);
+            self.plan.outputs[node.output] = Some(y);
             self.part(first, Work::Forward { node: number });
         }
         Ok(())
@@ -47,9 +45,8 @@ impl PlanBuilder<'_> {
             O::Relu6 => Ok(self.rectify(node, x, Rectifier::Relu6)),
             O::Add => self.sum(node, x),
             O::GlobalAveragePool => {
-                let y = self.node_output(node);
-                let op = GlobalAveragePoolForward { element: self.element, maps: self.maps(node.sources[0]), x, y };
-                self.launch(op.launches());
+                let (y, maps) = (self.node_output(node), self.maps(node.sources[0]));
+                self.launch([global_average_pool::forward(self.element, maps, x, y)]);
                 Ok(y)
             }
             O::Dropout { rate } => Ok(self.dropout_forward(node, x, rate)),
@@ -58,33 +55,27 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// A buffer for a node's output.
     pub(super) fn node_output(&mut self, node: &Node) -> Slice {
         self.feature_maps_buffer("output of", node.output, self.maps(node.output))
     }
 
     /// The node's bias, where it adds one itself.
     pub(super) fn own_bias(&self, node: &Node) -> Option<Slice> {
-        let owner = match node.bias {
-            Bias::Own => node.layer,
-            Bias::Borrowed(layer) => layer,
-            Bias::None | Bias::Lent | Bias::Idle => return None,
-        };
-        self.parameters.of(owner, "bias").map(|(value, _)| value)
+        self.plan.parameters.of(node.bias_owner()?, "bias").map(|(value, _)| value)
     }
 
     /// Value and gradient of a parameter that the layer must have.
     pub(super) fn parameter(&self, layer: usize, name: &str) -> Result<(Slice, Slice)> {
-        self.parameters.of(layer, name).ok_or_else(|| Error::engine(format!("no parameter {name}")))
+        self.plan.parameters.of(layer, name).ok_or_else(|| Error::engine(format!("no parameter {name}")))
     }
 
     /// Adds the node's bias and applies its rectifier, in place, where it has either.
     pub(super) fn bias_and_rectify(&mut self, node: &Node, xy: Slice) {
         let (element, maps, rectifier) = (self.element, self.maps(node.output), node.rectifier);
         match self.own_bias(node) {
-            Some(bias) => self.launch(BiasRectify { element, maps, rectifier, bias, xy }.launches()),
+            Some(bias) => self.launch([bias::add_and_rectify(element, maps, rectifier, bias, xy)]),
             None if rectifier != Rectifier::Identity => {
-                self.launch(Rectify { element, count: maps.count(), rectifier, x: xy, y: xy }.launches());
+                self.launch([elementwise::rectify(element, rectifier, xy, xy)]);
             }
             None => {}
         }
@@ -123,7 +114,7 @@ impl PlanBuilder<'_> {
         let [mean, inverse_deviation] = [0, 1].map(|_| self.buffer("batch statistics".to_owned(), 4 * maps.channels));
         self.saved[number].moments = Some((mean, inverse_deviation));
         let (running_mean, running_variance) =
-            self.running[node.layer].ok_or_else(|| Error::engine("no running statistics"))?;
+            self.plan.running[node.layer].ok_or_else(|| Error::engine("no running statistics"))?;
         let (gamma, beta) = (self.parameter(node.layer, "gamma")?.0, self.parameter(node.layer, "beta")?.0);
         let (partials, y) = (self.scratch(batch_norm::scratch_bytes(self.element, maps)), self.node_output(node));
         let op = BatchNormForward {
@@ -149,28 +140,31 @@ impl PlanBuilder<'_> {
 
     fn pool_forward(&mut self, number: usize, node: &Node, x: Slice) -> Result<Slice> {
         let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
-        let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
-        max_pool2d::check(self.element, input, output, &pool)?;
-        let index = self.buffer(format!("maxima of {}", self.network.layers[node.layer].name), output.count());
+        let pooling = self.pooling(node, pool, node.rectifier);
+        pooling.check()?;
+        let name = format!("maxima of {}", self.network.layers[node.layer].name);
+        let index = self.buffer(name, pooling.output.count());
         self.saved[number].index = Some(index);
         let (bias, y) = (self.own_bias(node), self.node_output(node));
-        let (element, rectifier) = (self.element, node.rectifier);
-        self.launch(MaxPool2dForward { element, input, output, pool, rectifier, bias, x, y, index }.launches());
+        self.launch([pooling.forward(x, bias, y, index)]);
         Ok(y)
+    }
+
+    pub(super) fn pooling(&self, node: &Node, pool: MaxPool2d, rectifier: Rectifier) -> Pooling {
+        let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
+        Pooling { element: self.element, input, output, pool, rectifier }
     }
 
     fn rectify(&mut self, node: &Node, x: Slice, rectifier: Rectifier) -> Slice {
         let y = self.node_output(node);
-        self.launch(
-            Rectify { element: self.element, count: self.maps(node.output).count(), rectifier, x, y }.launches(),
-        );
+        self.launch([elementwise::rectify(self.element, rectifier, x, y)]);
         y
     }
 
     fn sum(&mut self, node: &Node, a: Slice) -> Result<Slice> {
         let b = self.output(node.sources[1])?;
         let y = self.node_output(node);
-        self.launch(Add { element: self.element, count: self.maps(node.layer).count(), a, b, y }.launches());
+        self.launch([elementwise::add(self.element, a, b, y)]);
         self.bias_and_rectify(node, y);
         Ok(y)
     }
@@ -193,43 +187,38 @@ impl PlanBuilder<'_> {
             rate,
             seed: self.settings.seed,
             layer: node.layer as u64,
-            step: self.scalars.step(),
+            step: self.plan.scalars.step(),
         };
-        self.launch(op.launches());
+        self.launch([op.launch()]);
     }
 
     fn flatten(&mut self, node: &Node, x: Slice) -> Slice {
-        if is_view(self.network, &self.nodes, node.layer, self.layout) {
+        if is_view(self.network, &self.plan.nodes, node.layer, self.layout) {
             return x;
         }
         let y = self.node_output(node);
         let from = self.maps(node.sources[0]);
-        self.launch(Transpose { element: self.element, from, to: Layout::Nchw, x, y }.launches());
+        self.launch([elementwise::transpose(self.element, from, Layout::Nchw, x, y)]);
         y
     }
 
-    /// The loss of the last layer's output, and the gradient that the backward pass begins with.
     pub(super) fn loss(&mut self) -> Result<()> {
         let last = self.network.layers.len() - 1;
         self.at = None;
         let logits = self.output(last)?;
         let gradient = self.feature_maps_buffer("gradient of", last, self.maps(last));
-        let first = self.calls.len();
-        let rows = LossSlices {
+        let first = self.plan.calls.len();
+        let op = BatchLoss {
             element: self.element,
             batch: self.batch_size,
             classes: self.network.layers[last].output.count(),
             logits,
-            targets: self.batch.targets,
+            targets: self.plan.targets,
             gradient,
             row_losses: self.row_losses,
-            loss_scale: (self.element == Element::F16).then(|| self.scalars.loss_scale()),
+            loss_scale: (self.element == Element::F16).then(|| self.plan.scalars.loss_scale()),
         };
-        self.launch(match self.settings.loss {
-            Loss::CategoricalCrossEntropy => SoftmaxCrossEntropy(rows).launches(),
-            Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
-            Loss::BinaryCrossEntropy => BinaryCrossEntropy(rows).launches(),
-        });
+        self.launch([op.launch(self.settings.loss)]);
         self.part(first, Work::Loss { gradient });
         self.gradients[last].push(Gradient::own(gradient));
         Ok(())

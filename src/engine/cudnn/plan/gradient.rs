@@ -2,7 +2,7 @@
 
 use super::PlanBuilder;
 use crate::engine::cudnn::call::Slice;
-use crate::engine::cudnn::op::elementwise::Add;
+use crate::engine::cudnn::op::elementwise;
 
 /// A gradient, and whether its reader may overwrite it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,14 +48,13 @@ impl PlanBuilder<'_> {
     }
 
     fn added(&mut self, layer: usize, one: Gradient, other: Gradient) -> Gradient {
-        let maps = self.maps(layer);
         let (a, b) = (one.slice, other.slice);
         let y = match (one.is_own, other.is_own) {
             (true, _) => a,
             (_, true) => b,
-            _ => self.feature_maps_buffer("gradient of", layer, maps),
+            _ => self.feature_maps_buffer("gradient of", layer, self.maps(layer)),
         };
-        self.launch(Add { element: self.element, count: maps.count(), a, b, y }.launches());
+        self.launch([elementwise::add(self.element, a, b, y)]);
         Gradient::own(y)
     }
 

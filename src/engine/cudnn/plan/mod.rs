@@ -77,8 +77,6 @@ pub struct StepPlan {
     pub next_batch: Option<(Slice, Slice)>,
     /// The numbers that are kept from step to step, among them the mean loss of the last one.
     pub scalars: Scalars,
-    /// The output of the last layer: N x features.
-    pub output: Slice,
     pub element: Element,
     /// The output of each layer that ends a node.
     pub outputs: Vec<Option<Slice>>,
@@ -115,33 +113,19 @@ impl StepPlan {
         draft.loss()?;
         draft.backward()?;
         draft.update();
-        let initial = draft.initial();
-        let output = draft.output(workload.network.layers.len() - 1)?;
+        draft.plan.initial = draft.initial();
+        let output = draft.output(network.layers.len() - 1)?;
+        let mut plan = draft.plan;
         // It is small, and it is read after the step.
-        draft.buffers[output.buffer.0].life = Life::Kept;
-        let PlanBuilder { buffers, calls, nodes, parameters, running, batch, scalars, element, outputs, parts, .. } =
-            draft;
-        let BatchSlices { inputs, targets, next: next_batch } = batch;
-        let order = Order::new(
-            &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
-        );
-        Ok(Self {
-            buffers,
-            calls,
-            order,
-            initial,
-            nodes,
-            parameters,
-            running,
-            inputs,
-            targets,
-            next_batch,
-            scalars,
-            output,
-            element,
-            outputs,
-            parts,
-        })
+        plan.buffers[output.buffer.0].life = Life::Kept;
+        let calls = plan.calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream });
+        plan.order = Order::new(&calls.collect::<Vec<_>>());
+        Ok(plan)
+    }
+
+    /// The output of a layer that ends a node.
+    pub fn output(&self, layer: usize) -> Result<Slice> {
+        self.outputs[layer].ok_or_else(|| Error::engine("no call computes this output"))
     }
 
     /// Places every buffer.
@@ -156,14 +140,6 @@ impl StepPlan {
     }
 }
 
-/// The memory of the batch.
-#[derive(Clone, Copy, Debug)]
-struct BatchSlices {
-    inputs: Slice,
-    targets: Slice,
-    next: Option<(Slice, Slice)>,
-}
-
 /// A plan under construction.
 struct PlanBuilder<'a> {
     network: &'a Network,
@@ -172,17 +148,8 @@ struct PlanBuilder<'a> {
     element: Element,
     math: Math,
     layout: Layout,
-    nodes: Vec<Node>,
-    buffers: Vec<Buffer>,
-    calls: Vec<Planned>,
-    parameters: Parameters,
-    /// The running mean and variance of each batch norm, by layer.
-    running: Vec<Option<(Slice, Slice)>>,
-    batch: BatchSlices,
-    scalars: Scalars,
+    plan: StepPlan,
     states: [Option<Slice>; 2],
-    /// The output of each layer that ends a node.
-    outputs: Vec<Option<Slice>>,
     /// The values that a node's forward pass saves for its backward pass.
     saved: Vec<Saved>,
     /// The gradients of each layer's output, one from each layer that reads it.
@@ -194,7 +161,6 @@ struct PlanBuilder<'a> {
     at: Option<usize>,
     direction: Direction,
     stream: StepStream,
-    parts: Vec<PlannedPart>,
     /// The gradients that the present node's calls give, each with the layer whose output it belongs to.
     delivered: Vec<(usize, Slice)>,
 }
@@ -229,12 +195,29 @@ impl<'a> PlanBuilder<'a> {
         let sizes = [network.input().count() * batch_size * element.bytes(), 4 * classes * batch_size];
         let mut pair = |names: [&str; 2]| (whole(names[0], sizes[0]), whole(names[1], sizes[1]));
         let (inputs, targets) = pair(["inputs", "targets"]);
-        let next = (settings.data == DataPath::Prefetch).then(|| pair(["next inputs", "next targets"]));
+        let next_batch = (settings.data == DataPath::Prefetch).then(|| pair(["next inputs", "next targets"]));
         let states = update::states(settings.optimizer, &parameters, &mut whole);
         let scalars = Scalars(whole("scalars", Scalars::BYTES));
         let running = begin::running(network, &mut whole);
         let row_losses = whole("losses", 4 * batch_size);
         let layers = network.layers.len();
+        let saved = vec![Saved::default(); nodes.len()];
+        let plan = StepPlan {
+            buffers,
+            calls: Vec::new(),
+            order: Order::default(),
+            initial: Vec::new(),
+            nodes,
+            parameters,
+            running,
+            inputs,
+            targets,
+            next_batch,
+            scalars,
+            element,
+            outputs: vec![None; layers],
+            parts: Vec::new(),
+        };
         Ok(Self {
             network,
             settings,
@@ -242,16 +225,9 @@ impl<'a> PlanBuilder<'a> {
             element,
             math: Math::of(settings.precision),
             layout,
-            saved: vec![Saved::default(); nodes.len()],
-            nodes,
-            buffers,
-            calls: Vec::new(),
-            parameters,
-            running,
-            batch: BatchSlices { inputs, targets, next },
-            scalars,
+            plan,
             states,
-            outputs: vec![None; layers],
+            saved,
             gradients: vec![Vec::new(); layers],
             trained: (0..layers).map(|layer| is_trained(network, layer)).collect(),
             row_losses,
@@ -259,15 +235,14 @@ impl<'a> PlanBuilder<'a> {
             at: None,
             direction: Direction::Forward,
             stream: StepStream::Main,
-            parts: Vec::new(),
             delivered: Vec::new(),
         })
     }
 
     /// A new buffer that lives within the step.
     fn buffer(&mut self, name: String, bytes: usize) -> Slice {
-        self.buffers.push(Buffer { name, bytes, life: Life::Step });
-        Slice { buffer: BufferId(self.buffers.len() - 1), offset: 0, bytes }
+        self.plan.buffers.push(Buffer { name, bytes, life: Life::Step });
+        Slice::new(self.plan.buffers.len() - 1, 0, bytes)
     }
 
     /// A new buffer for feature maps of the element type.
@@ -282,7 +257,7 @@ impl<'a> PlanBuilder<'a> {
 
     fn call(&mut self, call: Call) {
         let Self { phase, at, direction, stream, .. } = *self;
-        self.calls.push(Planned { call, phase, layer: at, direction, stream });
+        self.plan.calls.push(Planned { call, phase, layer: at, direction, stream });
     }
 
     /// Plans the gradients of weights, which only the update reads: on the side stream, where the settings ask for two.
@@ -298,12 +273,12 @@ impl<'a> PlanBuilder<'a> {
 
     /// Notes the purpose of the calls from `first` on, if there are any.
     fn part(&mut self, first: usize, work: Work) {
-        if first < self.calls.len() {
-            self.parts.push(PlannedPart { calls: first..self.calls.len(), work });
+        if first < self.plan.calls.len() {
+            self.plan.parts.push(PlannedPart { calls: first..self.plan.calls.len(), work });
         }
     }
 
-    fn launch(&mut self, launches: Vec<Launch>) {
+    fn launch(&mut self, launches: impl IntoIterator<Item = Launch>) {
         launches.into_iter().for_each(|launch| self.call(Call::Launch(launch)));
     }
 
@@ -314,8 +289,7 @@ impl<'a> PlanBuilder<'a> {
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Slice> {
-        let missing = || Error::engine("no call computes this output").at(&self.network.layers[layer].name);
-        self.outputs[layer].ok_or_else(missing)
+        self.plan.output(layer).map_err(|error| error.at(&self.network.layers[layer].name))
     }
 
     fn operation(&self, node: &Node) -> &'a Operation {

@@ -24,6 +24,17 @@ pub struct Node {
     pub bias: Bias,
 }
 
+impl Node {
+    /// The layer whose bias the node adds.
+    pub fn bias_owner(&self) -> Option<usize> {
+        match self.bias {
+            Bias::Own => Some(self.layer),
+            Bias::Borrowed(layer) => Some(layer),
+            Bias::None | Bias::Lent | Bias::Idle => None,
+        }
+    }
+}
+
 /// Where a bias is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bias {

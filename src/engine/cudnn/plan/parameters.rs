@@ -29,7 +29,6 @@ pub struct PlacedParameter {
 }
 
 impl PlacedParameter {
-    /// The number of scalars.
     pub fn count(&self) -> usize {
         self.dims.iter().product()
     }
@@ -111,7 +110,8 @@ impl Parameters {
         self.placed.iter()
     }
 
-    fn find(&self, layer: usize, name: &str) -> Option<&PlacedParameter> {
+    /// The parameter `name` of a layer; `None` where it has none.
+    pub fn find(&self, layer: usize, name: &str) -> Option<&PlacedParameter> {
         self.placed.iter().find(|placed| placed.layer == layer && placed.name == name)
     }
 

@@ -12,14 +12,12 @@ use crate::error::Result;
 
 impl StepPlan {
     /// The output of the last step, the parameters, and their gradients. `read` gives the bytes of a slice.
-    ///
-    /// # Errors
-    /// The errors of `read`.
     pub fn computed(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Computed> {
         let factors = decode(&read(self.scalars.factors())?, Element::F32);
         // On the device the gradients are multiplied by the loss scale, so that float16 can hold them.
         let unscale = if self.element == Element::F16 { factors[2] } else { 1.0 };
-        let mut computed = Computed { output: decode(&read(self.output)?, self.element), ..Computed::default() };
+        let output = self.output(self.outputs.len() - 1)?;
+        let mut computed = Computed { output: decode(&read(output)?, self.element), ..Computed::default() };
         for placed in self.parameters.iter() {
             let master = decode(&read(self.parameters.master(placed))?, Element::F32);
             computed.parameters.push(in_definition_order(placed.order, master));
@@ -32,9 +30,6 @@ impl StepPlan {
     }
 
     /// The parameters and statistics that the network has learnt so far.
-    ///
-    /// # Errors
-    /// The errors of `read`.
     pub fn learnt(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Learnt> {
         let mut numbers = |slice| read(slice).map(|bytes| decode(&bytes, Element::F32));
         let mut learnt = Learnt::default();
@@ -64,7 +59,6 @@ fn decode(bytes: &[u8], element: Element) -> Vec<f64> {
     floats(bytes, element).into_iter().map(f64::from).collect()
 }
 
-/// The numbers of an element type.
 pub fn floats(bytes: &[u8], element: Element) -> Vec<f32> {
     let pairs = || bytes.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     match element {

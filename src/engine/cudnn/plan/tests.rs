@@ -49,7 +49,7 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
 /// Pairs of calls that touch the same memory, where one of them writes and neither waits for the other. This is derived
 /// only from each call's waits: the last calls of both streams that have finished when it starts.
 fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
-    let place = |slice: Slice| Slice { buffer: BufferId(0), offset: arena.offset(slice), bytes: slice.bytes };
+    let place = |slice: Slice| Slice::new(0, arena.offset(slice), slice.bytes);
     let placed: Vec<Call> = plan.calls.iter().map(|planned| planned.call.moved(&mut { place })).collect();
     let order = &plan.order.0;
     // For each stream: its last call, and the calls that had finished when that started.

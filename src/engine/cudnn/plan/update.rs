@@ -5,7 +5,7 @@ use super::part::Work;
 use super::{Phase, PlanBuilder};
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::op::advance::{Advance, CheckFinite};
+use crate::engine::cudnn::op::advance::{advance, check_finite};
 use crate::engine::cudnn::op::optimizer::Update;
 use crate::settings::Optimizer;
 
@@ -29,30 +29,24 @@ impl PlanBuilder<'_> {
     pub(super) fn update(&mut self) {
         self.phase = Phase::Optimizer;
         self.at = None;
-        let first = self.calls.len();
-        let p = &self.parameters;
+        let first = self.plan.calls.len();
+        let p = &self.plan.parameters;
         let size = p.element.bytes();
         let whole = |buffer, bytes| Slice { buffer, offset: 0, bytes };
         let gradients_weights = whole(p.weight_gradients, size * p.weights);
         let gradients_others = whole(p.other_gradients, 4 * p.others);
         let master = whole(p.master, 4 * (p.weights + p.others));
         let working = p.working.map(|buffer| whole(buffer, size * p.weights));
-        let (element, weights, others) = (self.element, p.weights, p.others);
-        let scalars = self.scalars;
-        let optimizer = self.settings.optimizer;
+        let (element, scalars, learning_rate) = (self.element, self.plan.scalars, self.settings.learning_rate);
         let scaling = element == Element::F16;
         if scaling {
-            let check = CheckFinite { element, weights, others, gradients_weights, gradients_others, scalars };
-            self.launch(check.launches());
+            self.launch([check_finite(element, gradients_weights, gradients_others, scalars)]);
         }
-        let (rows, row_losses, learning_rate) = (self.batch_size, self.row_losses, self.settings.learning_rate);
-        self.launch(Advance { row_losses, rows, learning_rate, scaling, scalars }.launches());
+        self.launch([advance(self.row_losses, learning_rate, scaling, scalars)]);
         let update = Update {
-            optimizer,
+            optimizer: self.settings.optimizer,
             learning_rate,
             element,
-            weights,
-            others,
             master,
             gradients_weights,
             gradients_others,
@@ -60,7 +54,7 @@ impl PlanBuilder<'_> {
             working,
             scalars,
         };
-        self.launch(update.launches());
+        self.launch([update.launch()]);
         self.part(first, Work::Update);
     }
 }

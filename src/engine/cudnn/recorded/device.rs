@@ -127,7 +127,7 @@ pub fn attribute(attribute: sys::CUdevice_attribute) -> c_int {
         A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE => 4 << 20,
         A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN => 96 << 10,
         // In kHz.
-        A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE | A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE => 1_000_000,
+        A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE => 1_000_000,
         A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH => 256,
         other => panic!("{other:?} is not recorded"),
     }

@@ -65,7 +65,6 @@ enum Meets {
 struct Recording {
     counts: HashMap<Called, usize>,
     fault: Option<Fault>,
-    /// The fault has occurred.
     failed: bool,
     when: &'static str,
     /// Work was queued since the device was last waited for.
@@ -82,6 +81,18 @@ pub fn begin(fault: Option<Fault>) {
     IS_ON.store(true, Ordering::SeqCst);
 }
 
+/// Runs the test of that name in its own process, in which alone this is true.
+pub fn is_apart(test: &str) -> bool {
+    const CHILD: &str = "BATCHSTEP_TEST_RECORDED";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    false
+}
+
 /// What was called since [`begin`], and how often.
 pub fn called() -> HashMap<Called, usize> {
     with(|recording| recording.counts.clone())
@@ -92,7 +103,6 @@ pub fn compile_when_chosen(first: i64) {
     with(|recording| recording.device.compiled = first);
 }
 
-/// Whether the fault has occurred.
 pub fn has_failed() -> bool {
     with(|recording| recording.failed)
 }

@@ -6,9 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::engine::cudnn::call::ConvolutionKind;
+use super::routine::Routine;
 use crate::error::{Error, Result};
-use crate::settings::Winograd;
 
 /// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name has the prefix `fused_`, as
 /// in `graph:fused_eng51{}`: the engines of such graphs are numbered separately.
@@ -27,14 +26,6 @@ pub enum Implementation {
     Legacy { routine: Routine, math: MathType },
 }
 
-/// An algorithm of the older calls, for one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Routine {
-    Forward(u32),
-    BackwardData(u32),
-    BackwardWeights(u32),
-}
-
 /// cudnnMathType_t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MathType {
@@ -47,87 +38,12 @@ pub enum MathType {
     Fma,
 }
 
-// In the order of cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t and cudnnConvolutionBwdFilterAlgo_t.
-const FORWARD: [&str; 8] =
-    ["implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"];
-const BACKWARD_DATA: [&str; 6] = [
-    "backward_data_0",
-    "backward_data_1",
-    "backward_data_fft",
-    "backward_data_fft_tiling",
-    "backward_data_winograd",
-    "backward_data_winograd_nonfused",
-];
-const BACKWARD_WEIGHTS: [&str; 7] = [
-    "backward_weights_0",
-    "backward_weights_1",
-    "backward_weights_fft",
-    "backward_weights_3",
-    "backward_weights_winograd",
-    "backward_weights_winograd_nonfused",
-    "backward_weights_fft_tiling",
-];
 const MATH: [(MathType, &str); 4] = [
     (MathType::Default, "default"),
     (MathType::TensorOp, "tensor_op"),
     (MathType::TensorOpAllowConversion, "tensor_op_allow_conversion"),
     (MathType::Fma, "fma"),
 ];
-
-impl Routine {
-    fn name(self) -> Option<&'static str> {
-        let (names, number): (&[&'static str], u32) = match self {
-            Self::Forward(number) => (&FORWARD, number),
-            Self::BackwardData(number) => (&BACKWARD_DATA, number),
-            Self::BackwardWeights(number) => (&BACKWARD_WEIGHTS, number),
-        };
-        names.get(number as usize).copied()
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        let find = |names: &[&str]| names.iter().position(|known| *known == name).and_then(|at| u32::try_from(at).ok());
-        let forward = find(&FORWARD).map(Self::Forward);
-        let data = || find(&BACKWARD_DATA).map(Self::BackwardData);
-        forward.or_else(data).or_else(|| find(&BACKWARD_WEIGHTS).map(Self::BackwardWeights))
-    }
-
-    /// Whether it computes that direction.
-    pub fn computes(self, kind: ConvolutionKind) -> bool {
-        match self {
-            Self::Forward(_) => matches!(kind, ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu),
-            Self::BackwardData(_) => kind == ConvolutionKind::BackwardData,
-            Self::BackwardWeights(_) => kind == ConvolutionKind::BackwardWeights,
-        }
-    }
-
-    /// The routine of non-fused Winograd for a direction: ..._ALGO_WINOGRAD_NONFUSED.
-    pub fn non_fused_winograd(kind: ConvolutionKind) -> Self {
-        match kind {
-            ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => Self::Forward(7),
-            ConvolutionKind::BackwardData => Self::BackwardData(5),
-            ConvolutionKind::BackwardWeights => Self::BackwardWeights(5),
-        }
-    }
-
-    /// Whether the setting allows it.
-    pub fn is_allowed(self, winograd: Winograd) -> bool {
-        let (fused, non_fused) = match self {
-            Self::Forward(number) => (number == 6, number == 7),
-            Self::BackwardData(number) | Self::BackwardWeights(number) => (number == 4, number == 5),
-        };
-        match winograd {
-            Winograd::Any => true,
-            Winograd::Never => !fused && !non_fused,
-            Winograd::NonFused => non_fused,
-        }
-    }
-
-    /// Whether it gives the same bits in every run: the documentation of cudnnConvolutionBackwardData and ...Filter
-    /// says which algorithms add with atomics. cuDNN's lists report it too; this is for algorithms that the user names.
-    pub fn is_deterministic(self) -> bool {
-        !matches!(self, Self::BackwardData(0) | Self::BackwardWeights(0 | 3))
-    }
-}
 
 impl MathType {
     /// From its number in cudnnMathType_t.
@@ -253,30 +169,5 @@ mod tests {
             let error = text.parse::<Algorithm>().unwrap_err().to_string();
             assert!(error.contains("not the name of a convolution algorithm"), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn the_setting_of_winograd_selects_routines_by_name() {
-        let all = || (0..8).flat_map(|n| [Routine::Forward(n), Routine::BackwardData(n), Routine::BackwardWeights(n)]);
-        for (routine, name) in all().filter_map(|routine| Some((routine, routine.name()?))) {
-            let (winograd, non_fused) = (name.contains("winograd"), name.ends_with("winograd_nonfused"));
-            let allowed = Winograd::ALL.iter().map(|w| routine.is_allowed(*w)).collect::<Vec<_>>();
-            assert_eq!(allowed, [true, !winograd, non_fused], "{name}");
-        }
-        for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
-            let routine = Routine::non_fused_winograd(kind);
-            assert!(routine.computes(kind) && routine.name().is_some_and(|name| name.ends_with("winograd_nonfused")));
-        }
-    }
-
-    // cudnnConvolutionBackwardData: "ALGO_0 ... results are nondeterministic"; ...BackwardFilter: ALGO_0 and ALGO_3.
-    #[test]
-    fn routines_that_add_with_atomics_are_known() {
-        let atomic: Vec<&str> = (0..7)
-            .flat_map(|n| [Routine::Forward(n), Routine::BackwardData(n), Routine::BackwardWeights(n)])
-            .filter(|routine| !routine.is_deterministic())
-            .filter_map(Routine::name)
-            .collect();
-        assert_eq!(atomic, ["backward_data_0", "backward_weights_0", "backward_weights_3"]);
     }
 }

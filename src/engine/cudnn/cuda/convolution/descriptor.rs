@@ -4,6 +4,7 @@
 //! numbers, so that a number that only a newer cuDNN knows never becomes a Rust enum.
 
 use std::ffi::c_void;
+use std::fmt::Display;
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 pub use sys::cudnnBackendAttributeName_t as Name;
@@ -13,9 +14,7 @@ pub use sys::cudnnBackendDescriptorType_t as Kind;
 use crate::engine::cudnn::cuda::status;
 use crate::error::{Error, Result};
 
-/// A descriptor; destroyed when it is dropped.
-#[derive(Debug)]
-pub struct Descriptor(sys::cudnnBackendDescriptor_t);
+owned!(Descriptor, sys::cudnnBackendDescriptor_t, sys::cudnnBackendDestroyDescriptor);
 
 /// The attributes whose values are numbers of an enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,20 +44,12 @@ impl Enumeration {
 
 impl Descriptor {
     /// An empty one.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn new(kind: Kind) -> Result<Self> {
         let mut descriptor = std::ptr::null_mut();
         // SAFETY: it writes one pointer.
         let answer = unsafe { sys::cudnnBackendCreateDescriptor(kind, &raw mut descriptor) };
-        status::cudnn(&format!("create {kind:?}"), answer)?;
+        status::cudnn(format_args!("create {kind:?}"), answer)?;
         Ok(Self(descriptor))
-    }
-
-    /// For other calls; valid while this lives.
-    pub fn raw(&self) -> sys::cudnnBackendDescriptor_t {
-        self.0
     }
 
     pub fn set_integers(&self, name: Name, values: &[i64]) -> Result<()> {
@@ -102,20 +93,19 @@ impl Descriptor {
         // SAFETY: `count` elements of the type's size lie there; cuDNN copies them.
         let answer =
             unsafe { sys::cudnnBackendSetAttribute(self.0, name, kind, count, values.as_ptr().cast::<c_void>()) };
-        status::cudnn_lazily(|| format!("set {name:?}"), answer)
+        status::cudnn(format_args!("set {name:?}"), answer)
     }
 
     /// Finalises it, so that it can be used and no longer changed.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`]: cuDNN does not support what it describes.
-    pub fn finalize(&self, what: &str) -> Result<()> {
+    pub fn finalize(&self, what: impl Display) -> Result<()> {
         // SAFETY: it lives.
         let answer = unsafe { sys::cudnnBackendFinalize(self.0) };
-        status::cudnn_lazily(|| format!("finalise {what}"), answer)
+        status::cudnn(format_args!("finalise {what}"), answer)
     }
 
-    /// One integer.
     pub fn integer(&self, name: Name) -> Result<i64> {
         let mut value = [0_i64];
         match self.get(name, Type::CUDNN_TYPE_INT64, &mut value)? {
@@ -147,14 +137,7 @@ impl Descriptor {
         let (mut count, pointer) = (0_i64, values.as_mut_ptr().cast::<c_void>());
         // SAFETY: room for `room` elements of the type's size.
         let answer = unsafe { sys::cudnnBackendGetAttribute(self.0, name, kind, room, &raw mut count, pointer) };
-        status::cudnn_lazily(|| format!("report {name:?}"), answer)?;
+        status::cudnn(format_args!("report {name:?}"), answer)?;
         Ok(usize::try_from(count).unwrap_or(0).min(values.len()))
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once.
-        let _ = unsafe { sys::cudnnBackendDestroyDescriptor(self.0) };
     }
 }

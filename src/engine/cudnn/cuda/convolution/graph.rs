@@ -155,13 +155,13 @@ impl Operation {
         chosen.set_descriptors(Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &[&self.graph])?;
         chosen.set_integers(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &[engine])?;
         target.set_on(&chosen, None, Some(Name::CUDNN_ATTR_ENGINE_DEVICEPROP))?;
-        chosen.finalize(&format!("engine {engine}"))?;
+        chosen.finalize(format_args!("engine {engine}"))?;
         let mut parts = vec![];
         for (kind, value) in knobs {
             let knob = Descriptor::new(Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)?;
             knob.set_number(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType, *kind)?;
             knob.set_integers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, &[*value])?;
-            knob.finalize(&format!("knob {kind}"))?;
+            knob.finalize(format_args!("knob {kind}"))?;
             parts.push(knob);
         }
         let config = Descriptor::new(Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)?;
@@ -169,7 +169,7 @@ impl Operation {
         if !parts.is_empty() {
             config.set_descriptors(Name::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, &parts.iter().collect::<Vec<_>>())?;
         }
-        config.finalize(&format!("engine {engine} with its knobs"))?;
+        config.finalize(format_args!("engine {engine} with its knobs"))?;
         parts.push(chosen);
         let read = Configuration::read(config, self.fused)?;
         Ok(Configuration { _parts: parts, ..read })
@@ -207,7 +207,6 @@ impl Configuration {
         })
     }
 
-    /// Its name.
     pub fn algorithm(&self) -> Algorithm {
         Algorithm {
             fused: self.fused,
@@ -224,22 +223,18 @@ impl Configuration {
         let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
         target.set_on(&plan, Some(handle), Some(device))?;
         plan.set_descriptors(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&self.config])?;
-        plan.finalize(&format!("the plan of {}", self.algorithm()))?;
+        plan.finalize(format_args!("the plan of {}", self.algorithm()))?;
         let bytes = plan.integer(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)?;
         Ok(ExecutionPlan { plan, configuration: self, workspace_bytes: u64::try_from(bytes).unwrap_or(0) })
     }
 }
 
 impl ExecutionPlan {
-    /// The numerical notes of its engine.
     pub fn notes(&self) -> Notes {
         self.configuration.notes
     }
 
     /// Binds the plan to memory; `workspace` has at least `workspace_bytes`.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn bind(self: &Rc<Self>, operands: Operands, workspace: u64) -> Result<Bound> {
         let pointer = |address: u64| address as usize as *mut std::ffi::c_void;
         let mut numbers = vec![X, W, Y];
@@ -258,13 +253,9 @@ impl ExecutionPlan {
 }
 
 impl Bound {
-    /// Starts the work on the stream of the handle.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn enqueue(&self, handle: sys::cudnnHandle_t) -> Result<()> {
         // SAFETY: handle, plan and pack live; the memory that the pack names is the caller's.
-        let answer = unsafe { sys::cudnnBackendExecute(handle, self.plan.plan.raw(), self.pack.raw()) };
+        let answer = unsafe { sys::cudnnBackendExecute(handle, self.plan.plan.0, self.pack.0) };
         status::cudnn("execute a plan", answer)
     }
 }

@@ -8,17 +8,16 @@ use std::rc::Rc;
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
-use super::algorithm::{Algorithm, Implementation, MathType, Routine};
+use super::algorithm::{Algorithm, Implementation, MathType};
 use super::legacy_descriptor::{Activation, Filter, Geometry, Tensor};
 use super::operands::Operands;
-use super::routine::{backward_data, backward_weights, forward};
+use super::routine::{Routine, backward_data, backward_weights, forward};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Math;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 
-/// The descriptors of one convolution.
 #[derive(Debug)]
 pub struct Descriptors {
     x: Tensor,
@@ -108,19 +107,14 @@ impl Descriptors {
         status::cudnn("report the size of a convolution's output", answer)?;
         let (theirs, ours) =
             ([n, c, h, w].map(i64::from), [output.batch, output.channels, output.height, output.width]);
-        match theirs == ours.map(|size| size as i64) {
-            true => Ok(()),
-            false => {
-                Err(Error::engine(format!("cuDNN calculates an output of {theirs:?} where the plan has {ours:?}")))
-            }
+        if theirs != ours.map(|size| size as i64) {
+            return Err(Error::engine(format!("cuDNN calculates an output of {theirs:?} where the plan has {ours:?}")));
         }
+        Ok(())
     }
 
     /// What cuDNN lists, best first: only algorithms that compute it, give the same bits in every run, and keep to the
     /// precision.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn list(&self, handle: sys::cudnnHandle_t, math: Math) -> Result<Vec<Listed>> {
         self.geometry.set_math(wanted(math))?;
         let mut room = [Performance::default(); 16];
@@ -171,11 +165,7 @@ impl Descriptors {
     }
 
     fn usable(&self, entry: &Performance, math: Math) -> Option<Listed> {
-        let routine = match self.kind {
-            ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => Routine::Forward(entry.algorithm),
-            ConvolutionKind::BackwardData => Routine::BackwardData(entry.algorithm),
-            ConvolutionKind::BackwardWeights => Routine::BackwardWeights(entry.algorithm),
-        };
+        let routine = Routine::of(self.kind, entry.algorithm);
         let arithmetic = match (MathType::from_number(entry.math)?, math) {
             // The descriptor asks for FMA; some lists do not repeat it.
             (MathType::Default, Math::Fp32) => MathType::Fma,
@@ -191,9 +181,6 @@ impl Descriptors {
     }
 
     /// Chooses an algorithm.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where cuDNN refuses it for this convolution.
     pub fn plan(self, handle: sys::cudnnHandle_t, routine: Routine, math: MathType) -> Result<LegacyPlan> {
         self.geometry.set_math(math)?;
         let read = self.geometry.math()?;
@@ -241,23 +228,17 @@ impl Descriptors {
 }
 
 impl LegacyPlan {
-    /// Its name.
     pub fn algorithm(&self) -> Algorithm {
         let fused = self.descriptors.kind == ConvolutionKind::ForwardBiasRelu;
         Algorithm { fused, implementation: Implementation::Legacy { routine: self.routine, math: self.math } }
     }
 
-    /// Binds it to memory.
     pub fn bind(self: &Rc<Self>, operands: Operands, workspace: u64) -> Bound {
         Bound { plan: self.clone(), operands, workspace }
     }
 }
 
 impl Bound {
-    /// Starts the work on the stream of the handle.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn enqueue(&self, handle: sys::cudnnHandle_t) -> Result<()> {
         let LegacyPlan { descriptors, routine, workspace_bytes, .. } = &*self.plan;
         let (xs, ws, ys, convolution) = (descriptors.x.0, descriptors.w.0, descriptors.y.0, descriptors.geometry.0);
@@ -352,7 +333,7 @@ fn wanted(math: Math) -> MathType {
 }
 
 /// Whether an algorithm's arithmetic keeps to a precision.
-fn allowed(arithmetic: MathType, math: Math) -> bool {
+pub fn allowed(arithmetic: MathType, math: Math) -> bool {
     match math {
         Math::Fp32 => arithmetic == MathType::Fma,
         Math::Tf32 => matches!(arithmetic, MathType::Fma | MathType::Default),
@@ -360,18 +341,11 @@ fn allowed(arithmetic: MathType, math: Math) -> bool {
     }
 }
 
-impl Listed {
-    /// The arithmetics that a precision allows; the one that it asks for comes first.
-    pub fn arithmetics(math: Math) -> impl Iterator<Item = MathType> {
-        let others = [MathType::Default, MathType::Fma];
-        let first = wanted(math);
-        std::iter::once(first).chain(others.into_iter().filter(move |other| *other != first && allowed(*other, math)))
-    }
-
-    /// Whether this arithmetic may be used at a precision: for algorithms that the user names.
-    pub fn keeps(arithmetic: MathType, math: Math) -> bool {
-        allowed(arithmetic, math)
-    }
+/// The arithmetics that a precision allows; the one that it asks for comes first.
+pub fn arithmetics(math: Math) -> impl Iterator<Item = MathType> {
+    let others = [MathType::Default, MathType::Fma];
+    let first = wanted(math);
+    std::iter::once(first).chain(others.into_iter().filter(move |other| *other != first && allowed(*other, math)))
 }
 
 #[cfg(test)]
@@ -388,7 +362,7 @@ mod tests {
         for math in [Math::Fp32, Math::Tf32, Math::Half] {
             assert!(allowed(wanted(math), math));
         }
-        let in_turn = |math: Math| Listed::arithmetics(math).collect::<Vec<_>>();
+        let in_turn = |math: Math| arithmetics(math).collect::<Vec<_>>();
         assert_eq!(in_turn(Math::Fp32), [MathType::Fma]);
         assert_eq!(in_turn(Math::Tf32), [MathType::Default, MathType::Fma]);
         assert_eq!(in_turn(Math::Half), [MathType::TensorOp, MathType::Default, MathType::Fma]);

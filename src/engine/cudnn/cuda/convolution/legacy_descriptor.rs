@@ -10,11 +10,10 @@ use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 use crate::settings::Layout;
 
-/// Defines an owner of one kind of descriptor.
+/// Defines the owner of one kind of descriptor, and how it is created.
 macro_rules! descriptor {
     ($name:ident, $raw:ty, $create:path, $destroy:path) => {
-        #[derive(Debug)]
-        pub struct $name(pub $raw);
+        owned!($name, $raw, $destroy);
 
         impl $name {
             fn create() -> Result<Self> {
@@ -22,13 +21,6 @@ macro_rules! descriptor {
                 // SAFETY: it writes one pointer.
                 status::cudnn("create a descriptor", unsafe { $create(&raw mut raw) })?;
                 Ok(Self(raw))
-            }
-        }
-
-        impl Drop for $name {
-            fn drop(&mut self) {
-                // SAFETY: created once, destroyed once.
-                let _ = unsafe { $destroy(self.0) };
             }
         }
     };

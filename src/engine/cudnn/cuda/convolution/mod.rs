@@ -82,15 +82,11 @@ impl Default for Search {
     }
 }
 
-/// An algorithm chosen for a convolution.
+/// An algorithm chosen for a convolution; its plan is made, and fits within the limit.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Its name ([`Algorithm`]), for [`Policy::Fixed`] and `layers.parquet`.
-    pub algorithm: String,
-    pub workspace_bytes: u64,
-    /// As cuDNN reports it: the numerical notes of an engine (`tensor_core+winograd`, `fma`), or the older calls' math
-    /// type (`tensor_op_math`).
-    pub math_mode: String,
+    /// Its name is for [`Policy::Fixed`] and `layers.parquet`.
+    pub algorithm: Algorithm,
     /// cuDNN compiled its kernel on this machine.
     pub compiled: bool,
     /// The measured time; `None` where it was not measured.
@@ -123,6 +119,7 @@ pub struct Chooser {
 
 /// What is kept of an earlier choice. The executable is made again from its name, which takes microseconds, unless cuDNN
 /// compiled it.
+#[derive(Clone)]
 struct Remembered {
     algorithm: Algorithm,
     seconds: Option<f64>,
@@ -138,17 +135,7 @@ struct Problem<'a> {
     target: Target<'a>,
 }
 
-/// A candidate whose plan is made and fits within the limit.
-struct Ready {
-    algorithm: Algorithm,
-    math_mode: String,
-    compiled: bool,
-    executable: Executable,
-    remark: Option<String>,
-}
-
 impl Chooser {
-    /// A chooser that remembers nothing yet.
     pub fn new(gpu: &Gpu) -> Self {
         Self { remembered: RefCell::default(), gpu: gpu.clone() }
     }
@@ -165,52 +152,65 @@ impl Chooser {
         let key = (*convolution, kind, search.clone());
         let target = Target { handle: Some(self.gpu.shared.cudnn.handle), device: None };
         let problem = Problem { convolution, kind, target };
-        let refused = self.gpu.shared.trials.refused(&Computation::Convolution(*convolution, kind));
+        let refused = self.gpu.trials().refused(&Computation::Convolution(*convolution, kind));
         let is_refused = |kept: &&Remembered| refused.iter().any(|one| one.algorithm == kept.algorithm.to_string());
-        let known = self.remembered.borrow().get(&key).filter(|kept| !is_refused(kept)).map(|kept| {
-            let executable = kept.executable.clone();
-            (kept.algorithm.clone(), kept.seconds, kept.remark.clone(), executable)
-        });
-        let (ready, seconds) = match known {
-            Some((algorithm, seconds, remark, None)) => (Ready { remark, ..problem.named(&algorithm)? }, seconds),
-            Some((algorithm, seconds, remark, Some(executable))) => {
-                let math_mode = executable.math_mode();
-                (Ready { algorithm, math_mode, compiled: true, executable, remark }, seconds)
+        let known = self.remembered.borrow().get(&key).filter(|kept| !is_refused(kept)).cloned();
+        let choice = match known {
+            Some(Remembered { algorithm, seconds, remark, executable: None }) => {
+                Choice { seconds, remark, ..problem.named(&algorithm)? }
+            }
+            Some(Remembered { algorithm, seconds, remark, executable: Some(executable) }) => {
+                Choice { algorithm, compiled: true, seconds, remark, executable }
             }
             None => self.search(problem, search, &refused).map_err(|error| error.at(problem.to_string()))?,
         };
         let kept = Remembered {
-            algorithm: ready.algorithm.clone(),
-            seconds,
-            remark: ready.remark.clone(),
-            executable: ready.compiled.then(|| ready.executable.clone()),
+            algorithm: choice.algorithm.clone(),
+            seconds: choice.seconds,
+            remark: choice.remark.clone(),
+            executable: choice.compiled.then(|| choice.executable.clone()),
         };
         self.remembered.borrow_mut().insert(key, kept);
-        Ok(Choice {
-            algorithm: ready.algorithm.to_string(),
-            workspace_bytes: ready.executable.workspace_bytes(),
-            math_mode: ready.math_mode,
-            compiled: ready.compiled,
-            seconds,
-            remark: ready.remark,
-            executable: ready.executable,
-        })
+        Ok(choice)
     }
 
-    fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<(Ready, Option<f64>)> {
-        let (mut ready, seconds) = match &search.policy {
+    fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<Choice> {
+        let mut choice = match &search.policy {
             Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
-                None => (problem.fixed(name, search)?, None),
+                None => problem.fixed(name, search)?,
                 Some(refused) => return Err(Error::engine(refused.to_string()).no_kernels_fault()),
             },
-            Policy::Heuristic => (problem.first(search, 1, refused)?.remove(0), None),
+            Policy::Heuristic => problem.first(search, 1, refused)?.remove(0),
             Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED, refused)?)?,
         };
         if !refused.is_empty() {
-            let reasons = refused.iter().map(Refused::to_string).chain(ready.remark.take());
-            ready.remark = Some(reasons.collect::<Vec<_>>().join("; "));
+            let reasons = refused.iter().map(Refused::to_string).chain(choice.remark.take());
+            choice.remark = Some(reasons.collect::<Vec<_>>().join("; "));
         }
-        Ok((ready, seconds))
+        Ok(choice)
+    }
+}
+
+impl Choice {
+    /// Whether the older calls compute it.
+    pub fn is_legacy(&self) -> bool {
+        matches!(self.executable, Executable::Legacy(_))
+    }
+
+    pub fn workspace_bytes(&self) -> u64 {
+        match &self.executable {
+            Executable::Graph(plan) => plan.workspace_bytes,
+            Executable::Legacy(plan) => plan.workspace_bytes,
+        }
+    }
+
+    /// As cuDNN reports it: the numerical notes of an engine (`tensor_core+winograd`, `fma`), or the older calls' math
+    /// type (`tensor_op_math`).
+    pub fn math_mode(&self) -> String {
+        match &self.executable {
+            Executable::Graph(plan) => plan.notes().math_mode(),
+            Executable::Legacy(plan) => format!("{}_math", plan.math.name()),
+        }
     }
 }
 
@@ -221,24 +221,6 @@ impl fmt::Debug for Chooser {
 }
 
 impl Executable {
-    pub fn workspace_bytes(&self) -> u64 {
-        match self {
-            Self::Graph(plan) => plan.workspace_bytes,
-            Self::Legacy(plan) => plan.workspace_bytes,
-        }
-    }
-
-    fn math_mode(&self) -> String {
-        match self {
-            Self::Graph(plan) => plan.notes().math_mode(),
-            Self::Legacy(plan) => format!("{}_math", plan.math.name()),
-        }
-    }
-
-    /// Binds it to memory.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn bind(&self, operands: Operands, workspace: u64) -> Result<BoundConvolution> {
         Ok(match self {
             Self::Graph(plan) => BoundConvolution::Graph(plan.bind(operands, workspace)?),
@@ -248,10 +230,6 @@ impl Executable {
 }
 
 impl BoundConvolution {
-    /// Starts it on a stream.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
         gpu.cudnn(id, |handle| match self {
             Self::Graph(bound) => bound.enqueue(handle),

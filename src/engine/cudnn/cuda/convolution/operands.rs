@@ -20,12 +20,7 @@ impl Operands {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where a slice is not as large as its tensor.
     pub fn of(convolution: &Convolution, task: &ConvolutionTask, placement: &Placement) -> Result<Self> {
-        let (x, w, y, bias) = match *task {
-            ConvolutionTask::Forward { x, w, y } => (x, w, y, None),
-            ConvolutionTask::ForwardBiasRelu { x, w, bias, y } => (x, w, y, Some(bias)),
-            ConvolutionTask::BackwardData { dy, w, dx } => (dx, w, dy, None),
-            ConvolutionTask::BackwardWeights { x, dy, dw } => (x, dw, dy, None),
-        };
+        let ConvolutionTask { x, w, y, bias, .. } = *task;
         let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
             let wanted = numbers * convolution.element.bytes();
             if slice.bytes < wanted {

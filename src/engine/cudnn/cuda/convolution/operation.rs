@@ -41,7 +41,6 @@ pub fn operations(
     }
 }
 
-/// A convolution without bias and rectifier.
 fn single(convolution: &Convolution, kind: ConvolutionKind, parts: &mut Vec<Descriptor>) -> Result<Descriptor> {
     let element = data_type(convolution.element);
     let y = tensor(Y, &convolution.output, element, false)?;
@@ -206,6 +205,6 @@ fn tensor(number: i64, maps: &FeatureMaps, data_type: i32, is_virtual: bool) -> 
         tensor.set_flag(Name::CUDNN_ATTR_TENSOR_IS_VIRTUAL, true)?;
     }
     let layout = if maps.layout == Layout::Nhwc { "NHWC" } else { "NCHW" };
-    tensor.finalize(&format!("a tensor of {sizes:?}, {layout}"))?;
+    tensor.finalize(format_args!("a tensor of {sizes:?}, {layout}"))?;
     Ok(tensor)
 }

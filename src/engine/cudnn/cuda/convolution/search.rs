@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
-use super::algorithm::{Algorithm, Implementation, MathType, Routine};
+use super::algorithm::{Algorithm, Implementation, MathType};
 use super::graph::{Configuration, Heuristics, Operation};
 use super::note::Eligibility;
-use super::{Executable, Problem, Ready, Search, legacy};
+use super::routine::Routine;
+use super::{Choice, Executable, Problem, Search, legacy};
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::engine::cudnn::cuda::trial::Refused;
 use crate::engine::cudnn::element::Math;
@@ -17,7 +18,7 @@ use crate::settings::Winograd;
 impl Problem<'_> {
     /// The first candidates whose plans can be made and fit, at least one and at most `count`, without those that were refused
     /// when they were executed.
-    pub fn first(self, search: &Search, count: usize, refused: &[Refused]) -> Result<Vec<Ready>> {
+    pub fn first(self, search: &Search, count: usize, refused: &[Refused]) -> Result<Vec<Choice>> {
         let mut found = SearchState::without(refused, count);
         match search.winograd {
             Winograd::NonFused => self.ask_for_non_fused(search, &mut found),
@@ -65,16 +66,7 @@ impl Problem<'_> {
                 .push("the call that adds bias and ReLU reports only when it runs what it does not compute".into());
         }
         let routine = Routine::non_fused_winograd(self.kind);
-        for math in legacy::Listed::arithmetics(self.convolution.math) {
-            if found.enough() {
-                return;
-            }
-            match self.older(routine, math, search.workspace_limit) {
-                Ok(ready) if found.seen.contains(&ready.algorithm) => {}
-                Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refuse(&error),
-            }
-        }
+        self.take_older(legacy::arithmetics(self.convolution.math).map(|math| (routine, math)), search, found);
     }
 
     /// Considers the proposals of some heuristics; those that are a last resort are kept for later.
@@ -138,19 +130,18 @@ impl Problem<'_> {
     fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut SearchState) {
         let algorithm = configuration.algorithm();
         match self.executable(configuration, limit) {
-            Ok(ready) => found.ready.push(Ready { remark, ..ready }),
+            Ok(ready) => found.ready.push(Choice { remark, ..ready }),
             Err(error) => found.refuse(&error.at(algorithm.to_string())),
         }
     }
 
     /// The plan of a configuration, where it fits within the limit.
-    fn executable(self, configuration: Configuration, limit: u64) -> Result<Ready> {
+    fn executable(self, configuration: Configuration, limit: u64) -> Result<Choice> {
         let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
-        let math_mode = configuration.notes.math_mode();
         let plan = configuration.plan(self.target)?;
         fits(plan.workspace_bytes, limit)?;
         let executable = Executable::Graph(Rc::new(plan));
-        Ok(Ready { algorithm, math_mode, compiled, executable, remark: None })
+        Ok(Choice { algorithm, compiled, seconds: None, remark: None, executable })
     }
 
     /// The older calls work only with the GPU of a handle.
@@ -169,11 +160,22 @@ impl Problem<'_> {
             // The list is for the plain convolution; this algorithm is the one that the fused call always accepts.
             listed.sort_by_key(|entry| entry.routine != Routine::Forward(1));
         }
-        for entry in listed.into_iter().filter(|entry| entry.routine.is_allowed(search.winograd)) {
+        let allowed = listed.into_iter().filter(|entry| entry.routine.is_allowed(search.winograd));
+        self.take_older(allowed.map(|entry| (entry.routine, entry.math)), search, found);
+    }
+
+    /// Takes those algorithms of the older calls that can be planned.
+    fn take_older(
+        self,
+        candidates: impl Iterator<Item = (Routine, MathType)>,
+        search: &Search,
+        found: &mut SearchState,
+    ) {
+        for (routine, math) in candidates {
             if found.enough() {
                 return;
             }
-            match self.older(entry.routine, entry.math, search.workspace_limit) {
+            match self.older(routine, math, search.workspace_limit) {
                 Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
                 Err(error) => found.refuse(&error),
@@ -181,16 +183,16 @@ impl Problem<'_> {
         }
     }
 
-    fn older(self, routine: Routine, math: MathType, limit: u64) -> Result<Ready> {
+    fn older(self, routine: Routine, math: MathType, limit: u64) -> Result<Choice> {
         let plan = legacy::Descriptors::new(self.convolution, self.kind)?.plan(self.handle()?, routine, math)?;
         fits(plan.workspace_bytes, limit)?;
         let algorithm = plan.algorithm();
         let executable = Executable::Legacy(Rc::new(plan));
-        Ok(Ready { algorithm, math_mode: executable.math_mode(), compiled: false, executable, remark: None })
+        Ok(Choice { algorithm, compiled: false, seconds: None, remark: None, executable })
     }
 
     /// An algorithm named by the user, where it may be used and fits.
-    pub fn fixed(self, name: &str, search: &Search) -> Result<Ready> {
+    pub fn fixed(self, name: &str, search: &Search) -> Result<Choice> {
         let algorithm: Algorithm = name.parse()?;
         let limit = search.workspace_limit;
         let forbidden = || {
@@ -217,7 +219,7 @@ impl Problem<'_> {
                 self.executable(configuration, limit)?
             }
             Implementation::Legacy { routine, math: arithmetic } => {
-                if !legacy::Listed::keeps(*arithmetic, math) || !routine.is_deterministic() {
+                if !legacy::allowed(*arithmetic, math) || !routine.is_deterministic() {
                     let what = format!("{name} is not deterministic, or this precision does not allow its arithmetic");
                     return Err(Error::spec(what));
                 }
@@ -234,7 +236,7 @@ impl Problem<'_> {
     }
 
     /// The plan of an algorithm that was chosen before.
-    pub fn named(self, algorithm: &Algorithm) -> Result<Ready> {
+    pub fn named(self, algorithm: &Algorithm) -> Result<Choice> {
         match &algorithm.implementation {
             Implementation::Graph { engine, knobs } => {
                 let operation = Operation::new(self.convolution, self.kind, self.target)?;
@@ -248,7 +250,7 @@ impl Problem<'_> {
 /// The state of a search.
 #[derive(Default)]
 struct SearchState {
-    ready: Vec<Ready>,
+    ready: Vec<Choice>,
     /// Last resorts, each with the remark for when it is used.
     later: Vec<(Configuration, String)>,
     /// Configurations that were considered, since the heuristics' lists overlap.
@@ -279,13 +281,13 @@ impl SearchState {
         self.refused.push(why);
     }
 
-    fn candidates(self) -> Vec<Ready> {
+    fn candidates(self) -> Vec<Choice> {
         let short = self.short_of_memory.map(|why| {
             format!("memory was short in the search, and another algorithm may be chosen where there is more: {why}")
         });
-        let noted = |ready: Ready| {
+        let noted = |ready: Choice| {
             let remarks: Vec<String> = short.iter().cloned().chain(ready.remark).collect();
-            Ready { remark: (!remarks.is_empty()).then(|| remarks.join("; ")), ..ready }
+            Choice { remark: (!remarks.is_empty()).then(|| remarks.join("; ")), ..ready }
         };
         self.ready.into_iter().map(noted).collect()
     }

@@ -6,23 +6,26 @@ mod document;
 mod gpus;
 mod replay;
 
+use gpus::{GPUS, H200};
+
 use super::descriptor::{Descriptor, Kind, Name};
 use super::graph::{Operation, Target};
 use super::note::{Eligibility, Notes};
-use super::{Problem, Ready, Search, TIMED, WORKSPACE_LIMIT, algorithm, legacy};
+use super::{Choice, Problem, Search, TIMED, WORKSPACE_LIMIT, algorithm, legacy};
 use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::network::{self, Extent, Network, Shape};
+use crate::network::{self, Extent, Network};
 use crate::settings::{Layout, Winograd};
 
+/// The last one computes the forward direction with others.
 const KINDS: [ConvolutionKind; 4] = [
     ConvolutionKind::Forward,
-    ConvolutionKind::ForwardBiasRelu,
     ConvolutionKind::BackwardData,
     ConvolutionKind::BackwardWeights,
+    ConvolutionKind::ForwardBiasRelu,
 ];
 
 fn cudnn() -> bool {
@@ -53,17 +56,7 @@ fn graphs() -> bool {
 /// A layer in the middle of ResNet50, at batch 16.
 fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
     let maps = |channels| FeatureMaps { batch: 16, channels, height: 56, width: 56, layout };
-    let (input, output) = (maps(64), maps(128));
-    Convolution {
-        element,
-        math,
-        input,
-        output,
-        kernel: Extent::square(3),
-        stride: Extent::square(1),
-        padding: Extent::square(1),
-        groups: 1,
-    }
+    Convolution { element, math, ..Convolution::between(maps(64), maps(128), 3) }
 }
 
 /// Every convolution of a network. If TensorFlow's `same` pads one side more, the input is larger by the difference, as if
@@ -84,11 +77,8 @@ fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolut
 }
 
 fn networks() -> Vec<Network> {
-    let input = Shape::Maps { channels: 3, height: 224, width: 224 };
-    let digits = Shape::Maps { channels: 1, height: 28, width: 28 };
-    let shape = |name| if name == "mnist_cnn" { (digits, 10) } else { (input, 1000) };
     let named = |name| {
-        let (shape, classes) = shape(name);
+        let (shape, classes) = Network::default_input(name).unwrap();
         Network::by_name(name, shape, classes).unwrap()
     };
     ["vgg16", "vgg19", "mobilenet", "resnet50", "mnist_cnn"].map(named).into()
@@ -135,18 +125,13 @@ fn cudnn_reports_why_it_refuses() {
     assert!(error.contains("cuDNN refused to set CUDNN_ATTR_TENSOR_DIMENSIONS: CUDNN_STATUS_BAD_PARAM"), "{error}");
 }
 
-/// An H200 for CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. The keys are those that cuDNN 9.28 asks for; the numbers are of
-/// compute capability 9.0 in the CUDA programming guide, and of the H200's data sheet.
-const H200: &str = r#"{"deviceVer": 900, "driverVer": 13000, "runtimeVer": 13000, "cudaDeviceId": 0,
-    "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
-    "multiProcessorCount": 132, "smCountOrigin": 0, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
-    "maxSharedMemoryPerBlockOptin": 232448, "oversizedSharedMemoryPerBlock": 0, "reservedSharedMemoryPerBlock": 1024,
-    "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0,
-    "isTccDriver": 0, "supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
-    "memoryBusWidth": 6144, "l2CacheSize": 62914560, "totalGlobalMem": 150000000000, "deviceName": "NVIDIA H200"}"#;
-
 fn h200() -> Option<Descriptor> {
-    described_gpu(H200)
+    described_gpu(&H200.json())
+}
+
+/// A Tesla T4.
+fn t4() -> Option<Descriptor> {
+    described_gpu(&GPUS[0].json())
 }
 
 fn described_gpu(properties: &str) -> Option<Descriptor> {
@@ -229,7 +214,7 @@ fn plans(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor) 
 #[test]
 fn every_precision_and_direction_has_a_plan_that_it_allows() {
     let Some(device) = h200() else { return };
-    for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+    for kind in KINDS.into_iter().take(3) {
         for layout in [Layout::Nchw, Layout::Nhwc] {
             for (element, math) in [
                 (Element::F32, Math::Fp32),
@@ -263,7 +248,7 @@ fn engines_that_convert_their_inputs_take_half_the_workspace_of_tf32() {
 }
 
 /// The choice on the described GPU, by heuristics without measurements.
-fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, count: usize) -> Vec<Ready> {
+fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, count: usize) -> Vec<Choice> {
     let problem = Problem { convolution, kind, target: described(device) };
     problem.first(&Search::default(), count, &[]).unwrap_or_else(|error| panic!("{problem}: {error}"))
 }
@@ -283,18 +268,18 @@ fn heuristics_propose_an_algorithm_for_every_convolution_of_the_networks() {
         for convolution in different {
             let convolution = Convolution { element, math, ..convolution };
             let dense = convolution.groups == 1;
-            for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+            for kind in KINDS.into_iter().take(3) {
                 let ready = first(&convolution, kind, &device, 1).remove(0);
-                assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT);
+                assert!(ready.workspace_bytes() <= WORKSPACE_LIMIT);
                 // Without the older calls, which need a GPU, strict float32 is left to fallbacks in many layers.
-                let remark = ready.remark.unwrap_or_default();
+                let remark = ready.remark.clone().unwrap_or_default();
                 let fallback = (math == Math::Fp32 || !dense) && remark.contains("fallbacks");
                 assert!(remark.is_empty() || fallback, "{convolution:?} {kind:?}: {remark}");
-                let tensor_cores = ready.math_mode.starts_with("tensor_core");
-                assert!(math != Math::Fp32 || !tensor_cores, "{}", ready.math_mode);
+                let tensor_cores = ready.math_mode().starts_with("tensor_core");
+                assert!(math != Math::Fp32 || !tensor_cores, "{}", ready.math_mode());
                 // The first layers have too few channels for tensor cores, and single channels as well.
                 let wide = dense && convolution.input.channels >= 64;
-                assert!(!(wide && math == Math::Half) || tensor_cores, "{convolution:?}: {}", ready.math_mode);
+                assert!(!(wide && math == Math::Half) || tensor_cores, "{convolution:?}: {}", ready.math_mode());
             }
         }
     }
@@ -311,8 +296,8 @@ fn candidates_to_measure_differ_and_are_found_again_by_name() {
         let name = one.algorithm.to_string();
         assert!(ready[..index].iter().all(|other| other.algorithm != one.algorithm), "{name}");
         let again = problem.fixed(&name, &Search::default()).unwrap();
-        assert_eq!(again.executable.workspace_bytes(), one.executable.workspace_bytes(), "{name}");
-        assert_eq!((again.algorithm.to_string(), again.math_mode), (name, one.math_mode.clone()));
+        assert_eq!(again.workspace_bytes(), one.workspace_bytes(), "{name}");
+        assert_eq!((again.algorithm.to_string(), again.math_mode()), (name, one.math_mode()));
     }
 }
 
@@ -326,7 +311,7 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     let of = |convolution, limit| {
         let problem = Problem { convolution, kind: ConvolutionKind::Forward, target: described(&device) };
         let search = Search { workspace_limit: limit, ..Search::default() };
-        problem.fixed(&name, &search).map(|ready| ready.math_mode).map_err(|error| error.to_string())
+        problem.fixed(&name, &search).map(|ready| ready.math_mode()).map_err(|error| error.to_string())
     };
     assert_eq!(of(&convolution, WORKSPACE_LIMIT).unwrap(), "tensor_core");
     assert!(of(&strict, WORKSPACE_LIMIT).unwrap_err().contains("is tensor_core, which this precision does not allow"));
@@ -339,15 +324,6 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     assert!(wrong("legacy:backward_weights_0/default").contains("not deterministic"));
     assert!(wrong("legacy:implicit_gemm/tensor_op_allow_conversion").contains("does not allow its arithmetic"));
 }
-
-/// A Tesla T4 likewise: the numbers are of compute capability 7.5, and of its data sheet.
-const T4: &str = r#"{"deviceVer": 750, "driverVer": 12090, "runtimeVer": 12090, "cudaDeviceId": 0,
-    "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
-    "multiProcessorCount": 40, "smCountOrigin": 0, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
-    "maxSharedMemoryPerBlockOptin": 65536, "oversizedSharedMemoryPerBlock": 0, "reservedSharedMemoryPerBlock": 0,
-    "maxRegistersPerSM": 65536, "maxCtasPerSM": 16, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 1024, "pciDeviceId": 0,
-    "isTccDriver": 0, "supportCoopLaunch": 1, "smClockRateKHz": 1590000, "memClockRateKHz": 5001000,
-    "memoryBusWidth": 256, "l2CacheSize": 4194304, "totalGlobalMem": 15843721216, "deviceName": "Tesla T4"}"#;
 
 /// A layer in the middle of VGG16 in strict float32, which the fused kernels compute on a T4.
 fn vgg16_layer(batch: usize) -> Convolution {
@@ -366,15 +342,15 @@ fn no_winograd() {
 
 #[test]
 fn without_winograd_no_engine_with_its_notes_is_a_candidate() {
-    let Some(device) = described_gpu(T4) else { return };
+    let Some(device) = t4() else { return };
     let mut seen = false;
-    for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+    for kind in KINDS.into_iter().take(3) {
         let convolution = vgg16_layer(17);
         let problem = Problem { convolution: &convolution, kind, target: described(&device) };
         let modes = |winograd| {
             let search = Search { winograd, ..Search::default() };
             let ready = problem.first(&search, TIMED, &[]).unwrap_or_else(|error| panic!("{problem}: {error}"));
-            ready.into_iter().map(|one| one.math_mode).collect::<Vec<_>>()
+            ready.into_iter().map(|one| one.math_mode()).collect::<Vec<_>>()
         };
         let (any, never) = (modes(Winograd::Any), modes(Winograd::Never));
         seen |= has_winograd(&any);
@@ -389,7 +365,7 @@ fn without_winograd_no_engine_with_its_notes_is_a_candidate() {
 /// that does not grow with the batch, so it cannot hold the transformed tiles of all images.
 #[test]
 fn the_workspace_of_engines_with_the_notes_of_winograd_does_not_grow_with_the_batch() {
-    let Some(device) = described_gpu(T4) else { return };
+    let Some(device) = t4() else { return };
     let workspace = |batch: usize| {
         let plans = plans(&vgg16_layer(batch), ConvolutionKind::Forward, &device);
         let winograd = plans.iter().filter(|(notes, _)| notes.math_mode().contains("winograd_4x4"));
@@ -404,7 +380,7 @@ fn the_workspace_of_engines_with_the_notes_of_winograd_does_not_grow_with_the_ba
 
 #[test]
 fn where_nothing_computes_non_fused_winograd_the_layer_is_refused() {
-    let Some(device) = described_gpu(T4) else { return };
+    let Some(device) = t4() else { return };
     let convolution = vgg16_layer(17);
     let search = Search { winograd: Winograd::NonFused, ..Search::default() };
     let refusal = |kind| {

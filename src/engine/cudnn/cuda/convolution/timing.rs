@@ -12,7 +12,7 @@
 use std::sync::OnceLock;
 
 use super::operands::{self, Operands};
-use super::{Executable, Problem, Ready};
+use super::{Choice, Executable, Problem};
 use crate::engine::cudnn::cuda::device::{Gpu, StreamId};
 use crate::engine::cudnn::cuda::event::Event;
 use crate::engine::cudnn::cuda::memory::Memory;
@@ -37,35 +37,29 @@ struct Bench<'a> {
 }
 
 impl Gpu {
-    /// The fastest candidate, and its seconds; where there is no memory to measure in, the first candidate with a
+    /// The fastest candidate, with its seconds; where there is no memory to measure in, the first candidate with a
     /// remark.
-    pub(super) fn fastest(&self, problem: Problem, candidates: Vec<Ready>) -> Result<(Ready, Option<f64>)> {
-        let most = candidates.iter().map(|ready| ready.executable.workspace_bytes()).max().unwrap_or(0);
+    pub(super) fn fastest(&self, problem: Problem, candidates: Vec<Choice>) -> Result<Choice> {
+        let most = candidates.iter().map(Choice::workspace_bytes).max().unwrap_or(0);
         let bench = match Bench::new(self, problem, most) {
             Ok(bench) => bench,
             Err(error) if error.is_out_of_memory() => {
-                let mut first = candidates.into_iter().next().ok_or_else(|| Error::engine("no candidates"))?;
-                first.remark = Some("not measured: there was no memory to measure in".into());
-                return Ok((first, None));
+                let first = candidates.into_iter().next().ok_or_else(|| Error::engine("no candidates"))?;
+                return Ok(Choice { remark: Some("not measured: there was no memory to measure in".into()), ..first });
             }
             Err(error) => return Err(error),
         };
-        let mut best: Option<(Ready, f64)> = None;
-        let mut failure = None;
-        for ready in candidates {
-            let limit = best.as_ref().map_or(f64::INFINITY, |(_, seconds)| seconds * HOPELESS);
-            match bench.seconds(&ready.executable, limit) {
-                Ok(seconds) if best.as_ref().is_none_or(|(_, least)| seconds < *least) => best = Some((ready, seconds)),
-                Ok(_) => {}
+        let mut best: Result<Choice> = Err(Error::engine("no algorithm was measured"));
+        for candidate in candidates {
+            let least = best.as_ref().ok().and_then(|best| best.seconds).unwrap_or(f64::INFINITY);
+            match bench.seconds(&candidate.executable, least * HOPELESS) {
+                Ok(seconds) if seconds < least => best = Ok(Choice { seconds: Some(seconds), ..candidate }),
                 // An algorithm that fails to run is not a candidate; if the GPU itself failed, the next call fails too.
-                Err(error) => failure = Some(error),
+                Err(error) if best.is_err() => best = Err(error),
+                Ok(_) | Err(_) => {}
             }
         }
-        match (best, failure) {
-            (Some((ready, seconds)), _) => Ok((ready, Some(seconds))),
-            (None, Some(error)) => Err(error),
-            (None, None) => Err(Error::engine("no algorithm was measured")),
-        }
+        best
     }
 }
 

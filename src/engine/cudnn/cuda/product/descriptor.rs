@@ -32,24 +32,9 @@ pub(super) fn column_major(product: &Product) -> [Matrix; 3] {
     [first, second, matrix(n, m, false)]
 }
 
-/// Defines an owner of one kind of descriptor, with a setter of its attributes where it has some.
-macro_rules! descriptor {
-    ($name:ident, $raw:ty, $destroy:path) => {
-        #[derive(Debug)]
-        pub(super) struct $name(pub $raw);
-
-        impl Drop for $name {
-            fn drop(&mut self) {
-                // SAFETY: created once, destroyed once.
-                let _ = unsafe { $destroy(self.0) };
-            }
-        }
-    };
-}
-
-descriptor!(Operation, sys::cublasLtMatmulDesc_t, sys::cublasLtMatmulDescDestroy);
-descriptor!(Layout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
-descriptor!(Preference, sys::cublasLtMatmulPreference_t, sys::cublasLtMatmulPreferenceDestroy);
+owned!(Operation, sys::cublasLtMatmulDesc_t, sys::cublasLtMatmulDescDestroy);
+owned!(Layout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
+owned!(Preference, sys::cublasLtMatmulPreference_t, sys::cublasLtMatmulPreferenceDestroy);
 
 impl Operation {
     pub fn new(compute: sys::cublasComputeType_t) -> Result<Self> {
@@ -66,7 +51,7 @@ impl Operation {
         let pointer = (&raw const value).cast::<c_void>();
         // SAFETY: size_of T bytes lie there.
         let answer = unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
-        status::cublas(&format!("set {attribute:?}"), answer)
+        status::cublas(format_args!("set {attribute:?}"), answer)
     }
 }
 
@@ -94,7 +79,7 @@ impl Preference {
         let pointer = (&raw const value).cast::<c_void>();
         // SAFETY: size_of T bytes lie there.
         let answer = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
-        status::cublas(&format!("set {attribute:?}"), answer)
+        status::cublas(format_args!("set {attribute:?}"), answer)
     }
 }
 
@@ -143,6 +128,13 @@ mod tests {
         }
     }
 
+    /// A number of at most eight bytes, as a call writes it.
+    fn number(call: impl Fn(*mut c_void, *mut usize) -> sys::cublasStatus_t) -> u64 {
+        let (mut value, mut written) = (0_u64, 0);
+        status::cublas("report an attribute", call((&raw mut value).cast(), &raw mut written)).unwrap();
+        value
+    }
+
     #[test]
     fn a_layout_is_read_back_as_it_was_made() {
         if !libraries::is_loaded(Library::CublasLt) {
@@ -151,13 +143,8 @@ mod tests {
         let [first, ..] = column_major(&product(64, 4096, 25088, false, true));
         let layout = Layout::new(sys::cudaDataType_t::CUDA_R_16BF, first).unwrap();
         let read = |attribute: sys::cublasLtMatrixLayoutAttribute_t| {
-            let (mut value, mut written) = (0_u64, 0);
-            let buffer = (&raw mut value).cast();
             // SAFETY: eight bytes, the size of the three attributes below.
-            let answer =
-                unsafe { sys::cublasLtMatrixLayoutGetAttribute(layout.0, attribute, buffer, 8, &raw mut written) };
-            status::cublas("report a layout", answer).unwrap();
-            value
+            number(|at, written| unsafe { sys::cublasLtMatrixLayoutGetAttribute(layout.0, attribute, at, 8, written) })
         };
         use sys::cublasLtMatrixLayoutAttribute_t as A;
         assert_eq!(read(A::CUBLASLT_MATRIX_LAYOUT_ROWS), 25088);
@@ -176,13 +163,10 @@ mod tests {
         operation.set(A::CUBLASLT_MATMUL_DESC_EPILOGUE, 6_u32).unwrap();
         operation.set(A::CUBLASLT_MATMUL_DESC_BIAS_POINTER, 0x7f00_0000_0100_u64).unwrap();
         let read = |attribute: A, size: usize| {
-            let (mut value, mut written) = (0_u64, 0);
-            let buffer = (&raw mut value).cast();
             // SAFETY: at most eight bytes.
-            let answer =
-                unsafe { sys::cublasLtMatmulDescGetAttribute(operation.0, attribute, buffer, size, &raw mut written) };
-            status::cublas("report a product", answer).unwrap();
-            value
+            number(|at, written| unsafe {
+                sys::cublasLtMatmulDescGetAttribute(operation.0, attribute, at, size, written)
+            })
         };
         // CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_OP_T, CUBLAS_OP_N, CUBLASLT_EPILOGUE_RELU_BIAS of the headers.
         assert_eq!(read(A::CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 4), 77);

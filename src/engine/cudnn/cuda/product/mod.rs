@@ -13,6 +13,7 @@ use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
 use super::device::{Gpu, StreamId};
 use super::placement::{Placement, Range};
+use super::program::Execution;
 use super::status;
 use super::trial::{Computation, Refused};
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
@@ -33,10 +34,6 @@ pub(super) struct BoundProduct {
     c: u64,
     workspace: u64,
     workspace_bytes: u64,
-    pub name: String,
-    pub math_mode: String,
-    /// What a reader of the results must know: which algorithms were refused.
-    pub remark: Option<String>,
 }
 
 /// The epilogue of a product, without its memory.
@@ -58,16 +55,6 @@ impl Finish {
 }
 
 impl Gpu {
-    /// Whether cuBLASLt computes such a product with that epilogue on this GPU, in memory aligned to 256 bytes.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where cuBLASLt cannot be asked.
-    pub fn multiplies(&self, product: &Product, finish: Finish) -> Result<bool> {
-        self.bind()?;
-        let descriptors = Descriptors::new(product, finish, 256)?;
-        Ok(!descriptors.proposals(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_empty())
-    }
-
     /// The algorithm of a product, by its name, in memory with the alignments of that placement; the memory need not
     /// exist.
     ///
@@ -75,7 +62,7 @@ impl Gpu {
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
     pub fn product_algorithm(&self, gemm: &Gemm, placement: &Placement) -> Result<String> {
         self.bind()?;
-        Ok(self.product(gemm, placement, Range { address: 0, bytes: WORKSPACE })?.name)
+        Ok(self.product(gemm, placement, Range { address: 0, bytes: WORKSPACE })?.1.algorithm)
     }
 
     /// Finds the algorithm for a product, the first that cuBLASLt's heuristics propose and that was not refused when it was executed, and binds
@@ -83,7 +70,12 @@ impl Gpu {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
-    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: Range) -> Result<BoundProduct> {
+    pub(super) fn product(
+        &self,
+        gemm: &Gemm,
+        placement: &Placement,
+        workspace: Range,
+    ) -> Result<(BoundProduct, Execution)> {
         let product = &gemm.product;
         let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
             let wanted = numbers * product.element.bytes();
@@ -102,7 +94,7 @@ impl Gpu {
         let descriptors = Descriptors::new(product, finish, bias)?;
         let alignments = [b, a, c].map(alignment);
         let proposals = descriptors.proposals(self.shared.cublaslt.0, alignments, workspace.bytes.min(WORKSPACE))?;
-        let refused = self.shared.trials.refused(&Computation::Product(*product, finish));
+        let refused = self.trials().refused(&Computation::Product(*product, finish));
         let mut named = proposals.into_iter().map(|proposal| (reported::name(&proposal.0), proposal));
         let is_refused = |name: &String| refused.iter().any(|one| one.algorithm == *name);
         let found = named.find(|(name, _)| !is_refused(name));
@@ -112,32 +104,13 @@ impl Gpu {
             let what = format!("cuBLASLt has no algorithm for it on this GPU{why}");
             return Err(Error::engine(what).no_kernels_fault());
         };
-        let math_mode = reported::math_mode(&algorithm, product.math);
-        Ok(BoundProduct {
-            descriptors,
-            algorithm,
-            a,
-            b,
-            c,
-            workspace: workspace.address,
-            workspace_bytes,
-            name,
-            math_mode,
-            remark,
-        })
+        let math_mode = Some(reported::math_mode(&algorithm, product.math));
+        let bound = BoundProduct { descriptors, algorithm, a, b, c, workspace: workspace.address, workspace_bytes };
+        Ok((bound, Execution { algorithm: name, workspace_bytes, math_mode, remark }))
     }
 }
 
 impl BoundProduct {
-    /// Bytes of the step's workspace that it uses.
-    pub fn workspace_bytes(&self) -> u64 {
-        self.workspace_bytes
-    }
-
-    /// Starts it on a stream.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
     pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
         let at = |address: u64| address as usize as *const c_void;
         let (one, zero) = (1.0_f32, 0.0_f32);
@@ -168,7 +141,6 @@ impl BoundProduct {
     }
 }
 
-/// The descriptors of a product.
 #[derive(Debug)]
 struct Descriptors {
     operation: Operation,

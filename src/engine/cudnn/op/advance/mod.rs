@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{THREADS, line};
+use super::grid::{THREADS, int, line};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 
@@ -45,76 +45,37 @@ impl Scalars {
     }
 
     /// Before the first step: no steps done, and the loss scale that `torch.amp.GradScaler` begins with, 65536.
-    pub fn reset(self) -> Vec<Launch> {
-        vec![Launch {
-            kernel: kernel("reset", Element::F32),
-            grid: [1; 3],
-            block: [32, 1, 1],
-            shared_bytes: 0,
-            args: vec![Arg::Write(self.0)],
-        }]
+    pub fn reset(self) -> Launch {
+        block("reset", 32, vec![Arg::Write(self.0)])
     }
 }
 
-/// Checks the gradients for infinities and NaN; [`Advance`] acts on the result. For fp16.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckFinite {
-    pub element: Element,
-    /// Elements of `gradients_weights`.
-    pub weights: usize,
-    /// Floats of `gradients_others`.
-    pub others: usize,
-    pub gradients_weights: Slice,
-    pub gradients_others: Slice,
-    pub scalars: Scalars,
+/// Checks the gradients for infinities and NaN; [`advance`] acts on the result. For fp16. Those of the weights are of the
+/// element type, the others are floats.
+pub fn check_finite(element: Element, weights: Slice, others: Slice, scalars: Scalars) -> Launch {
+    let counts = [weights.bytes / element.bytes(), others.bytes / 4];
+    // Four rounds for each thread of as many blocks as an H200 holds at once.
+    let threads = (counts[0].div_ceil(16 / element.bytes()) + counts[1]).div_ceil(4).min(132 * 8 * THREADS);
+    let [first, second] = counts.map(|count| Arg::I64(count as i64));
+    let args = vec![Arg::Read(weights), first, Arg::Read(others), second, Arg::Update(scalars.0)];
+    line(kernel("check_finite", element), threads, args)
 }
 
-impl CheckFinite {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, weights, others, gradients_weights, gradients_others, scalars } = *self;
-        // Four rounds for each thread of as many blocks as an H200 holds at once.
-        let threads = (weights.div_ceil(16 / element.bytes()) + others).div_ceil(4).min(132 * 8 * THREADS);
-        let args = vec![
-            Arg::Read(gradients_weights),
-            Arg::I64(weights as i64),
-            Arg::Read(gradients_others),
-            Arg::I64(others as i64),
-            Arg::Update(scalars.0),
-        ];
-        vec![line(kernel("check_finite", element), threads, args)]
-    }
+/// Counts the step and sets its [`Scalars`]; `row_losses` has a float for each example. With `scaling` the loss is scaled,
+/// as in fp16, by the rules of `torch.amp.GradScaler`: a step whose gradients are not finite is skipped and halves the
+/// scale, and 2000 finite ones in a row double it.
+pub fn advance(row_losses: Slice, learning_rate: f64, scaling: bool, scalars: Scalars) -> Launch {
+    let args = vec![
+        Arg::Read(row_losses),
+        int(row_losses.bytes / 4),
+        Arg::U64(learning_rate.to_bits()),
+        Arg::I32(scaling.into()),
+        Arg::Update(scalars.0),
+    ];
+    block("advance", 256, args)
 }
 
-/// Counts the step and sets its [`Scalars`].
-#[derive(Clone, Copy, Debug)]
-pub struct Advance {
-    /// N floats.
-    pub row_losses: Slice,
-    pub rows: usize,
-    pub learning_rate: f64,
-    /// Whether the loss is scaled, as in fp16; the rules are those of `torch.amp.GradScaler`: a step whose gradients
-    /// are not finite is skipped and halves the scale, and 2000 finite ones in a row double it.
-    pub scaling: bool,
-    pub scalars: Scalars,
-}
-
-impl Advance {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { row_losses, rows, learning_rate, scaling, scalars } = *self;
-        vec![Launch {
-            kernel: kernel("advance", Element::F32),
-            grid: [1; 3],
-            block: [256, 1, 1],
-            shared_bytes: 0,
-            args: vec![
-                Arg::Read(row_losses),
-                Arg::I32(rows as i32),
-                Arg::U64(learning_rate.to_bits()),
-                Arg::I32(scaling.into()),
-                Arg::Update(scalars.0),
-            ],
-        }]
-    }
+/// A launch of one block.
+fn block(name: &'static str, threads: u32, args: Vec<Arg>) -> Launch {
+    Launch { kernel: kernel(name, Element::F32), grid: [1; 3], block: [threads, 1, 1], shared_bytes: 0, args }
 }

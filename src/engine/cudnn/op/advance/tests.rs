@@ -5,7 +5,6 @@ struct AdvanceFixture {
     memory: EmulatedMemory,
     scalars: Scalars,
     row_losses: Slice,
-    rows: usize,
 }
 
 impl AdvanceFixture {
@@ -13,14 +12,13 @@ impl AdvanceFixture {
         let mut memory = EmulatedMemory::new();
         let scalars = Scalars(memory.reserve(Scalars::BYTES));
         let row_losses = memory.tensor(Element::F32, losses);
-        emulator.check_all(&mut memory, scalars.reset());
-        Self { memory, scalars, row_losses, rows: losses.len() }
+        emulator.check_all(&mut memory, [scalars.reset()]);
+        Self { memory, scalars, row_losses }
     }
 
     fn advance(&mut self, emulator: &Emulator, learning_rate: f64, scaling: bool) -> [f32; 4] {
-        let Self { scalars, row_losses, rows, .. } = *self;
-        let advance = Advance { row_losses, rows, learning_rate, scaling, scalars };
-        emulator.check_all(&mut self.memory, advance.launches());
+        let Self { scalars, row_losses, .. } = *self;
+        emulator.check_all(&mut self.memory, [advance(row_losses, learning_rate, scaling, scalars)]);
         let factors = self.memory.read(scalars.factors(), Element::F32);
         [factors[0], factors[1], factors[2], factors[3]]
     }
@@ -31,15 +29,7 @@ impl AdvanceFixture {
 
     fn check(&mut self, emulator: &Emulator, element: Element, weights: &[f32], others: &[f32]) {
         let (w, o) = (self.memory.tensor(element, weights), self.memory.tensor(Element::F32, others));
-        let check = CheckFinite {
-            element,
-            weights: weights.len(),
-            others: others.len(),
-            gradients_weights: w,
-            gradients_others: o,
-            scalars: self.scalars,
-        };
-        emulator.check_all(&mut self.memory, check.launches());
+        emulator.check_all(&mut self.memory, [check_finite(element, w, o, self.scalars)]);
     }
 }
 

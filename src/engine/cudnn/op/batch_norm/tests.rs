@@ -2,7 +2,7 @@
 
 use super::cut::{ChannelLayout, Cut};
 use super::*;
-use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
+use crate::engine::cudnn::emulated::{EmulatedMemory, assert_each, emulator, rounded, sample};
 use crate::settings::Layout;
 
 const EPSILON: f32 = 1e-3;
@@ -32,16 +32,6 @@ fn all_maps() -> impl Iterator<Item = FeatureMaps> {
     })
 }
 
-/// Pseudo-random values in -1..1, of mean about 0 and the same for the same seed.
-fn noise(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(next).collect()
-}
-
 fn channel_of(maps: &FeatureMaps, at: usize) -> usize {
     let [_, step, ..] = maps.strides();
     at / step % maps.channels
@@ -60,18 +50,6 @@ fn moments(maps: &FeatureMaps, x: &[f32]) -> Vec<(f64, f64)> {
     mean.into_iter().zip(variance).collect()
 }
 
-fn clamp(rectifier: Rectifier, y: f64) -> f64 {
-    match rectifier {
-        Rectifier::Identity => y,
-        Rectifier::Relu => y.max(0.0),
-        Rectifier::Relu6 => y.clamp(0.0, 6.0),
-    }
-}
-
-fn lets_through(rectifier: Rectifier, y: f32) -> bool {
-    rectifier == Rectifier::Identity || y > 0.0 && (rectifier == Rectifier::Relu || y < 6.0)
-}
-
 /// The relative step from one number of a type to the next.
 fn step(element: Element) -> f64 {
     match element {
@@ -83,11 +61,7 @@ fn step(element: Element) -> f64 {
 
 #[track_caller]
 fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let error = (f64::from(*got) - expected).abs();
-        assert!(error <= tolerance * (1.0 + expected.abs()), "{what}[{at}]: {got}, not {expected}");
-    }
+    assert_each(got, expected, |size| tolerance * (1.0 + size), what);
 }
 
 struct Case {
@@ -100,12 +74,12 @@ struct Case {
 
 impl Case {
     fn new(maps: FeatureMaps, element: Element, rectifier: Rectifier) -> Self {
-        let gamma = noise(maps.channels, 1).iter().map(|g| 1.5 + g).collect();
+        let gamma = sample(Element::F32, 1, maps.channels).iter().map(|g| 1.5 + g).collect();
         Self { maps, element, rectifier, memory: EmulatedMemory::new(), gamma }
     }
 
     fn values(&self, seed: u64, scale: f32, shift: f32) -> Vec<f32> {
-        noise(self.maps.count(), seed).iter().map(|v| rounded(self.element, v * scale + shift)).collect()
+        sample(Element::F32, seed, self.maps.count()).iter().map(|v| rounded(self.element, v * scale + shift)).collect()
     }
 
     fn tensor(&mut self, values: &[f32]) -> Slice {
@@ -125,7 +99,7 @@ impl Case {
     }
 
     fn forward(&mut self, x: &[f32], residual: Option<&[f32]>) -> BatchNormForward {
-        let beta = noise(self.maps.channels, 2);
+        let beta = sample(Element::F32, 2, self.maps.channels);
         let (gamma, channels) = (self.gamma.clone(), self.maps.channels);
         BatchNormForward {
             element: self.element,
@@ -153,13 +127,13 @@ impl Case {
         let op = self.forward(&x, residual.as_deref());
         emulator.check_all(&mut self.memory, op.launches());
         let moments = moments(&self.maps, &x);
-        let (beta, count) = (noise(self.maps.channels, 2), self.maps.per_channel() as f64);
+        let (beta, count) = (sample(Element::F32, 2, self.maps.channels), self.maps.per_channel() as f64);
         let expected = |at: usize| {
             let channel = channel_of(&self.maps, at);
             let (mean, variance) = moments[channel];
             let z = (f64::from(x[at]) - mean) / (variance + f64::from(EPSILON)).sqrt();
             let sum = z * f64::from(self.gamma[channel]) + f64::from(beta[channel]);
-            clamp(self.rectifier, sum + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])))
+            self.rectifier.of(sum + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])))
         };
         let what = format!("{:?} {:?}", self.element, self.maps);
         let y: Vec<f64> = (0..x.len()).map(expected).collect();
@@ -220,7 +194,7 @@ impl Case {
         let inverse: Vec<f32> = moments.iter().map(|(_, v)| (v + f64::from(EPSILON)).sqrt().recip() as f32).collect();
         let mean: Vec<f32> = moments.iter().map(|(mean, _)| *mean as f32).collect();
         let (dy_slice, other_slice) = (self.tensor(&dy), other.as_ref().map(|other| self.tensor(other)));
-        let (gamma, beta) = (self.gamma.clone(), noise(self.maps.channels, 2));
+        let (gamma, beta) = (self.gamma.clone(), sample(Element::F32, 2, self.maps.channels));
         let y: Vec<f32> = match source {
             // Zeros, sixes and what lies between.
             MaskSource::Y => self.values(7, 8.0, 3.0),
@@ -233,8 +207,7 @@ impl Case {
                 x.iter().enumerate().map(value).collect()
             }
         };
-        let y: Vec<f32> =
-            y.iter().map(|y| rounded(self.element, clamp(self.rectifier, f64::from(*y)) as f32)).collect();
+        let y: Vec<f32> = y.iter().map(|y| rounded(self.element, self.rectifier.of(f64::from(*y)) as f32)).collect();
         let op = BatchNormBackward {
             element: self.element,
             maps: self.maps,
@@ -257,7 +230,7 @@ impl Case {
 
         let g: Vec<f64> = (0..x.len())
             .map(|at| match &other {
-                _ if !lets_through(self.rectifier, y[at]) => 0.0,
+                _ if !self.rectifier.passes(y[at]) => 0.0,
                 Some(other) => f64::from(rounded(self.element, dy[at] + other[at])),
                 None => f64::from(dy[at]),
             })
@@ -327,68 +300,25 @@ fn a_mean_far_from_zero_costs_no_digits() {
 
 #[test]
 fn gradients_follow_the_formula_through_rectifiers_and_residuals() {
-    for maps in all_maps() {
-        Case::new(maps, Element::F32, Rectifier::Identity).check_backward(
-            MaskSource::Y,
-            false,
-            GradientTarget::Fresh,
-            GradientTarget::None,
-        );
-        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(
-            MaskSource::Y,
-            false,
-            GradientTarget::Dy,
-            GradientTarget::None,
-        );
-        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(
-            MaskSource::Y,
-            false,
-            GradientTarget::Fresh,
-            GradientTarget::Dy,
-        );
-        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(
-            MaskSource::Y,
-            true,
-            GradientTarget::Dy,
-            GradientTarget::Other,
-        );
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
-            MaskSource::Y,
-            true,
-            GradientTarget::Other,
-            GradientTarget::Dy,
-        );
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
-            MaskSource::Y,
-            true,
-            GradientTarget::Dy,
-            GradientTarget::None,
-        );
-        Case::new(maps, Element::F16, Rectifier::Identity).check_backward(
-            MaskSource::Y,
-            true,
-            GradientTarget::Fresh,
-            GradientTarget::Fresh,
-        );
-        for (element, rectifier) in [(Element::F32, Rectifier::Relu6), (Element::F16, Rectifier::Relu)] {
-            Case::new(maps, element, rectifier).check_backward(
-                MaskSource::X,
-                false,
-                GradientTarget::Dy,
-                GradientTarget::None,
-            );
-        }
-        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(
-            MaskSource::X,
-            true,
-            GradientTarget::Other,
-            GradientTarget::None,
-        );
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(
-            MaskSource::X,
-            true,
-            GradientTarget::Fresh,
-            GradientTarget::None,
-        );
+    use Element::{Bf16, F16, F32};
+    use GradientTarget::{Dy, Fresh, None, Other};
+    use MaskSource::{X, Y};
+    use Rectifier::{Identity, Relu, Relu6};
+    let cases = [
+        (F32, Identity, Y, false, Fresh, None),
+        (F32, Relu6, Y, false, Dy, None),
+        (F16, Relu, Y, false, Fresh, Dy),
+        (Bf16, Relu, Y, true, Dy, Other),
+        (F32, Relu, Y, true, Other, Dy),
+        (F32, Relu, Y, true, Dy, None),
+        (F16, Identity, Y, true, Fresh, Fresh),
+        (F32, Relu6, X, false, Dy, None),
+        (F16, Relu, X, false, Dy, None),
+        (Bf16, Relu6, X, true, Other, None),
+        (F32, Relu, X, true, Fresh, None),
+    ];
+    for (maps, case) in all_maps().flat_map(|maps| cases.map(|case| (maps, case))) {
+        let (element, rectifier, source, with_other, dx, residual) = case;
+        Case::new(maps, element, rectifier).check_backward(source, with_other, dx, residual);
     }
 }

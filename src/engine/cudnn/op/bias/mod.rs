@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{THREADS, line, packs};
+use super::grid::{THREADS, int, line, packs};
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
@@ -27,32 +27,18 @@ fn channels_last(maps: FeatureMaps) -> bool {
     maps.layout == Layout::Nhwc || maps.positions() == 1
 }
 
-/// x = rectifier(x + bias), in place.
-#[derive(Clone, Copy, Debug)]
-pub struct BiasRectify {
-    pub element: Element,
-    pub maps: FeatureMaps,
-    pub rectifier: Rectifier,
-    /// C floats.
-    pub bias: Slice,
-    pub xy: Slice,
-}
-
-impl BiasRectify {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, maps, rectifier, bias, xy } = *self;
-        let args = vec![
-            Arg::Update(xy),
-            Arg::Read(bias),
-            Arg::I64(maps.count() as i64),
-            Arg::I32(maps.channels as i32),
-            Arg::I32(maps.positions() as i32),
-            Arg::I32(channels_last(maps).into()),
-            Arg::I32(rectifier as i32),
-        ];
-        vec![line(kernel("bias_rectify", element), packs(element, maps.count()), args)]
-    }
+/// xy = rectifier(xy + bias), in place; the bias is C floats.
+pub fn add_and_rectify(element: Element, maps: FeatureMaps, rectifier: Rectifier, bias: Slice, xy: Slice) -> Launch {
+    let args = vec![
+        Arg::Update(xy),
+        Arg::Read(bias),
+        Arg::I64(maps.count() as i64),
+        int(maps.channels),
+        int(maps.positions()),
+        Arg::I32(channels_last(maps).into()),
+        Arg::I32(rectifier as i32),
+    ];
+    line(kernel("bias_rectify", element), packs(element, maps.count()), args)
 }
 
 /// The gradient of a bias: the sum of `dy` over each channel. With a rectifier, `dy` is first set to 0, in place, where
@@ -122,7 +108,6 @@ impl BiasGradient {
         };
         let sums = if parts == 1 { dbias } else { partials.part(0, Self::scratch_bytes(element, maps)) };
         let mut args = vec![dy, y, masked, Arg::Write(sums)];
-        let int = |n: usize| Arg::I32(n as i32);
         let (name, shared) = if channels_last(maps) {
             args.extend([maps.per_channel(), maps.channels, width].map(int));
             ("columns_gradient", block.0 * block.1 * width * 4)

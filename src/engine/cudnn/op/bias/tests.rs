@@ -3,7 +3,6 @@ use crate::engine::cudnn::emulated::{
     EmulatedMemory, assert_close, emulator, from_nchw, rounded, rounding, sample, to_nchw,
 };
 
-const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 /// N, C, H, W: one part and several, whole packs and not, few channels and many, flat features.
 const SHAPES: [(usize, usize, usize, usize); 11] = [
     (1, 1, 1, 1),
@@ -22,7 +21,7 @@ const SHAPES: [(usize, usize, usize, usize); 11] = [
 fn cases() -> Vec<(Element, Rectifier, FeatureMaps)> {
     let mut cases = Vec::new();
     for (batch, channels, height, width) in SHAPES {
-        for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
+        for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| Rectifier::ALL.map(|r| (e, r))) {
             for layout in [Layout::Nchw, Layout::Nhwc] {
                 cases.push((element, rectifier, FeatureMaps { batch, channels, height, width, layout }));
             }
@@ -48,19 +47,10 @@ fn a_bias_is_added_to_its_channel_and_rectified() {
         let mut memory = EmulatedMemory::new();
         let xy = memory.tensor(element, &from_nchw(&values, maps));
         let bias = memory.tensor(Element::F32, &bias_values);
-        emulator.check_all(&mut memory, BiasRectify { element, maps, rectifier, bias, xy }.launches());
-        let expected = values.iter().enumerate().map(|(i, x)| {
-            let y = x + bias_values[channel(maps, i)];
-            rounded(
-                element,
-                match rectifier {
-                    Rectifier::Identity => y,
-                    Rectifier::Relu => y.max(0.0),
-                    Rectifier::Relu6 => y.clamp(0.0, 6.0),
-                },
-            )
-        });
-        let expected: Vec<f32> = expected.collect();
+        emulator.check_all(&mut memory, [add_and_rectify(element, maps, rectifier, bias, xy)]);
+        let sum = |(i, x): (usize, &f32)| f64::from(x + bias_values[channel(maps, i)]);
+        let sums = values.iter().enumerate().map(sum);
+        let expected: Vec<f32> = sums.map(|sum| rounded(element, rectifier.of(sum) as f32)).collect();
         assert_eq!(to_nchw(&memory.read(xy, element), maps), expected, "{element:?} {rectifier:?} {maps:?}");
     }
 }
@@ -80,13 +70,8 @@ fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
         let y = (rectifier != Rectifier::Identity).then_some(y);
         let gradient = BiasGradient { element, maps, rectifier, y, dy, dbias, partials };
         emulator.check_all(&mut memory, gradient.launches());
-        let passes = |y: f32| match rectifier {
-            Rectifier::Identity => true,
-            Rectifier::Relu => y > 0.0,
-            Rectifier::Relu6 => y > 0.0 && y < 6.0,
-        };
         let masked: Vec<f32> =
-            clamped.iter().zip(&dy_values).map(|(y, dy)| if passes(*y) { *dy } else { 0.0 }).collect();
+            clamped.iter().zip(&dy_values).map(|(y, dy)| if rectifier.passes(*y) { *dy } else { 0.0 }).collect();
         let what = format!("{element:?} {rectifier:?} {maps:?}");
         assert_eq!(to_nchw(&memory.read(dy, element), maps), masked, "{what}");
         let mut sums = vec![0.0; maps.channels];

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::grid::int;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -49,35 +50,6 @@ pub struct DepthwiseConv2d {
     pub padding: Padding,
 }
 
-/// y = x * w.
-#[derive(Clone, Copy, Debug)]
-pub struct Forward {
-    pub conv: DepthwiseConv2d,
-    pub x: Slice,
-    pub w: Slice,
-    pub y: Slice,
-}
-
-/// dx from dy and w.
-#[derive(Clone, Copy, Debug)]
-pub struct BackwardData {
-    pub conv: DepthwiseConv2d,
-    pub dy: Slice,
-    pub w: Slice,
-    pub dx: Slice,
-}
-
-/// dw from x and dy.
-#[derive(Clone, Copy, Debug)]
-pub struct BackwardWeights {
-    pub conv: DepthwiseConv2d,
-    pub x: Slice,
-    pub dy: Slice,
-    pub dw: Slice,
-    /// [`DepthwiseConv2d::scratch_bytes`].
-    pub partials: Slice,
-}
-
 /// The code that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
@@ -95,46 +67,6 @@ struct WeightGradientSplit {
     splits: usize,
 }
 
-impl Forward {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let (conv, args) = (&self.conv, vec![Arg::Read(self.x), Arg::Read(self.w), Arg::Write(self.y)]);
-        let names = ["forward_3x3", "forward_3x3_wide", "forward_3x3_stride_2", "forward_5x5", "forward_any"];
-        vec![conv.tiled(conv.path().name(names), conv.forward_tiles(), args)]
-    }
-}
-
-impl BackwardData {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let (conv, args) = (&self.conv, vec![Arg::Read(self.dy), Arg::Read(self.w), Arg::Write(self.dx)]);
-        let names = ["backward_3x3", "backward_3x3_wide", "backward_3x3_stride_2", "backward_5x5", "backward_any"];
-        vec![conv.tiled(conv.path().name(names), conv.backward_tiles(), args)]
-    }
-}
-
-impl BackwardWeights {
-    /// Two launches: partial sums, and their sums.
-    pub fn launches(&self) -> Vec<Launch> {
-        let conv = &self.conv;
-        let (path, cut) = (conv.path(), conv.cut());
-        let names = ["weights_3x3", "weights_3x3_wide", "weights_3x3_stride_2", "weights_5x5", "weights_any"];
-        let mut args = vec![Arg::Read(self.x), Arg::Read(self.dy), Arg::Write(self.partials)];
-        args.extend(conv.sizes());
-        args.push(int(cut.splits));
-        if path == Path::Any {
-            args.extend(conv.general());
-        }
-        let sums = conv.launch(path.name(names), cut.groups * cut.splits, TILE_THREADS, args);
-        let taps = conv.kernel.height * conv.kernel.width;
-        let mut args = vec![Arg::Read(self.partials), Arg::Write(self.dw)];
-        args.extend([int(conv.input.channels), int(taps), int(cut.splits), conv.nhwc()]);
-        let warps = ANY_THREADS / 32;
-        let total = (taps * conv.input.channels).div_ceil(warps);
-        vec![sums, conv.launch("weights_total", total, ANY_THREADS, args)]
-    }
-}
-
 /// The area that a kernel's tiles cover, and their height and width.
 #[derive(Clone, Copy)]
 struct Tiles {
@@ -143,6 +75,35 @@ struct Tiles {
 }
 
 impl DepthwiseConv2d {
+    /// y = x * w.
+    pub fn forward(&self, x: Slice, w: Slice, y: Slice) -> Launch {
+        let names = ["forward_3x3", "forward_3x3_wide", "forward_3x3_stride_2", "forward_5x5", "forward_any"];
+        self.tiled(names, self.forward_tiles(), vec![Arg::Read(x), Arg::Read(w), Arg::Write(y)])
+    }
+
+    /// dx from dy and w.
+    pub fn backward_data(&self, dy: Slice, w: Slice, dx: Slice) -> Launch {
+        let names = ["backward_3x3", "backward_3x3_wide", "backward_3x3_stride_2", "backward_5x5", "backward_any"];
+        self.tiled(names, self.backward_tiles(), vec![Arg::Read(dy), Arg::Read(w), Arg::Write(dx)])
+    }
+
+    /// dw from x and dy; `partials` has [`DepthwiseConv2d::scratch_bytes`]. Two launches: partial sums, and their sums.
+    pub fn backward_weights(&self, x: Slice, dy: Slice, dw: Slice, partials: Slice) -> [Launch; 2] {
+        let WeightGradientSplit { groups, splits } = self.cut();
+        let names = ["weights_3x3", "weights_3x3_wide", "weights_3x3_stride_2", "weights_5x5", "weights_any"];
+        let mut args = vec![Arg::Read(x), Arg::Read(dy), Arg::Write(partials)];
+        args.extend(self.sizes());
+        args.push(int(splits));
+        if self.path() == Path::Any {
+            args.extend(self.general());
+        }
+        let sums = self.launch(names[self.path() as usize], groups * splits, TILE_THREADS, args);
+        let (channels, taps) = (self.input.channels, self.kernel.area());
+        let args = vec![Arg::Read(partials), Arg::Write(dw), int(channels), int(taps), int(splits), self.nhwc()];
+        let warps = ANY_THREADS / 32;
+        [sums, self.launch("weights_total", (taps * channels).div_ceil(warps), ANY_THREADS, args)]
+    }
+
     /// Whether the kernels' indices suffice for its tiles and the bytes of its rows.
     ///
     /// # Errors
@@ -164,7 +125,7 @@ impl DepthwiseConv2d {
         let Padding { top, bottom, left, right } = self.padding;
         let across = if self.input.layout == Layout::Nhwc { channels } else { 1 };
         let row = (width + left + right + OVERHANG) * across * self.element.bytes();
-        let weights = channels * self.kernel.height * self.kernel.width;
+        let weights = channels * self.kernel.area();
         let most = [row, weights, batch, height + top + bottom + OVERHANG].into_iter().max();
         if most > Some(i32::MAX as usize) {
             return too_large("fewer than 2^31 bytes in a row, weights, images and rows");
@@ -174,7 +135,7 @@ impl DepthwiseConv2d {
 
     /// Bytes of the partial sums of the weights' gradient.
     pub fn scratch_bytes(&self) -> usize {
-        4 * self.kernel.height * self.kernel.width * self.input.channels * self.cut().splits
+        4 * self.kernel.area() * self.input.channels * self.cut().splits
     }
 
     fn path(&self) -> Path {
@@ -254,14 +215,15 @@ impl DepthwiseConv2d {
         maps.batch * channels * maps.height.div_ceil(tile.height) * maps.width.div_ceil(tile.width)
     }
 
-    fn tiled(&self, name: &'static str, tiles: Tiles, mut args: Vec<Arg>) -> Launch {
+    /// By the kernel of its path, of those names.
+    fn tiled(&self, names: [&'static str; 5], tiles: Tiles, mut args: Vec<Arg>) -> Launch {
         args.extend(self.sizes());
         let mut block = TILE_THREADS;
         if self.path() == Path::Any {
             args.extend(self.general());
             block = ANY_THREADS;
         }
-        self.launch(name, self.threads(tiles).div_ceil(block), block, args)
+        self.launch(names[self.path() as usize], self.threads(tiles).div_ceil(block), block, args)
     }
 
     fn launch(&self, name: &'static str, blocks: usize, threads: usize, args: Vec<Arg>) -> Launch {
@@ -284,14 +246,4 @@ impl DepthwiseConv2d {
     fn general(&self) -> [Arg; 4] {
         [self.kernel.height, self.kernel.width, self.stride.height, self.stride.width].map(int)
     }
-}
-
-impl Path {
-    fn name(self, names: [&'static str; 5]) -> &'static str {
-        names[self as usize]
-    }
-}
-
-fn int(size: usize) -> Arg {
-    Arg::I32(size as i32)
 }

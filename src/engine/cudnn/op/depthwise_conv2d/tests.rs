@@ -1,17 +1,7 @@
 //! The kernels on the CPU against plain loops in f64.
 
 use super::*;
-use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
-use crate::network::Extent;
-
-fn noise(element: Element, count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        rounded(element, (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0)
-    };
-    (0..count).map(next).collect()
-}
+use crate::engine::cudnn::emulated::{EmulatedMemory, assert_each, emulator, sample};
 
 struct Sizes {
     batch: usize,
@@ -93,28 +83,13 @@ fn for_each_product(conv: &DepthwiseConv2d, mut term: impl FnMut(usize, usize, u
     }
 }
 
-#[track_caller]
-fn assert_close(what: &str, element: Element, got: &[f32], expected: &[f64], terms: usize) {
-    let step = match element {
-        Element::F32 => 1e-6,
-        Element::F16 => 6e-4,
-        Element::Bf16 => 5e-3,
-    };
-    // Products of numbers below 1, added in float32.
-    let sum = 1e-7 * terms as f64;
-    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let error = (f64::from(*got) - expected).abs();
-        assert!(error <= sum + step * (expected.abs() + 1e-2), "{what}[{at}]: {got}, not {expected}");
-    }
-}
-
 fn check(conv: DepthwiseConv2d) {
     let Some(emulator) = emulator() else { return };
     let DepthwiseConv2d { element, input, output, kernel, .. } = conv;
-    let weights = input.channels * kernel.height * kernel.width;
-    let x = noise(element, input.count(), 1);
-    let w = noise(element, weights, 2);
-    let dy = noise(element, output.count(), 3);
+    let weights = input.channels * kernel.area();
+    let x = sample(element, 1, input.count());
+    let w = sample(element, 2, weights);
+    let dy = sample(element, 3, output.count());
     let (mut y, mut dx, mut dw) = (vec![0.0; output.count()], vec![0.0; input.count()], vec![0.0; weights]);
     for_each_product(&conv, |at_x, at_w, at_y| {
         let (x, w, dy) = (f64::from(x[at_x]), f64::from(w[at_w]), f64::from(dy[at_y]));
@@ -128,27 +103,27 @@ fn check(conv: DepthwiseConv2d) {
     let sizes = [output.count(), input.count(), weights];
     let [out, slope_x, slope_w] = sizes.map(|count| memory.empty(element, count));
     let partials = memory.reserve(conv.scratch_bytes());
-    emulator.check_all(&mut memory, Forward { conv, x, w, y: out }.launches());
-    emulator.check_all(&mut memory, BackwardData { conv, dy, w, dx: slope_x }.launches());
-    emulator.check_all(&mut memory, BackwardWeights { conv, x, dy, dw: slope_w, partials }.launches());
-    let what = |name: &str| format!("{name} of {conv:?}");
-    let taps = kernel.height * kernel.width;
-    assert_close(&what("y"), element, &memory.read(out, element), &y, taps);
-    assert_close(&what("dx"), element, &memory.read(slope_x, element), &dx, taps);
-    assert_close(&what("dw"), element, &memory.read(slope_w, element), &dw, output.per_channel());
-}
-
-#[test]
-fn maps_side_by_side_are_convolved_each_with_its_filter() {
-    for sizes in all_sizes() {
-        Element::ALL.into_iter().for_each(|element| check(sizes.conv(element, Layout::Nchw)));
+    emulator.check_all(&mut memory, [conv.forward(x, w, out)]);
+    emulator.check_all(&mut memory, [conv.backward_data(dy, w, slope_x)]);
+    emulator.check_all(&mut memory, conv.backward_weights(x, dy, slope_w, partials));
+    let step = match element {
+        Element::F32 => 1e-6,
+        Element::F16 => 6e-4,
+        Element::Bf16 => 5e-3,
+    };
+    // Products of numbers below 1, added in float32.
+    for (name, found, truth, terms) in
+        [("y", out, y, kernel.area()), ("dx", slope_x, dx, kernel.area()), ("dw", slope_w, dw, output.per_channel())]
+    {
+        let most = |size: f64| 1e-7 * terms as f64 + step * (size + 1e-2);
+        assert_each(&memory.read(found, element), &truth, most, &format!("{name} of {conv:?}"));
     }
 }
 
 #[test]
-fn interleaved_maps_are_convolved_each_with_its_filter() {
-    for sizes in all_sizes() {
-        Element::ALL.into_iter().for_each(|element| check(sizes.conv(element, Layout::Nhwc)));
+fn each_map_is_convolved_with_its_filter() {
+    for (sizes, layout) in all_sizes().iter().flat_map(|sizes| [Layout::Nchw, Layout::Nhwc].map(|l| (sizes, l))) {
+        Element::ALL.into_iter().for_each(|element| check(sizes.conv(element, layout)));
     }
 }
 

@@ -8,6 +8,7 @@ use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::network::Padding;
 use crate::settings::Layout;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
@@ -15,65 +16,26 @@ fn kernel(name: &'static str, element: Element) -> Kernel {
 }
 
 /// y = a + b; `y` may be `a`, or `b`.
-#[derive(Clone, Copy, Debug)]
-pub struct Add {
-    pub element: Element,
-    pub count: usize,
-    pub a: Slice,
-    pub b: Slice,
-    pub y: Slice,
-}
-
-impl Add {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, count, a, b, y } = *self;
-        let operand = |slice| in_and_out(slice, y).0;
-        let result = if y == a || y == b { Arg::Update(y) } else { Arg::Write(y) };
-        let args = vec![operand(a), operand(b), result, Arg::I64(count as i64)];
-        vec![line(kernel("add", element), packs(element, count), args)]
-    }
+pub fn add(element: Element, a: Slice, b: Slice, y: Slice) -> Launch {
+    let operand = |slice| in_and_out(slice, y).0;
+    let result = if y == a || y == b { Arg::Update(y) } else { Arg::Write(y) };
+    let count = y.bytes / element.bytes();
+    let args = vec![operand(a), operand(b), result, Arg::I64(count as i64)];
+    line(kernel("add", element), packs(element, count), args)
 }
 
 /// y = rectifier(x); `y` may be `x`.
-#[derive(Clone, Copy, Debug)]
-pub struct Rectify {
-    pub element: Element,
-    pub count: usize,
-    pub rectifier: Rectifier,
-    pub x: Slice,
-    pub y: Slice,
-}
-
-impl Rectify {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, count, rectifier, x, y } = *self;
-        let (from, to) = in_and_out(x, y);
-        let args = vec![from, to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
-        vec![line(kernel("rectify_forward", element), packs(element, count), args)]
-    }
+pub fn rectify(element: Element, rectifier: Rectifier, x: Slice, y: Slice) -> Launch {
+    let ((from, to), count) = (in_and_out(x, y), y.bytes / element.bytes());
+    let args = vec![from, to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+    line(kernel("rectify_forward", element), packs(element, count), args)
 }
 
 /// dx = dy where the output `y` shows that a gradient passes, and 0 elsewhere; `dx` may be `dy`.
-#[derive(Clone, Copy, Debug)]
-pub struct RectifyBackward {
-    pub element: Element,
-    pub count: usize,
-    pub rectifier: Rectifier,
-    pub y: Slice,
-    pub dy: Slice,
-    pub dx: Slice,
-}
-
-impl RectifyBackward {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, count, rectifier, y, dy, dx } = *self;
-        let (from, to) = in_and_out(dy, dx);
-        let args = vec![from, Arg::Read(y), to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
-        vec![line(kernel("rectify_backward", element), packs(element, count), args)]
-    }
+pub fn rectify_backward(element: Element, rectifier: Rectifier, y: Slice, dy: Slice, dx: Slice) -> Launch {
+    let ((from, to), count) = (in_and_out(dy, dx), dx.bytes / element.bytes());
+    let args = vec![from, Arg::Read(y), to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+    line(kernel("rectify_backward", element), packs(element, count), args)
 }
 
 /// Zeroes each element with probability `rate` and scales the others by 1 / (1 - rate): forward of `x`, and backward of a
@@ -94,8 +56,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
+    pub fn launch(&self) -> Launch {
         let Self { element, maps, x, y, rate, seed, layer, step } = *self;
         let (from, to) = in_and_out(x, y);
         // As engine/cpu/op/dropout/cpu.rs: 53 random bits are compared.
@@ -114,85 +75,48 @@ impl Dropout {
             Arg::U64(threshold),
             Arg::F32((1.0 / (1.0 - rate)) as f32),
         ];
-        vec![line(kernel("dropout", element), packs(element, maps.count()), args)]
+        line(kernel("dropout", element), packs(element, maps.count()), args)
     }
 }
 
-/// The same feature maps in another layout.
-#[derive(Clone, Copy, Debug)]
-pub struct Transpose {
-    pub element: Element,
-    pub from: FeatureMaps,
-    pub to: Layout,
-    pub x: Slice,
-    pub y: Slice,
-}
-
-impl Transpose {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, from, to, x, y } = *self;
-        let (batch, rows, columns) = match from.layout {
-            // A matrix of one row is its own transpose in memory: a copy.
-            layout if layout == to => (from.batch, 1, from.channels * from.positions()),
-            Layout::Nchw => (from.batch, from.channels, from.positions()),
-            Layout::Nhwc => (from.batch, from.positions(), from.channels),
-        };
-        let (down, across) = (rows.div_ceil(32), columns.div_ceil(32));
-        let [rows, columns, tiles_down, tiles_across] = [rows, columns, down, across].map(|n| Arg::I32(n as i32));
-        vec![Launch {
-            kernel: kernel("transpose", element),
-            grid: [(batch * down * across) as u32, 1, 1],
-            block: [32, 8, 1],
-            shared_bytes: 0,
-            args: vec![Arg::Read(x), Arg::Write(y), rows, columns, tiles_down, tiles_across],
-        }]
+/// `y`: the feature maps `x` in another layout.
+pub fn transpose(element: Element, from: FeatureMaps, to: Layout, x: Slice, y: Slice) -> Launch {
+    let (batch, rows, columns) = match from.layout {
+        // A matrix of one row is its own transpose in memory: a copy.
+        layout if layout == to => (from.batch, 1, from.channels * from.positions()),
+        Layout::Nchw => (from.batch, from.channels, from.positions()),
+        Layout::Nhwc => (from.batch, from.positions(), from.channels),
+    };
+    let (down, across) = (rows.div_ceil(32), columns.div_ceil(32));
+    let [rows, columns, tiles_down, tiles_across] = [rows, columns, down, across].map(|n| Arg::I32(n as i32));
+    Launch {
+        kernel: kernel("transpose", element),
+        grid: [(batch * down * across) as u32, 1, 1],
+        block: [32, 8, 1],
+        shared_bytes: 0,
+        args: vec![Arg::Read(x), Arg::Write(y), rows, columns, tiles_down, tiles_across],
     }
 }
 
-/// Zeros around the feature maps of `x`: `output` has `input`'s row `h` and column `w` at `h + top` and `w + left`.
-/// [`Crop`] is its gradient.
-#[derive(Clone, Copy, Debug)]
-pub struct Pad {
-    pub element: Element,
-    pub input: FeatureMaps,
-    pub output: FeatureMaps,
-    pub top: usize,
-    pub left: usize,
-    pub x: Slice,
-    pub y: Slice,
+/// The size of feature maps with their padding.
+pub fn padded(maps: FeatureMaps, Padding { top, bottom, left, right }: Padding) -> FeatureMaps {
+    FeatureMaps { height: maps.height + top + bottom, width: maps.width + left + right, ..maps }
 }
 
-impl Pad {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        vec![window(self, -(self.top as i32), -(self.left as i32))]
-    }
+/// `y`: the feature maps `x` of that size, with zeros around them. [`crop`] is its gradient.
+pub fn pad(element: Element, maps: FeatureMaps, padding: Padding, x: Slice, y: Slice) -> Launch {
+    let moved = [padding.top, padding.left].map(|by| -(by as i32));
+    window(element, [(x, maps), (y, padded(maps, padding))], moved)
 }
 
-/// A window of the feature maps of `x`: `output`'s row `h` and column `w` are `input`'s `h + top` and `w + left`.
-#[derive(Clone, Copy, Debug)]
-pub struct Crop {
-    pub element: Element,
-    pub input: FeatureMaps,
-    pub output: FeatureMaps,
-    pub top: usize,
-    pub left: usize,
-    pub x: Slice,
-    pub y: Slice,
+/// `y`: feature maps of that size, taken out of the padded ones in `x`.
+pub fn crop(element: Element, maps: FeatureMaps, padding: Padding, x: Slice, y: Slice) -> Launch {
+    let moved = [padding.top, padding.left].map(|by| by as i32);
+    window(element, [(x, padded(maps, padding)), (y, maps)], moved)
 }
 
-impl Crop {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, input, output, top, left, x, y } = *self;
-        vec![window(&Pad { element, input, output, top, left, x, y }, top as i32, left as i32)]
-    }
-}
-
-/// Rows of `output` from rows of `input` that lie `down` below and `right` of them.
-fn window(copy: &Pad, down: i32, right: i32) -> Launch {
-    let Pad { element, input, output, x, y, .. } = *copy;
+/// Rows of the second feature maps from rows of the first that lie `down` below and `right` of them.
+fn window(element: Element, [(x, input), (y, output)]: [(Slice, FeatureMaps); 2], [down, right]: [i32; 2]) -> Launch {
     // A row in NHWC is contiguous as in NCHW, and a shift to the right is one by whole pixels of all channels.
     let (planes, inner) = match input.layout {
         Layout::Nchw => (input.batch * input.channels, 1),

@@ -6,7 +6,6 @@ use crate::random::{Purpose, Stream};
 
 /// Counts below, at, and above whole packs and blocks.
 const COUNTS: [usize; 6] = [1, 7, 8, 17, 2048, 4099];
-const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 
 fn maps(batch: usize, channels: usize, height: usize, width: usize, layout: Layout) -> FeatureMaps {
     FeatureMaps { batch, channels, height, width, layout }
@@ -26,7 +25,7 @@ fn a_sum_is_rounded_once_wherever_it_goes() {
             let mut memory = EmulatedMemory::new();
             let (a, b) = (memory.tensor(element, &a_values), memory.tensor(element, &b_values));
             let y = [a, b, memory.empty(element, count)][place];
-            emulator.check_all(&mut memory, Add { element, count, a, b, y }.launches());
+            emulator.check_all(&mut memory, [add(element, a, b, y)]);
             assert_eq!(memory.read(y, element), sum, "{element:?} {count} {place}");
         }
     }
@@ -35,31 +34,21 @@ fn a_sum_is_rounded_once_wherever_it_goes() {
 #[test]
 fn rectifiers_and_their_gradients_are_exact() {
     let Some(emulator) = emulator() else { return };
-    for ((element, count), rectifier) in cases().flat_map(|case| RECTIFIERS.map(|rectifier| (case, rectifier))) {
+    for ((element, count), rectifier) in cases().flat_map(|case| Rectifier::ALL.map(|rectifier| (case, rectifier))) {
         let mut values: Vec<f32> = sample(element, 3, count).iter().map(|x| rounded(element, x * 10.0)).collect();
         values[0] = if count > 7 { 6.0 } else { 0.0 };
-        let clamped = |x: f32| match rectifier {
-            Rectifier::Identity => x,
-            Rectifier::Relu => x.max(0.0),
-            Rectifier::Relu6 => x.clamp(0.0, 6.0),
-        };
-        let expected: Vec<f32> = values.iter().map(|x| clamped(*x)).collect();
+        let expected: Vec<f32> = values.iter().map(|x| rectifier.of(f64::from(*x)) as f32).collect();
         let gradients = sample(element, 4, count);
-        let passes = |x: f32| match rectifier {
-            Rectifier::Identity => true,
-            Rectifier::Relu => x > 0.0,
-            Rectifier::Relu6 => x > 0.0 && x < 6.0,
-        };
-        let passed = values.iter().zip(&gradients).map(|(x, dy)| if passes(*x) { *dy } else { 0.0 });
+        let passed = values.iter().zip(&gradients).map(|(x, dy)| if rectifier.passes(*x) { *dy } else { 0.0 });
         let passed: Vec<f32> = passed.collect();
         for in_place in [false, true] {
             let mut memory = EmulatedMemory::new();
             let (x, dy) = (memory.tensor(element, &values), memory.tensor(element, &gradients));
             let y = if in_place { x } else { memory.empty(element, count) };
             let dx = if in_place { dy } else { memory.empty(element, count) };
-            emulator.check_all(&mut memory, Rectify { element, count, rectifier, x, y }.launches());
+            emulator.check_all(&mut memory, [rectify(element, rectifier, x, y)]);
             assert_eq!(memory.read(y, element), expected, "{element:?} {count} {rectifier:?}");
-            emulator.check_all(&mut memory, RectifyBackward { element, count, rectifier, y, dy, dx }.launches());
+            emulator.check_all(&mut memory, [rectify_backward(element, rectifier, y, dy, dx)]);
             assert_eq!(memory.read(dx, element), passed, "{element:?} {count} {rectifier:?}");
         }
     }
@@ -68,11 +57,10 @@ fn rectifiers_and_their_gradients_are_exact() {
 #[test]
 fn a_nan_passes_a_rectifier() {
     let Some(emulator) = emulator() else { return };
-    for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
+    for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| Rectifier::ALL.map(|r| (e, r))) {
         let mut memory = EmulatedMemory::new();
         let x = memory.tensor(element, &[f32::NAN, f32::INFINITY]);
-        let count = 2;
-        emulator.check_all(&mut memory, Rectify { element, count, rectifier, x, y: x }.launches());
+        emulator.check_all(&mut memory, [rectify(element, rectifier, x, x)]);
         let y = memory.read(x, element);
         assert!(y[0].is_nan() && y[1] == if rectifier == Rectifier::Relu6 { 6.0 } else { f32::INFINITY }, "{y:?}");
     }
@@ -98,7 +86,7 @@ fn a_mask_matches_the_cpu_engine_in_either_layout() {
                 let x = memory.tensor(element, &from_nchw(&values, maps));
                 let y = if in_place { x } else { memory.empty(element, maps.count()) };
                 let dropout = Dropout { element, maps, x, y, rate, seed, layer, step };
-                emulator.check_all(&mut memory, dropout.launches());
+                emulator.check_all(&mut memory, [dropout.launch()]);
                 assert_eq!(to_nchw(&memory.read(y, element), maps), expected, "{element:?} {maps:?}");
             }
         }
@@ -116,7 +104,7 @@ fn a_transposition_is_the_same_maps_in_the_other_layout() {
             let mut memory = EmulatedMemory::new();
             let x = memory.tensor(element, &from_nchw(&values, from));
             let y = memory.empty(element, from.count());
-            emulator.check_all(&mut memory, Transpose { element, from, to, x, y }.launches());
+            emulator.check_all(&mut memory, [transpose(element, from, to, x, y)]);
             assert_eq!(to_nchw(&memory.read(y, element), into), values, "{element:?} {from:?} {to}");
         }
     }
@@ -135,17 +123,16 @@ fn padding_puts_zeros_around_and_cropping_takes_them_away() {
             let mut memory = EmulatedMemory::new();
             let x = memory.tensor(element, &from_nchw(&values, small));
             let (y, back) = (memory.empty(element, large.count()), memory.empty(element, small.count()));
-            let pad = Pad { element, input: small, output: large, top, left, x, y };
-            emulator.check_all(&mut memory, pad.launches());
+            let padding = Padding { top, bottom, left, right };
+            emulator.check_all(&mut memory, [pad(element, small, padding, x, y)]);
             let mut expected = vec![0.0; large.count()];
             for (i, value) in values.iter().enumerate() {
                 let (plane, row, column) = (i / (h * w), i / w % h, i % w);
                 expected[(plane * large.height + row + top) * large.width + column + left] = *value;
             }
-            assert_eq!(to_nchw(&memory.read(y, element), large), expected, "{element:?} {pad:?}");
-            let crop = Crop { element, input: large, output: small, top, left, x: y, y: back };
-            emulator.check_all(&mut memory, crop.launches());
-            assert_eq!(to_nchw(&memory.read(back, element), small), values, "{element:?} {crop:?}");
+            assert_eq!(to_nchw(&memory.read(y, element), large), expected, "{element:?} {small:?} {padding:?}");
+            emulator.check_all(&mut memory, [crop(element, small, padding, y, back)]);
+            assert_eq!(to_nchw(&memory.read(back, element), small), values, "{element:?} {small:?} {padding:?}");
         }
     }
 }

@@ -11,8 +11,14 @@ use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::data::side;
 use crate::settings::Layout;
 
-fn launch(name: &'static str, element: Element, count: usize, args: Vec<Arg>) -> Vec<Launch> {
-    vec![line(Kernel { operator: "initial", name, element }, count, args)]
+fn kernel(name: &'static str, element: Element) -> Kernel {
+    Kernel { operator: "initial", name, element }
+}
+
+/// A thread for each element of `dst`; its number is the kernel's second argument, before `others`.
+fn launch(name: &'static str, element: Element, dst: Slice, others: &[Arg]) -> Launch {
+    let count = dst.bytes / element.bytes();
+    line(kernel(name, element), count, [&[Arg::Write(dst), Arg::I64(count as i64)], others].concat())
 }
 
 /// Weights of K x C x P, uniform on [-limit, limit) by their index in that order.
@@ -36,8 +42,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
+    pub fn launch(&self) -> Launch {
         let Self { element, dst, working, count, key, limit, channels, positions, channels_last } = *self;
         let args = vec![
             Arg::Write(dst),
@@ -49,119 +54,38 @@ impl Uniform {
             Arg::I32(positions as i32),
             Arg::I32(channels_last.into()),
         ];
-        launch("weights", element, count, args)
+        line(kernel("weights", element), count, args)
     }
 }
 
 /// Inputs, uniform on [0, 1) by their index in N x C x H x W.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs {
-    pub element: Element,
-    pub maps: FeatureMaps,
-    pub dst: Slice,
-    pub key: u64,
+pub fn inputs(element: Element, maps: FeatureMaps, dst: Slice, key: u64) -> Launch {
+    let [channels, positions] = [maps.channels, maps.positions()].map(|size| Arg::I32(size as i32));
+    let channels_last = Arg::I32((maps.layout == Layout::Nhwc).into());
+    launch("inputs", element, dst, &[Arg::U64(key), channels, positions, channels_last])
 }
 
-impl Inputs {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, maps, dst, key } = *self;
-        let args = vec![
-            Arg::Write(dst),
-            Arg::I64(maps.count() as i64),
-            Arg::U64(key),
-            Arg::I32(maps.channels as i32),
-            Arg::I32(maps.positions() as i32),
-            Arg::I32((maps.layout == Layout::Nhwc).into()),
-        ];
-        launch("inputs", element, maps.count(), args)
-    }
+/// One-hot targets, N x `classes` floats, with labels of equal probability.
+pub fn one_hot(dst: Slice, classes: usize, key: u64) -> Launch {
+    launch("one_hot", Element::F32, dst, &[Arg::I32(classes as i32), Arg::U64(key)])
 }
 
-/// One-hot targets with labels of equal probability.
-#[derive(Clone, Copy, Debug)]
-pub struct OneHot {
-    /// N x K floats.
-    pub dst: Slice,
-    pub batch: usize,
-    pub classes: usize,
-    pub key: u64,
+/// Targets: floats that are uniform on [0, 1).
+pub fn uniform_targets(dst: Slice, key: u64) -> Launch {
+    launch("uniform_targets", Element::F32, dst, &[Arg::U64(key)])
 }
 
-impl OneHot {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { dst, batch, classes, key } = *self;
-        let count = batch * classes;
-        let args = vec![Arg::Write(dst), Arg::I64(count as i64), Arg::I32(classes as i32), Arg::U64(key)];
-        launch("one_hot", Element::F32, count, args)
-    }
+/// Points of a square grid, N x 2, row by row, as [`crate::engine::data::PeaksPoint::of`].
+pub fn points(element: Element, dst: Slice, batch: usize) -> Launch {
+    launch("points", element, dst, &[Arg::I32(side(batch) as i32)])
 }
 
-/// Targets that are uniform on [0, 1).
-#[derive(Clone, Copy, Debug)]
-pub struct UniformTargets {
-    /// `count` floats.
-    pub dst: Slice,
-    pub count: usize,
-    pub key: u64,
-}
-
-impl UniformTargets {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { dst, count, key } = *self;
-        launch("uniform_targets", Element::F32, count, vec![Arg::Write(dst), Arg::I64(count as i64), Arg::U64(key)])
-    }
-}
-
-/// Points of a square grid, row by row, as [`crate::engine::data::PeaksPoint::of`].
-#[derive(Clone, Copy, Debug)]
-pub struct Points {
-    pub element: Element,
-    /// N x 2.
-    pub dst: Slice,
-    pub batch: usize,
-}
-
-impl Points {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { element, dst, batch } = *self;
-        let args = vec![Arg::Write(dst), Arg::I64(2 * batch as i64), Arg::I32(side(batch) as i32)];
-        launch("points", element, 2 * batch, args)
-    }
-}
-
-/// The heights of the surface `peaks` at those points, as [`crate::engine::data::PeaksPoint::height`].
-#[derive(Clone, Copy, Debug)]
-pub struct Heights {
-    /// N floats.
-    pub dst: Slice,
-    pub batch: usize,
-}
-
-impl Heights {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { dst, batch } = *self;
-        let args = vec![Arg::Write(dst), Arg::I64(batch as i64), Arg::I32(side(batch) as i32)];
-        launch("heights", Element::F32, batch, args)
-    }
+/// The heights of the surface `peaks` at those points, N floats, as [`crate::engine::data::PeaksPoint::height`].
+pub fn heights(dst: Slice, batch: usize) -> Launch {
+    launch("heights", Element::F32, dst, &[Arg::I32(side(batch) as i32)])
 }
 
 /// The same float everywhere.
-#[derive(Clone, Copy, Debug)]
-pub struct Fill {
-    pub dst: Slice,
-    pub count: usize,
-    pub value: f32,
-}
-
-impl Fill {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { dst, count, value } = *self;
-        launch("fill", Element::F32, count, vec![Arg::Write(dst), Arg::I64(count as i64), Arg::F32(value)])
-    }
+pub fn fill(dst: Slice, value: f32) -> Launch {
+    launch("fill", Element::F32, dst, &[Arg::F32(value)])
 }

@@ -13,18 +13,7 @@ fn network() -> Network {
 }
 
 fn settings(loss: settings::Loss) -> Settings {
-    Settings {
-        optimizer: settings::Optimizer::Sgd,
-        learning_rate: 0.1,
-        loss,
-        precision: settings::Precision::Fp32,
-        data: settings::DataPath::Resident,
-        algorithms: settings::Algorithms::Heuristic,
-        launch: settings::Launch::Eager,
-        compile: settings::Compile::None,
-        seed: 9,
-        ..Settings::default()
-    }
+    Settings { loss, seed: 9, ..Settings::default() }
 }
 
 #[test]
@@ -45,7 +34,7 @@ fn weights_match_the_cpu_engine_in_either_order() {
             let dst = memory.empty(Element::F32, count);
             let working = (element != Element::F32).then(|| memory.empty(element, count));
             let uniform = Uniform { element, dst, working, count, key, limit, channels, positions, channels_last };
-            emulator.check_all(&mut memory, uniform.launches());
+            emulator.check_all(&mut memory, [uniform.launch()]);
             let order = |values: Vec<f32>| -> Vec<f32> {
                 if !channels_last {
                     return values;
@@ -70,20 +59,18 @@ fn a_batch_matches_the_cpu_engine() {
         let key = Stream::new(9, Purpose::Targets, [0, 0]).key();
         let mut memory = EmulatedMemory::new();
         let dst = memory.empty(Element::F32, batch * classes);
-        let launches = match loss {
-            settings::Loss::CategoricalCrossEntropy => OneHot { dst, batch, classes, key }.launches(),
-            settings::Loss::MeanSquaredError | settings::Loss::BinaryCrossEntropy => {
-                UniformTargets { dst, count: batch * classes, key }.launches()
-            }
+        let launch = match loss {
+            settings::Loss::CategoricalCrossEntropy => one_hot(dst, classes, key),
+            settings::Loss::MeanSquaredError | settings::Loss::BinaryCrossEntropy => uniform_targets(dst, key),
         };
-        emulator.check_all(&mut memory, launches);
+        emulator.check_all(&mut memory, [launch]);
         assert_eq!(memory.read(dst, Element::F32), data::targets(&workload), "{loss}");
 
         let key = Stream::new(9, Purpose::Inputs, [0, 0]).key();
         for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
             let maps = FeatureMaps::new(batch, workload.network.input(), layout);
             let dst = memory.empty(element, maps.count());
-            emulator.check_all(&mut memory, Inputs { element, maps, dst, key }.launches());
+            emulator.check_all(&mut memory, [inputs(element, maps, dst, key)]);
             let expected: Vec<f32> = data::inputs(&workload).iter().map(|x| rounded(element, *x)).collect();
             assert_eq!(to_nchw(&memory.read(dst, element), maps), expected, "{element:?} {layout}");
         }
@@ -100,12 +87,12 @@ fn the_points_of_a_surface_match_the_cpu_engine() {
         let mut memory = EmulatedMemory::new();
         for element in Element::ALL {
             let dst = memory.empty(element, 2 * batch);
-            emulator.check_all(&mut memory, Points { element, dst, batch }.launches());
+            emulator.check_all(&mut memory, [points(element, dst, batch)]);
             let expected: Vec<f32> = data::inputs(&workload).iter().map(|x| rounded(element, *x)).collect();
             assert_eq!(memory.read(dst, element), expected, "{element:?}");
         }
         let dst = memory.empty(Element::F32, batch);
-        emulator.check_all(&mut memory, Heights { dst, batch }.launches());
+        emulator.check_all(&mut memory, [heights(dst, batch)]);
         // Two libraries' exp may differ in the last bit of a double, and so, rarely, in the last bit of a float.
         for (own, expected) in memory.read(dst, Element::F32).iter().zip(data::targets(&workload)) {
             assert!((own - expected).abs() <= 1e-6 * expected.abs().max(1e-3), "{own} {expected}");
@@ -119,7 +106,7 @@ fn a_constant_fills_the_whole_slice() {
     for count in [1, 256, 1000] {
         let mut memory = EmulatedMemory::new();
         let dst = memory.empty(Element::F32, count);
-        emulator.check_all(&mut memory, Fill { dst, count, value: 1.0 }.launches());
+        emulator.check_all(&mut memory, [fill(dst, 1.0)]);
         assert_eq!(memory.read(dst, Element::F32), vec![1.0; count]);
     }
 }

@@ -6,10 +6,11 @@ mod tests;
 use super::grid::in_and_out;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
+use crate::settings::Loss;
 
-/// The slices that all losses read and write.
+/// A loss of a batch, as the CPU engine's, with its gradient.
 #[derive(Clone, Copy, Debug)]
-pub struct LossSlices {
+pub struct BatchLoss {
     pub element: Element,
     pub batch: usize,
     /// Classes, or features: K.
@@ -26,41 +27,13 @@ pub struct LossSlices {
     pub loss_scale: Option<Slice>,
 }
 
-/// Softmax and cross-entropy in one: -sum of target * ln(softmax(logits)), as the CPU engine's.
-#[derive(Clone, Copy, Debug)]
-pub struct SoftmaxCrossEntropy(pub LossSlices);
-
-/// The mean over the features of the squared difference, as the CPU engine's.
-#[derive(Clone, Copy, Debug)]
-pub struct MeanSquaredError(pub LossSlices);
-
-/// The mean over the outputs of the cross-entropy of each one's logistic function, as the CPU engine's.
-#[derive(Clone, Copy, Debug)]
-pub struct BinaryCrossEntropy(pub LossSlices);
-
-impl SoftmaxCrossEntropy {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        vec![self.0.launch("softmax_cross_entropy")]
-    }
-}
-
-impl MeanSquaredError {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        vec![self.0.launch("mean_squared_error")]
-    }
-}
-
-impl BinaryCrossEntropy {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        vec![self.0.launch("binary_cross_entropy")]
-    }
-}
-
-impl LossSlices {
-    fn launch(&self, name: &'static str) -> Launch {
+impl BatchLoss {
+    pub fn launch(&self, loss: Loss) -> Launch {
+        let name = match loss {
+            Loss::CategoricalCrossEntropy => "softmax_cross_entropy",
+            Loss::MeanSquaredError => "mean_squared_error",
+            Loss::BinaryCrossEntropy => "binary_cross_entropy",
+        };
         let Self { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } = *self;
         let (from, to) = in_and_out(logits, gradient);
         // Four values for each thread, so that a row has enough loads in flight.

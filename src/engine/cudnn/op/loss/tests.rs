@@ -1,7 +1,6 @@
 use super::*;
 use crate::engine::cpu::loss::{loss, loss_gradient};
 use crate::engine::cudnn::emulated::{EmulatedMemory, assert_close, emulator, rounded, rounding, sample};
-use crate::settings::Loss;
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
 
@@ -15,7 +14,7 @@ fn reference(kind: Loss, logits: &[f32], targets: &[f32], shape: (usize, usize))
 
 struct Case {
     memory: EmulatedMemory,
-    rows: LossSlices,
+    rows: BatchLoss,
 }
 
 fn case(
@@ -29,15 +28,7 @@ fn case(
     let (logits, targets) = (memory.tensor(element, logits), memory.tensor(Element::F32, targets));
     let (gradient, row_losses) = (memory.empty(element, batch * classes), memory.empty(Element::F32, batch));
     let loss_scale = scale.map(|scale| memory.tensor(Element::F32, &[scale]));
-    Case { memory, rows: LossSlices { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } }
-}
-
-fn launches(kind: Loss, rows: LossSlices) -> Vec<Launch> {
-    match kind {
-        Loss::CategoricalCrossEntropy => SoftmaxCrossEntropy(rows).launches(),
-        Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
-        Loss::BinaryCrossEntropy => BinaryCrossEntropy(rows).launches(),
-    }
+    Case { memory, rows: BatchLoss { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } }
 }
 
 fn mean(losses: &[f32]) -> f64 {
@@ -61,15 +52,15 @@ fn losses_and_gradients_match_the_cpu_engine() {
             let (loss, gradient) = reference(kind, &wide, &targets, shape);
             let gradient: Vec<f64> = gradient.iter().map(|g| g * f64::from(scale.unwrap_or(1.0f32))).collect();
             let Case { mut memory, rows } = case(element, shape, &wide, &targets, scale);
-            emulator.check_all(&mut memory, launches(kind, rows));
+            emulator.check_all(&mut memory, [rows.launch(kind)]);
             let what = format!("{element:?} {shape:?} {kind}");
             let ours = mean(&memory.read(rows.row_losses, Element::F32));
             assert!((ours - loss).abs() <= 2e-6 * loss.abs().max(1e-3), "{what}: {ours} {loss}");
             let ours = memory.read(rows.gradient, element);
             assert_close(&ours, &gradient, rounding(element) + 2e-6, &what);
 
-            let in_place = LossSlices { gradient: rows.logits, ..rows };
-            emulator.check_all(&mut memory, launches(kind, in_place));
+            let in_place = BatchLoss { gradient: rows.logits, ..rows };
+            emulator.check_all(&mut memory, [in_place.launch(kind)]);
             assert_eq!(memory.read(rows.logits, element), ours, "{what}, in place");
         }
     }
@@ -82,7 +73,7 @@ fn a_hundred_thousand_classes_are_summed_without_loss() {
     let mut targets = vec![0.0; classes];
     targets[77_777] = 1.0;
     let Case { mut memory, rows } = case(Element::F32, (1, classes), &vec![2.0; classes], &targets, None);
-    emulator.check_all(&mut memory, SoftmaxCrossEntropy(rows).launches());
+    emulator.check_all(&mut memory, [rows.launch(Loss::CategoricalCrossEntropy)]);
     // Equal logits: the logarithm of the number of classes.
     let loss = memory.read(rows.row_losses, Element::F32)[0];
     assert!((f64::from(loss) - 1e5f64.ln()).abs() < 1e-5, "{loss}");
@@ -95,10 +86,10 @@ fn large_logits_do_not_overflow_and_masked_ones_cost_nothing() {
     let Some(emulator) = emulator() else { return };
     let logits = [1000.0, -1000.0, f32::NEG_INFINITY, 0.0];
     let Case { mut memory, rows } = case(Element::F32, (2, 2), &logits, &[0.0, 1.0, 0.0, 1.0], None);
-    emulator.check_all(&mut memory, SoftmaxCrossEntropy(rows).launches());
+    emulator.check_all(&mut memory, [rows.launch(Loss::CategoricalCrossEntropy)]);
     assert_eq!(memory.read(rows.row_losses, Element::F32), [2000.0, 0.0]);
     assert_eq!(memory.read(rows.gradient, Element::F32), [0.5, -0.5, 0.0, 0.0]);
     let Case { mut memory, rows } = case(Element::F32, (1, 2), &[f32::NAN, 0.0], &[0.0, 1.0], None);
-    emulator.check_all(&mut memory, SoftmaxCrossEntropy(rows).launches());
+    emulator.check_all(&mut memory, [rows.launch(Loss::CategoricalCrossEntropy)]);
     assert!(memory.read(rows.row_losses, Element::F32)[0].is_nan());
 }

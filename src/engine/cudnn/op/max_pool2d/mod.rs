@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::grid::{int, line};
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
@@ -22,103 +23,14 @@ use crate::settings::Layout;
 /// Positions of the largest window: the position of a maximum in its window is stored in one byte.
 pub const LARGEST_WINDOW: usize = 256;
 
-const THREADS: usize = 256;
-
-/// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`FeatureMaps::check`].
-///
-/// # Errors
-/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
-/// 2^32 threads or more.
-pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &MaxPool2d) -> Result<()> {
-    let Extent { height, width } = pool.kernel;
-    if height.saturating_mul(width) > LARGEST_WINDOW {
-        let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} positions, not over {height} x {width}");
-        return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
-    }
-    let windows = Windows { input, output, pool: *pool };
-    let threads = windows.forward(element).threads.max(windows.backward(element).threads);
-    if u32::try_from(threads).is_err() {
-        let what =
-            format!("the GPU engine pools with fewer than 2^32 threads, and feature maps of this size need {threads}");
-        return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
-    }
-    Ok(())
-}
-
-/// `y`: the maxima over each window of `rectifier(x + bias)`, and their positions. Input and output have the same
-/// batch, channels and layout; [`check`] accepts them and the pool.
+/// A max-pooling of `rectifier(x + bias)`. Input and output have the same batch, channels and layout.
 #[derive(Clone, Copy, Debug)]
-pub struct MaxPool2dForward {
+pub struct Pooling {
     pub element: Element,
     pub input: FeatureMaps,
     pub output: FeatureMaps,
     pub pool: MaxPool2d,
     pub rectifier: Rectifier,
-    /// A float for each channel.
-    pub bias: Option<Slice>,
-    pub x: Slice,
-    pub y: Slice,
-    /// A byte for each output, for the backward pass: the row in its window times the window's width, and the column.
-    pub index: Slice,
-}
-
-/// The gradient of x, from that of y.
-#[derive(Clone, Copy, Debug)]
-pub struct MaxPool2dBackward {
-    pub element: Element,
-    pub input: FeatureMaps,
-    pub output: FeatureMaps,
-    pub pool: MaxPool2d,
-    pub rectifier: Rectifier,
-    pub dy: Slice,
-    /// A second gradient of y; it is added, and the sum is rounded to the element type.
-    pub dy_other: Option<Slice>,
-    /// The positions that the forward pass wrote.
-    pub index: Slice,
-    /// Needed where there is a rectifier.
-    pub y: Option<Slice>,
-    /// The result; must not be a slice of the gradients of y.
-    pub dx: Slice,
-}
-
-impl MaxPool2dForward {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let windows = Windows { input: self.input, output: self.output, pool: self.pool };
-        let args = vec![
-            Arg::Read(self.x),
-            self.bias.map_or(Arg::Null, Arg::Read),
-            Arg::Write(self.y),
-            Arg::Write(self.index),
-            Arg::I32(self.rectifier as i32),
-        ];
-        vec![windows.forward(self.element).launch(self.element, args)]
-    }
-}
-
-impl MaxPool2dBackward {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let windows = Windows { input: self.input, output: self.output, pool: self.pool };
-        let y = if self.rectifier == Rectifier::Identity { None } else { self.y };
-        let args = vec![
-            Arg::Read(self.dy),
-            self.dy_other.map_or(Arg::Null, Arg::Read),
-            Arg::Read(self.index),
-            y.map_or(Arg::Null, Arg::Read),
-            Arg::Write(self.dx),
-            Arg::I32(self.rectifier as i32),
-        ];
-        vec![windows.backward(self.element).launch(self.element, args)]
-    }
-}
-
-/// The sizes that decide which kernel is used.
-#[derive(Clone, Copy)]
-struct Windows {
-    input: FeatureMaps,
-    output: FeatureMaps,
-    pool: MaxPool2d,
 }
 
 /// A kernel, its threads, and its last arguments.
@@ -131,33 +43,72 @@ struct Path {
 impl Path {
     fn launch(self, element: Element, mut args: Vec<Arg>) -> Launch {
         let kernel = Kernel { operator: "max_pool2d", name: self.kernel, element };
-        let int = |size: usize| Arg::I32(size as i32);
         args.push(Arg::I64(self.threads as i64));
         args.extend(self.sizes.into_iter().map(int));
-        let blocks = self.threads.div_ceil(THREADS) as u32;
-        Launch { kernel, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0, args }
+        line(kernel, self.threads, args)
     }
 }
 
-impl Windows {
-    fn forward(&self, element: Element) -> Path {
-        if let Some((pad, outputs)) = self.stretches(element) {
+impl Pooling {
+    /// Whether these kernels can compute it, forward and backward. Input and output pass [`FeatureMaps::check`].
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
+    /// 2^32 threads or more.
+    pub fn check(&self) -> Result<()> {
+        let Extent { height, width } = self.pool.kernel;
+        if height.saturating_mul(width) > LARGEST_WINDOW {
+            let what =
+                format!("the GPU engine pools over at most {LARGEST_WINDOW} positions, not over {height} x {width}");
+            return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
+        }
+        let threads = self.forward_path().threads.max(self.backward_path().threads);
+        if u32::try_from(threads).is_err() {
+            let what = format!(
+                "the GPU engine pools with fewer than 2^32 threads, and feature maps of this size need {threads}"
+            );
+            return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
+        }
+        Ok(())
+    }
+
+    /// `y`: the maximum of each window. `bias` has a float for each channel. `index` gets a byte for each output, for the
+    /// backward pass: the row of the maximum in its window times the window's width, and the column.
+    pub fn forward(&self, x: Slice, bias: Option<Slice>, y: Slice, index: Slice) -> Launch {
+        let bias = bias.map_or(Arg::Null, Arg::Read);
+        let args = vec![Arg::Read(x), bias, Arg::Write(y), Arg::Write(index), Arg::I32(self.rectifier as i32)];
+        self.forward_path().launch(self.element, args)
+    }
+
+    /// The gradient of x, from that of y and from the positions that the forward pass wrote. A second gradient of y is
+    /// added, and the sum is rounded to the element type. `y` is needed where there is a rectifier; `dx` must not be a
+    /// slice of the gradients of y.
+    pub fn backward(&self, dy: Slice, other: Option<Slice>, index: Slice, y: Option<Slice>, dx: Slice) -> Launch {
+        let read = |slice: Option<Slice>| slice.map_or(Arg::Null, Arg::Read);
+        let y = y.filter(|_| self.rectifier != Rectifier::Identity);
+        let rectifier = Arg::I32(self.rectifier as i32);
+        let args = vec![Arg::Read(dy), read(other), Arg::Read(index), read(y), Arg::Write(dx), rectifier];
+        self.backward_path().launch(self.element, args)
+    }
+
+    fn forward_path(&self) -> Path {
+        if let Some((pad, outputs)) = self.stretches() {
             let kernel = if self.pool.kernel.height == 2 { "forward_2x2" } else { "forward_3x3" };
             return Path { kernel, threads: self.output.count() / outputs, sizes: self.lines(outputs, pad) };
         }
-        let channels = self.channels_per_thread(element);
+        let channels = self.channels_per_thread();
         Path { kernel: "forward", threads: self.output.count() / channels, sizes: self.sizes(channels) }
     }
 
-    fn backward(&self, element: Element) -> Path {
+    fn backward_path(&self) -> Path {
         let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let (kernel_2x2, pairs) = (self.pool.kernel.height == 2, height.div_ceil(2));
-        if let Some((pad, outputs)) = self.stretches(element) {
+        if let Some((pad, outputs)) = self.stretches() {
             let kernel = if kernel_2x2 { "backward_2x2" } else { "backward_3x3" };
             let threads = batch * channels * pairs * self.output.width / outputs;
             return Path { kernel, threads, sizes: self.lines(outputs, pad) };
         }
-        let per_thread = self.channels_per_thread(element);
+        let per_thread = self.channels_per_thread();
         if let Some(pad) = self.pad_of_pairs().filter(|_| per_thread > 1) {
             let kernel = if kernel_2x2 { "backward_2x2_cells" } else { "backward_3x3_cells" };
             let sizes = vec![channels, height, width, self.output.height, self.output.width, pad];
@@ -181,19 +132,19 @@ impl Windows {
 
     /// That padding, and the number of neighbouring outputs in a row that a thread of the NCHW kernels computes; `None`
     /// where these kernels do not compute this pool.
-    fn stretches(&self, element: Element) -> Option<(usize, usize)> {
+    fn stretches(&self) -> Option<(usize, usize)> {
         let pad = self.pad_of_pairs()?;
         let fits = self.input.layout == Layout::Nchw && self.input.width == 2 * self.output.width;
         // The inputs of a thread are 16 bytes of a row, or fewer.
-        let most = 8 / element.bytes();
+        let most = 8 / self.element.bytes();
         let divides = |outputs: &usize| self.output.width.is_multiple_of(*outputs);
         let outputs = [4, 2, 1].into_iter().filter(|outputs| *outputs <= most).find(divides)?;
         fits.then_some((pad, outputs))
     }
 
     /// Channels of a thread of the other kernels.
-    fn channels_per_thread(&self, element: Element) -> usize {
-        let pack = 16 / element.bytes();
+    fn channels_per_thread(&self) -> usize {
+        let pack = 16 / self.element.bytes();
         let packed = self.input.layout == Layout::Nhwc && self.input.channels.is_multiple_of(pack);
         if packed { pack } else { 1 }
     }

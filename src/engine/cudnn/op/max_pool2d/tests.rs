@@ -50,14 +50,6 @@ fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
     ]
 }
 
-struct Case {
-    input: FeatureMaps,
-    output: FeatureMaps,
-    pool: MaxPool2d,
-    element: Element,
-    rectifier: Rectifier,
-}
-
 /// The results of a plain loop: y, the position of each maximum in x, and its place in the window.
 struct Expected {
     y: Vec<f32>,
@@ -65,7 +57,7 @@ struct Expected {
     index: Vec<u8>,
 }
 
-impl Case {
+impl Pooling {
     fn all(element: Element, rectifier: Rectifier) -> Vec<Self> {
         let mut cases = Vec::new();
         for ([batch, channels, height, width], pool) in all_cases() {
@@ -92,18 +84,7 @@ impl Case {
                 [at / width / height / channels, at / width / height % channels, at / width % height, at % width];
             let (value, source, index) = self.window(x, place);
             let to = place[0] * image + place[1] * plane + place[2] * row + place[3] * column;
-            let sum = value + bias[place[1]];
-            let y = match self.rectifier {
-                Rectifier::Identity => sum,
-                Rectifier::Relu => {
-                    if sum < 0.0 {
-                        0.0
-                    } else {
-                        sum
-                    }
-                }
-                Rectifier::Relu6 => sum.clamp(0.0, 6.0),
-            };
+            let y = self.rectifier.of((value + bias[place[1]]).into()) as f32;
             (expected.y[to], expected.source[to], expected.index[to]) = (rounded(self.element, y), source, index);
         }
         expected
@@ -112,7 +93,7 @@ impl Case {
     fn window(&self, x: &[f32], [image, channel, row, column]: [usize; 4]) -> (f32, usize, u8) {
         let strides = self.input.strides();
         let mut best: Option<(f32, usize, u8)> = None;
-        for tap in 0..self.pool.kernel.height * self.pool.kernel.width {
+        for tap in 0..self.pool.kernel.area() {
             let y = (row * self.pool.stride.height + tap / self.pool.kernel.width).wrapping_sub(self.pool.padding.top);
             let z =
                 (column * self.pool.stride.width + tap % self.pool.kernel.width).wrapping_sub(self.pool.padding.left);
@@ -127,88 +108,86 @@ impl Case {
         best.expect("no window lies in the padding alone")
     }
 
-    fn forward(&self, memory: &mut EmulatedMemory, x: &[f32], bias: Option<&[f32]>) -> MaxPool2dForward {
-        MaxPool2dForward {
-            element: self.element,
-            input: self.input,
-            output: self.output,
-            pool: self.pool,
-            rectifier: self.rectifier,
-            bias: bias.map(|bias| memory.tensor(Element::F32, bias)),
-            x: memory.tensor(self.element, x),
-            y: memory.empty(self.element, self.output.count()),
-            index: memory.reserve(self.output.count()),
-        }
+    /// The output and the positions of the maxima.
+    fn run(&self, memory: &mut EmulatedMemory, x: &[f32], bias: Option<&[f32]>) -> [Slice; 2] {
+        let emulator = emulator().expect("asked before");
+        let (x, bias) = (memory.tensor(self.element, x), bias.map(|bias| memory.tensor(Element::F32, bias)));
+        let (y, index) = (memory.empty(self.element, self.output.count()), memory.reserve(self.output.count()));
+        emulator.check_all(memory, [self.forward(x, bias, y, index)]);
+        [y, index]
     }
 
-    fn check(&self, with_bias: bool, with_other: bool) {
-        let Some(emulator) = emulator() else { return };
+    /// The gradient of the input.
+    fn gradient(
+        &self,
+        memory: &mut EmulatedMemory,
+        dy: &[f32],
+        other: Option<&[f32]>,
+        [y, index]: [Slice; 2],
+    ) -> Vec<f32> {
+        let emulator = emulator().expect("asked before");
+        let (dy, other) = (memory.tensor(self.element, dy), other.map(|dy| memory.tensor(self.element, dy)));
+        let dx = memory.empty(self.element, self.input.count());
+        emulator.check_all(memory, [self.backward(dy, other, index, Some(y), dx)]);
+        memory.read(dx, self.element)
+    }
+
+    fn check_gradients(&self, with_bias: bool, with_other: bool) {
+        if emulator().is_none() {
+            return;
+        }
         let mut memory = EmulatedMemory::new();
         let (x, bias) = (coarse(self.element, self.input.count(), 1), coarse(Element::F32, self.input.channels, 2));
         let bias = if with_bias { bias } else { vec![0.0; self.input.channels] };
-        let forward = self.forward(&mut memory, &x, with_bias.then_some(bias.as_slice()));
-        emulator.check_all(&mut memory, forward.launches());
+        let [y, index] = self.run(&mut memory, &x, with_bias.then_some(bias.as_slice()));
         let expected = self.expected(&x, &bias);
         let what = format!("{:?} {:?} {:?}", self.element, self.input, self.pool);
-        assert_eq!(memory.read(forward.y, self.element), expected.y, "{what}");
-        assert_eq!(memory.bytes(forward.index), expected.index, "{what}");
+        assert_eq!(memory.read(y, self.element), expected.y, "{what}");
+        assert_eq!(memory.bytes(index), expected.index, "{what}");
 
         // Small whole numbers, whose sums are exact in every element type.
         let dy = coarse(self.element, self.output.count(), 3);
         let other = with_other.then(|| coarse(self.element, self.output.count(), 4));
         let mut dx = vec![0.0; self.input.count()];
         for (at, source) in expected.source.iter().enumerate() {
-            let y = expected.y[at];
-            let inside = y > 0.0 && (self.rectifier == Rectifier::Relu || y < 6.0);
-            if self.rectifier == Rectifier::Identity || inside {
+            if self.rectifier.passes(expected.y[at]) {
                 dx[*source] += dy[at] + other.as_ref().map_or(0.0, |other| other[at]);
             }
         }
-        let backward = MaxPool2dBackward {
-            element: self.element,
-            input: self.input,
-            output: self.output,
-            pool: self.pool,
-            rectifier: self.rectifier,
-            dy: memory.tensor(self.element, &dy),
-            dy_other: other.map(|other| memory.tensor(self.element, &other)),
-            index: forward.index,
-            y: Some(forward.y),
-            dx: memory.empty(self.element, self.input.count()),
-        };
-        emulator.check_all(&mut memory, backward.launches());
         let dx: Vec<f32> = dx.into_iter().map(|dx| rounded(self.element, dx)).collect();
-        assert_eq!(memory.read(backward.dx, self.element), dx, "{what}");
+        let found = self.gradient(&mut memory, &dy, other.as_deref(), [y, index]);
+        assert_eq!(found, dx, "{what}");
     }
 }
 
 #[test]
 fn the_first_maximum_of_each_window_is_found_and_gets_the_gradient() {
-    for case in Case::all(Element::F32, Rectifier::Identity) {
-        case.check(false, false);
+    for case in Pooling::all(Element::F32, Rectifier::Identity) {
+        case.check_gradients(false, false);
     }
 }
 
 #[test]
 fn bias_rectifier_and_a_second_gradient_are_part_of_it() {
     for element in Element::ALL {
-        Case::all(element, Rectifier::Relu).iter().for_each(|case| case.check(true, true));
+        Pooling::all(element, Rectifier::Relu).iter().for_each(|case| case.check_gradients(true, true));
     }
-    Case::all(Element::F16, Rectifier::Relu6).iter().for_each(|case| case.check(true, false));
+    Pooling::all(Element::F16, Rectifier::Relu6).iter().for_each(|case| case.check_gradients(true, false));
 }
 
 #[test]
 fn a_nan_wins_its_window_and_of_only_minus_infinities_the_first_wins() {
-    let Some(emulator) = emulator() else { return };
+    if emulator().is_none() {
+        return;
+    }
     let case = |values: [f32; 4], layout| {
         let input = FeatureMaps { batch: 1, channels: 1, height: 2, width: 2, layout };
         let output = FeatureMaps { height: 1, width: 1, ..input };
         let pool = MaxPool2d::square(2);
-        let case = Case { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
+        let case = Pooling { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
         let mut memory = EmulatedMemory::new();
-        let forward = case.forward(&mut memory, &values, None);
-        emulator.check_all(&mut memory, forward.launches());
-        (memory.read(forward.y, Element::F32)[0], memory.bytes(forward.index)[0])
+        let [y, index] = case.run(&mut memory, &values, None);
+        (memory.read(y, Element::F32)[0], memory.bytes(index)[0])
     };
     for layout in [Layout::Nchw, Layout::Nhwc] {
         let (y, index) = case([1.0, f32::NAN, 2.0, 0.0], layout);
@@ -219,10 +198,12 @@ fn a_nan_wins_its_window_and_of_only_minus_infinities_the_first_wins() {
 
 #[test]
 fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
-    let Some(emulator) = emulator() else { return };
+    if emulator().is_none() {
+        return;
+    }
     // A NaN is not equal to itself.
     let comparable = |y: &f32| if y.is_nan() { 99.0 } else { *y };
-    for case in Case::all(Element::F16, Rectifier::Identity) {
+    for case in Pooling::all(Element::F16, Rectifier::Identity) {
         let strange = |x: f32| match x {
             -8.0 | 3.0 => f32::NAN,
             x if x > -2.0 && x < 6.0 => f32::NEG_INFINITY,
@@ -231,11 +212,10 @@ fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
         let mixed: Vec<f32> = coarse(case.element, case.input.count(), 7).into_iter().map(strange).collect();
         for x in [mixed, vec![f32::NEG_INFINITY; case.input.count()]] {
             let mut memory = EmulatedMemory::new();
-            let forward = case.forward(&mut memory, &x, None);
-            emulator.check_all(&mut memory, forward.launches());
+            let [y, index] = case.run(&mut memory, &x, None);
             let expected = case.expected(&x, &vec![0.0; case.input.channels]);
-            let (y, what) = (memory.read(forward.y, case.element), format!("{:?} {:?}", case.input, case.pool));
-            assert_eq!(memory.bytes(forward.index), expected.index, "{what}");
+            let (y, what) = (memory.read(y, case.element), format!("{:?} {:?}", case.input, case.pool));
+            assert_eq!(memory.bytes(index), expected.index, "{what}");
             let (y, expected): (Vec<f32>, Vec<f32>) =
                 (y.iter().map(comparable).collect(), expected.y.iter().map(comparable).collect());
             assert_eq!(y, expected, "{what}");
@@ -252,8 +232,9 @@ fn the_pools_of_known_networks_have_kernels_of_their_own() {
         } else {
             width / 2
         };
-        let windows = Windows { input, output: FeatureMaps { height: 56, width: out, ..input }, pool };
-        (windows.forward(Element::F32).kernel, windows.backward(Element::F32).kernel)
+        let output = FeatureMaps { height: 56, width: out, ..input };
+        let pooling = Pooling { element: Element::F32, input, output, pool, rectifier: Rectifier::Identity };
+        (pooling.forward_path().kernel, pooling.backward_path().kernel)
     };
     let resnet = pool([3, 3], [2, 2], Padding::all(1));
     assert_eq!(kernels(Layout::Nchw, 112, 64, resnet), ("forward_3x3", "backward_3x3"));
@@ -267,8 +248,11 @@ fn the_pools_of_known_networks_have_kernels_of_their_own() {
 
 #[test]
 fn the_cpu_engine_says_the_same() {
-    let Some(emulator) = emulator() else { return };
-    for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
+    if emulator().is_none() {
+        return;
+    }
+    for case in Pooling::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw)
+    {
         let mut memory = EmulatedMemory::new();
         let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
         let windows =
@@ -279,35 +263,24 @@ fn the_cpu_engine_says_the_same() {
         let mut dx = vec![0.0; x.len()];
         max_pool2d::backward(&windows, &dy, &winners, &mut dx);
 
-        let forward = case.forward(&mut memory, &x, None);
-        emulator.check_all(&mut memory, forward.launches());
-        assert_eq!(memory.read(forward.y, Element::F32), y, "{:?}", case.pool);
-        let backward = MaxPool2dBackward {
-            element: case.element,
-            input: case.input,
-            output: case.output,
-            pool: case.pool,
-            rectifier: case.rectifier,
-            dy: memory.tensor(case.element, &dy),
-            dy_other: None,
-            index: forward.index,
-            y: None,
-            dx: memory.empty(case.element, case.input.count()),
-        };
-        emulator.check_all(&mut memory, backward.launches());
-        assert_eq!(memory.read(backward.dx, Element::F32), dx, "{:?}", case.pool);
+        let found = case.run(&mut memory, &x, None);
+        assert_eq!(memory.read(found[0], Element::F32), y, "{:?}", case.pool);
+        assert_eq!(case.gradient(&mut memory, &dy, None, found), dx, "{:?}", case.pool);
     }
+}
+
+/// Whether images of that side, pooled in squares, are accepted.
+fn check(batch: usize, channels: usize, side: usize, square: usize) -> Result<()> {
+    let input = FeatureMaps { batch, channels, height: side, width: side, layout: Layout::Nchw };
+    let output = FeatureMaps { height: side / square, width: side / square, ..input };
+    let (element, pool, rectifier) = (Element::F32, MaxPool2d::square(square), Rectifier::Identity);
+    Pooling { element, input, output, pool, rectifier }.check()
 }
 
 #[test]
 fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
-    let check = |size| {
-        let input = FeatureMaps { batch: 1, channels: 3, height: 34, width: 34, layout: Layout::Nchw };
-        let output = FeatureMaps { height: 34 / size, width: 34 / size, ..input };
-        check(Element::F32, input, output, &MaxPool2d::square(size))
-    };
-    assert!(check(16).is_ok());
-    let error = check(17).unwrap_err().to_string();
+    assert!(check(1, 3, 34, 16).is_ok());
+    let error = check(1, 3, 34, 17).unwrap_err().to_string();
     assert!(error.contains("not over 17 x 17"), "{error}");
 }
 
@@ -315,11 +288,7 @@ fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
 /// in float32, two of 2^20 outputs where the windows are of 2 x 2.
 #[test]
 fn work_for_more_threads_than_32_bits_count_is_refused() {
-    let check = |batch, size| {
-        let input = FeatureMaps { batch, channels: 64, height: 256, width: 256, layout: Layout::Nchw };
-        let output = FeatureMaps { height: 256 / size, width: 256 / size, ..input };
-        check(Element::F32, input, output, &MaxPool2d::square(size))
-    };
+    let check = |batch, square| check(batch, 64, 256, square);
     assert!(check(1023, 4).is_ok() && check(8191, 2).is_ok());
     let error = check(1024, 4).unwrap_err().to_string();
     assert!(error.contains("2^32 threads") && error.contains("4294967296"), "{error}");

@@ -15,34 +15,30 @@ const WEIGHT_DECAY: f64 = 1e-2;
 /// One update of all parameters.
 ///
 /// They lie in one array of floats, `master`, in two regions: first the weights, then the others. The states are arrays
-/// of the same layout. Where `weights` is a multiple of 4, both regions are moved sixteen bytes at a time.
+/// of the same layout. Where the number of weights is a multiple of 4, both regions are moved sixteen bytes at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Update {
     pub optimizer: Optimizer,
     pub learning_rate: f64,
     pub element: Element,
-    /// Elements of the first region.
-    pub weights: usize,
-    /// Elements of the second region.
-    pub others: usize,
-    /// `weights + others` floats.
+    /// The floats of both regions.
     pub master: Slice,
-    /// `weights` elements.
+    /// The gradients of the first region, of the element type.
     pub gradients_weights: Slice,
-    /// `others` floats.
+    /// Those of the second, floats.
     pub gradients_others: Slice,
-    /// The states that the optimizer has, each of `weights + others` floats.
+    /// The states that the optimizer has, each like `master`.
     pub states: [Option<Slice>; 2],
-    /// `weights` elements: the weights rounded to `element`, where that is not float32.
+    /// The weights rounded to `element`, where that is not float32.
     pub working: Option<Slice>,
-    /// As [`super::advance::Advance`] left them in this step.
+    /// As [`super::advance::advance`] left them in this step.
     pub scalars: Scalars,
 }
 
 impl Update {
-    /// One launch.
-    pub fn launches(&self) -> Vec<Launch> {
-        let Self { optimizer, learning_rate, element, weights, others, working, scalars, .. } = *self;
+    pub fn launch(&self) -> Launch {
+        let Self { optimizer, learning_rate, element, working, scalars, .. } = *self;
+        let (weights, others) = (self.gradients_weights.bytes / element.bytes(), self.gradients_others.bytes / 4);
         let (name, factor, states) = match optimizer {
             Optimizer::Sgd => ("sgd", learning_rate, 0),
             Optimizer::Momentum => ("momentum", learning_rate, 1),
@@ -66,6 +62,6 @@ impl Update {
         let pack = 16 / element.bytes();
         let others = if weights % 4 == 0 { others / 4 + others % 4 } else { others };
         let threads = weights / pack + weights % pack + others;
-        vec![line(Kernel { operator: "optimizer", name, element }, threads, args)]
+        line(Kernel { operator: "optimizer", name, element }, threads, args)
     }
 }

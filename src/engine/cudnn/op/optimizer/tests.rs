@@ -1,4 +1,4 @@
-use super::super::advance::Advance;
+use super::super::advance::advance;
 use super::*;
 use crate::engine::cpu::optimizer::{Config, InPlace};
 use crate::engine::cudnn::emulated::{EmulatedMemory, Emulator, assert_close, emulator, rounded, sample};
@@ -24,8 +24,6 @@ impl Training {
             optimizer,
             learning_rate: RATE,
             element,
-            weights,
-            others,
             master: memory.tensor(Element::F32, &sample(Element::F32, 1, count)),
             gradients_weights: memory.empty(element, weights),
             gradients_others: memory.empty(Element::F32, others),
@@ -33,19 +31,19 @@ impl Training {
             working: (element != Element::F32).then(|| memory.empty(element, weights)),
             scalars,
         };
-        emulator.check_all(&mut memory, scalars.reset());
+        emulator.check_all(&mut memory, [scalars.reset()]);
         let row_losses = memory.tensor(Element::F32, &[1.0]);
         Self { memory, update, row_losses }
     }
 
     /// One step by those gradients, given times the loss scale.
     fn step(&mut self, emulator: &Emulator, gradients: &[f32], scaling: bool) {
-        let Update { element, weights, learning_rate, scalars, .. } = self.update;
-        self.memory.write(self.update.gradients_weights, element, &gradients[..weights]);
-        self.memory.write(self.update.gradients_others, Element::F32, &gradients[weights..]);
-        let advance = Advance { row_losses: self.row_losses, rows: 1, learning_rate, scaling, scalars };
-        emulator.check_all(&mut self.memory, advance.launches());
-        emulator.check_all(&mut self.memory, self.update.launches());
+        let Update { element, gradients_weights, gradients_others, learning_rate, scalars, .. } = self.update;
+        let (first, second) = gradients.split_at(gradients_weights.bytes / element.bytes());
+        self.memory.write(gradients_weights, element, first);
+        self.memory.write(gradients_others, Element::F32, second);
+        let advance = advance(self.row_losses, learning_rate, scaling, scalars);
+        emulator.check_all(&mut self.memory, [advance, self.update.launch()]);
     }
 
     fn master(&self) -> Vec<f32> {
@@ -112,7 +110,7 @@ fn an_update_that_is_left_out_changes_nothing() {
     let mut training = Training::new(emulator, Optimizer::Adam, Element::F16, 100, 20);
     training.step(emulator, &[1.0; 120], true);
     let before = (training.master(), training.update.states.map(|s| s.map(|s| training.memory.read(s, Element::F32))));
-    // CheckFinite writes this flag, which op/advance/tests.rs tests.
+    // `check_finite` writes this flag, which op/advance/tests.rs tests.
     let found = training.update.scalars.0.part(52, 4);
     training.memory.bytes_mut(found).copy_from_slice(&1i32.to_le_bytes());
     training.step(emulator, &[f32::INFINITY; 120], true);

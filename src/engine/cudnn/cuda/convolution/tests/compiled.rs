@@ -2,17 +2,15 @@
 //! with recorded calls, in a separate process.
 
 use std::path::Path;
-use std::process::Command;
 
 use super::*;
 use crate::device::cuda::libraries::{Libraries, Search as Places};
-use crate::engine::cudnn::cuda::convolution::{Choice, Chooser};
+use crate::engine::cudnn::cuda::convolution::Chooser;
 use crate::engine::cudnn::cuda::device::Gpu;
 use crate::engine::cudnn::recorded::{self, Called, Fault};
 use crate::error::Result;
 
 const NAME: &str = "engine::cudnn::cuda::convolution::tests::compiled::an_engine_that_is_compiled_is_the_last_resort";
-const CHILD: &str = "BATCHSTEP_TEST_COMPILED";
 
 /// The choice if the first `compiled` of cuDNN's two proposals are compiled, and if cuDNN's older calls list an
 /// algorithm or none.
@@ -31,21 +29,18 @@ fn chosen(compiled: i64, has_older: bool, kind: ConvolutionKind) -> Result<Choic
 
 #[test]
 fn an_engine_that_is_compiled_is_the_last_resort() {
-    if std::env::var_os(CHILD).is_none() {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args([NAME, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    if !recorded::is_apart(NAME) {
         return;
     }
     let kind = ConvolutionKind::Forward;
     // The proposals are engines 10 and 11.
-    let name = |choice: Result<Choice>| choice.map(|choice| (choice.algorithm, choice.compiled)).unwrap();
+    let name = |choice: Result<Choice>| choice.map(|choice| (choice.algorithm.to_string(), choice.compiled)).unwrap();
     assert_eq!(name(chosen(0, true, kind)), ("graph:eng10{k4=2}".into(), false));
     assert_eq!(name(chosen(1, true, kind)), ("graph:eng11{k4=2}".into(), false));
     let (older, compiled) = name(chosen(2, true, kind));
     assert!(older.starts_with("legacy:") && !compiled, "{older}");
     let last = chosen(2, false, kind).unwrap();
-    assert_eq!((last.algorithm.as_str(), last.compiled), ("graph:eng10{k4=2}", true));
+    assert_eq!((last.algorithm.to_string().as_str(), last.compiled), ("graph:eng10{k4=2}", true));
     assert!(last.remark.unwrap().contains("no engine that is already compiled"));
     // With bias and ReLU the plain convolution is always possible, so nothing is compiled for the search.
     let fused = ConvolutionKind::ForwardBiasRelu;

@@ -17,9 +17,7 @@ pub struct DocumentPart {
 
 impl DocumentPart {
     pub fn new() -> Self {
-        let found = libraries::load().found();
-        let version =
-            found.iter().find(|found| found.library == Library::Cudnn).and_then(|found| found.version.clone());
+        let version = libraries::load().get(Library::Cudnn).and_then(|found| found.version.clone());
         let version = version.expect("cuDNN is loaded");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-plans.md");
         let heading = format!("## cuDNN {version}\n");

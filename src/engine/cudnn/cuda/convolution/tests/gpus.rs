@@ -31,6 +31,9 @@ pub const GPUS: [Described; 5] = [
     Described { name: "NVIDIA H100 80GB HBM3", version: 900, multiprocessors: 132, threads: 2048, blocks: 32, shared_bytes: 232_448, clock_khz: 1_980_000, memory_clock_khz: 2_619_000, bus_bits: 5120, cache_bytes: 50 * MIB, memory_bytes: 80 * GIB },
 ];
 
+#[rustfmt::skip]
+pub const H200: Described = Described { name: "NVIDIA H200", version: 900, multiprocessors: 132, threads: 2048, blocks: 32, shared_bytes: 232_448, clock_khz: 1_980_000, memory_clock_khz: 3_201_000, bus_bits: 6144, cache_bytes: 60 * MIB, memory_bytes: 150_000_000_000 };
+
 impl Described {
     pub fn json(&self) -> String {
         let reserved = if self.version >= 800 { 1024 } else { 0 };

@@ -117,7 +117,7 @@ impl Tally {
             *self.left_over.entry(format!("{direction} of {kernel} stride {stride}{grouped}")).or_default() += 1;
         }
         self.algorithms.insert(ready.algorithm.to_string());
-        self.workspace_bytes = self.workspace_bytes.max(ready.executable.workspace_bytes());
+        self.workspace_bytes = self.workspace_bytes.max(ready.workspace_bytes());
     }
 }
 
