@@ -17,7 +17,8 @@ mod covariates;
 pub mod cpu;
 pub mod cuda;
 pub mod environment;
-pub mod fake;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod host;
 pub mod interpreter;
 pub mod memory;
@@ -46,7 +47,9 @@ pub trait Device: Send {
 
     /// The warnings since the last call: the first failure of each kind of reading. A machine without some sensor is
     /// normal, and no reason to doubt the step times.
-    fn warnings(&mut self) -> Vec<String>;
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Opens a device of this machine. This never fails: a GPU that cannot be found gives readings of `None` and a warning.
