@@ -22,7 +22,6 @@ const CORES_ASKED: usize = 16;
 const SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
 const ZONES: [&str; 4] = ["x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-thermal"];
 
-/// The processor this process runs on.
 #[derive(Debug)]
 pub struct Host {
     root: FilesystemRoot,
@@ -185,16 +184,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_gives_a_reading_of_nothing() {
-        let (_guard, root) = planted(&[]);
-        let mut host = Host::open(root);
+        let mut host = Host::open(FilesystemRoot::at("/nonexistent"));
         assert_eq!(host.read(), Covariates::default());
         assert_eq!(host.warnings().len(), 4);
-    }
-
-    #[test]
-    fn this_machine_can_be_read() {
-        let mut host = Host::open(FilesystemRoot::system());
-        host.read();
-        host.warnings();
     }
 }
