@@ -12,7 +12,7 @@ use crate::device::root::FilesystemRoot;
 use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
-pub use accounts::Accounts;
+pub use accounts::AnsweredTimes;
 pub use process::{Pipes, Process, Program, ProgramHost};
 
 /// The time after which a process that does not answer counts as hung.
@@ -77,11 +77,15 @@ fn changed(first: &Value, files: &Value) -> Option<String> {
 }
 
 impl Worker {
-    /// [`super::Step::at_work`] of step `id`, whose last step took that long.
+    /// [`super::Step::at_work`] of step `id`, whose last step took that long on a device other than the processor.
     ///
     /// # Errors
     /// As [`Worker::ask`].
-    pub fn at_work(&mut self, id: u64, step_s: f64, look: &mut dyn FnMut()) -> Result<()> {
+    pub fn at_work(&mut self, id: u64, step_s: Option<f64>, look: &mut dyn FnMut()) -> Result<()> {
+        let Some(step_s) = step_s else {
+            look();
+            return Ok(());
+        };
         let request = json!({"do": "work", "id": id, "count": steps_at_work(step_s)});
         let mut meanwhile = || {
             let_it_begin();
