@@ -12,7 +12,6 @@ use super::fixed::FixedAlgorithms;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use crate::device::cuda::driver;
-use crate::device::selector::Selector;
 use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::os::cache::Cache;
@@ -273,12 +272,9 @@ impl Engines {
         }
     }
 
-    /// The device whose covariates are recorded with the steps.
-    pub fn selector(&self) -> Selector {
-        match &self.gpu {
-            Some(address) => Selector::gpu(address),
-            None => Selector::Cpu,
-        }
+    /// The address on the bus of the GPU whose covariates are recorded with the steps; `None` for the processor.
+    pub fn gpu(&self) -> Option<&str> {
+        self.gpu.as_deref()
     }
 
     /// Names the algorithms that `algorithms = "fixed"` takes on the GPU.
@@ -290,7 +286,7 @@ impl Engines {
     pub fn open_device(&mut self) -> Box<dyn Device> {
         match self.synthetic.take() {
             Some(device) if self.open.len() == 1 => Box::new(device),
-            _ => device::open(&self.selector()),
+            _ => device::open(self.gpu()),
         }
     }
 
