@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::open::OpenedEngine;
-use super::worker::{Patience, Pipes, Program, ProgramHost, Worker};
+use super::worker::{self, Patience, Pipes, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, SourceFile, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
@@ -323,7 +323,7 @@ fn open_one(worker: &mut Worker) -> Result<ImportReport> {
         // If the import fails, there is nothing to measure, whatever the reason.
         _ => Error::spec(error.to_string()).at(format!("starting {name}")),
     })?;
-    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{name} did not open: {error}")))
+    worker::read(answer, format_args!("{name} did not open"))
 }
 
 /// What a process has to say at its end.

@@ -115,8 +115,8 @@ impl OwnStep {
         let outside = worker.watched();
         let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
         let name = &worker.program.name;
-        let TimesAnswer { steps } = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("{name} answered without the times of its steps: {error}")))?;
+        let TimesAnswer { steps } =
+            worker::read(answer, format_args!("{name} answered without the times of its steps"))?;
         let mut steps: Vec<StepTimes> = steps.into_iter().map(Times::times).collect();
         let steps_s: Vec<f64> = steps.iter().map(|step| step.step_s).collect();
         for (step, seen) in steps.iter_mut().zip(worker::seen(outside, &steps_s)) {
@@ -167,7 +167,7 @@ impl Step for OwnStep {
         let mut worker = self.worker.borrow_mut();
         // The profiler runs after the visits, which have a limit.
         let answer = worker.ask(&worker::about(self.id, "kernels"), PATIENCE.prepare)?;
-        worker::kernels(answer)
+        worker::read(answer, "no list of kernels was answered")
     }
 
     fn time_layers(&mut self) -> Result<()> {
@@ -177,9 +177,9 @@ impl Step for OwnStep {
         let mut worker = self.worker.borrow_mut();
         let patience = self.visit.left(PATIENCE.step);
         let answer = worker.ask(&worker::about(self.id, "layers"), patience)?;
-        let times: Vec<LayerTimes> = serde_json::from_value(answer).map_err(|error| {
-            Error::engine(format!("{} answered without the times of the layers: {error}", worker.program.name))
-        })?;
+        let name = &worker.program.name;
+        let times: Vec<LayerTimes> =
+            worker::read(answer, format_args!("{name} answered without the times of the layers"))?;
         let rows = |times: &LayerTimes| {
             [("forward", times.forward_s), ("backward", times.backward_s)].map(|(way, time)| times.row(way, time))
         };

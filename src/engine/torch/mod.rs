@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::worker::{Patience, Process, Program, ProgramHost, Worker};
+use super::worker::{self, Patience, Process, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -244,8 +244,7 @@ struct Connection {
 impl Connection {
     fn connect(&mut self) -> Result<TorchReport> {
         let answer = self.worker.connect()?;
-        let opened: TorchReport =
-            serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
+        let opened: TorchReport = worker::read(answer, "PyTorch did not open")?;
         self.opened_on.clone_from(&opened.device);
         Ok(opened)
     }

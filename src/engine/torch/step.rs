@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::Connection;
 use crate::engine::worker::{self, AnsweredTimes};
 use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, Workload};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::network::Direction;
 
 /// A step that is prepared in the PyTorch process.
@@ -29,9 +29,7 @@ pub(super) struct TorchStep {
 /// # Errors
 /// [`crate::error::Kind::Engine`] for an answer without times.
 pub(super) fn times(answer: serde_json::Value) -> Result<StepTimes> {
-    serde_json::from_value(answer)
-        .map(AnsweredTimes::times)
-        .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))
+    worker::read(answer, "PyTorch answered without the times of the step").map(AnsweredTimes::times)
 }
 
 /// The place of a layer in the network, and seconds: forward, backward, and backward without the gradients of its parameters.
@@ -80,15 +78,15 @@ impl Step for TorchStep {
     fn kernels(&mut self) -> Result<Vec<KernelTime>> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.prepare;
-        worker::kernels(connection.ask(&worker::about(self.id, "kernels"), patience)?)
+        let answer = connection.ask(&worker::about(self.id, "kernels"), patience)?;
+        worker::read(answer, "no list of kernels was answered")
     }
 
     fn time_layers(&mut self) -> Result<()> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;
         let answer = connection.ask(&worker::about(self.id, "layers"), patience)?;
-        let times: Vec<LayerTimes> = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the layers: {error}")))?;
+        let times: Vec<LayerTimes> = worker::read(answer, "PyTorch answered without the times of the layers")?;
         let names =
             times.iter().filter_map(|times| Some((self.workload.network.layers.get(times.0)?.name.as_str(), *times)));
         let times: BTreeMap<&str, LayerTimes> = names.collect();

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Connection, message};
 use crate::engine::train::{EpochTrainer, OwnEpoch, Score};
 use crate::engine::worker;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A training that is prepared in the PyTorch process.
 #[derive(Debug)]
@@ -18,12 +19,11 @@ pub(super) struct TorchTraining {
 }
 
 impl TorchTraining {
-    fn ask<T: for<'a> Deserialize<'a>>(&self, request: &serde_json::Value) -> Result<T> {
+    fn ask<T: DeserializeOwned>(&self, request: &serde_json::Value) -> Result<T> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.epoch;
         let answer = connection.ask(request, patience)?;
-        serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered something else: {error}")))
+        worker::read(answer, "PyTorch answered something else")
     }
 }
 
@@ -43,10 +43,6 @@ struct Evaluated {
     loss: String,
 }
 
-/// An answer without contents.
-#[derive(Deserialize)]
-struct Nothing {}
-
 impl EpochTrainer for TorchTraining {
     fn epoch(&mut self, epoch: usize, steps: Option<usize>) -> Result<OwnEpoch> {
         let Epoch { epoch, losses } = self.ask(&message::epoch(self.id, epoch, steps))?;
@@ -59,7 +55,7 @@ impl EpochTrainer for TorchTraining {
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.ask::<Nothing>(&worker::about(self.id, "restart")).map(drop)
+        self.ask::<IgnoredAny>(&worker::about(self.id, "restart")).map(drop)
     }
 }
 

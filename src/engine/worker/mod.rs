@@ -3,11 +3,13 @@
 mod accounts;
 mod process;
 
+use std::fmt::Display;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{KernelTime, let_it_begin, steps_at_work};
+use super::{let_it_begin, steps_at_work};
 use crate::device::root::FilesystemRoot;
 use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
@@ -60,12 +62,12 @@ pub fn about(id: u64, what: &str) -> Value {
     json!({"do": what, "id": id})
 }
 
-/// What a process answers to the request `kernels`.
+/// An answer; `otherwise` says what a process did that answered something else.
 ///
 /// # Errors
 /// [`Kind::Engine`] where it is something else.
-pub fn kernels(answer: Value) -> Result<Vec<KernelTime>> {
-    serde_json::from_value(answer).map_err(|error| Error::engine(format!("no list of kernels was answered: {error}")))
+pub fn read<T: DeserializeOwned>(answer: Value, otherwise: impl Display) -> Result<T> {
+    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{otherwise}: {error}")))
 }
 
 /// The name of a file that is in only one of two lists, or has another hash there.
