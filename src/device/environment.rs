@@ -130,7 +130,7 @@ fn os(root: &FilesystemRoot) -> Option<String> {
 fn container(root: &FilesystemRoot) -> Option<String> {
     let marks =
         [("/var/run/secrets/kubernetes.io", "kubernetes"), ("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
-    let named = marks.into_iter().find(|(path, _)| root.has(path)).map(|(_, name)| name.to_owned());
+    let named = marks.into_iter().find(|(path, _)| root.path(path).exists()).map(|(_, name)| name.to_owned());
     named.or_else(|| root.text("/run/systemd/container").filter(|name| !name.is_empty()))
 }
 

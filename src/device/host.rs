@@ -65,7 +65,7 @@ impl Device for Host {
             temperature_c: temperature(&self.root),
             power_w: energy.and_then(|energy| energy.power_w),
             energy_j: energy.map(|energy| energy.total_j),
-            memory_used_bytes: resident(&self.root),
+            memory_used_bytes: self.root.text("/proc/self/status").and_then(|text| kilobytes(field(&text, "VmRSS")?)),
             ..Covariates::default()
         };
         let warnings = &mut self.warnings;
@@ -111,10 +111,6 @@ fn temperature(root: &FilesystemRoot) -> Option<f64> {
         let zones = root.entries("/sys/class/thermal").into_iter().filter(|zone| named(zone, "type", &ZONES));
         hottest(&mut zones.filter_map(|zone| root.number(zone.join("temp"))))
     })
-}
-
-fn resident(root: &FilesystemRoot) -> Option<u64> {
-    kilobytes(field(&root.text("/proc/self/status")?, "VmRSS")?)
 }
 
 fn counts(root: &FilesystemRoot) -> (Option<u64>, Option<u64>) {

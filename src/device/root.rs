@@ -40,11 +40,6 @@ impl FilesystemRoot {
         self.text(path)?.parse().ok()
     }
 
-    /// True where something lies at `path`.
-    pub fn has(&self, path: impl AsRef<Path>) -> bool {
-        self.path(path).exists()
-    }
-
     /// The entries of a folder, sorted by name; empty if there is no such folder.
     pub fn entries(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
         let Ok(folder) = fs::read_dir(self.path(path)) else { return Vec::new() };

@@ -283,21 +283,15 @@ mod tests {
 
     #[test]
     fn the_buses_above_a_disk_name_its_kind() {
-        let of = |name: &str, path: &str| kind(name, Path::new(path));
-        assert_eq!(
-            of("sda", "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"),
-            StorageKind::Sata
-        );
-        assert_eq!(
-            of("sdb", "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb"),
-            StorageKind::Usb
-        );
-        assert_eq!(
-            of("sdc", "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc"),
-            StorageKind::Scsi
-        );
-        assert_eq!(of("vda", "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"), StorageKind::Virtual);
-        assert_eq!(of("sda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/block/sda"), StorageKind::Virtual);
+        for (name, path, expected) in [
+            ("sda", "pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda", StorageKind::Sata),
+            ("sdb", "pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb", StorageKind::Usb),
+            ("sdc", "pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc", StorageKind::Scsi),
+            ("vda", "pci0000:00/0000:00:02.0/virtio1/block/vda", StorageKind::Virtual),
+            ("sda", "pci0000:00/0000:00:05.0/virtio2/host0/block/sda", StorageKind::Virtual),
+        ] {
+            assert_eq!(kind(name, &Path::new("/sys/devices").join(path)), expected, "{path}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Source: `/sys/bus/pci/devices/<address>/`, files `class`, `vendor`, `current_link_width`, `current_link_speed`,
 //! `max_link_width`, `max_link_speed`, `numa_node` (Documentation/ABI/testing/sysfs-bus-pci of Linux).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -93,31 +93,27 @@ pub fn generation(speed: &str) -> Option<u32> {
 }
 
 fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<PciDevice> {
-    let devices = root.entries("/sys/bus/pci/devices").into_iter();
-    devices
-        .filter(|path| {
-            let text = |file: &str| root.text(path.join(file)).unwrap_or_default();
-            wanted(&text("class"), &text("vendor"))
-        })
-        .map(|path| PciDevice {
-            address: name_of(&path).to_string(),
-            link: read_link(root, &path),
+    let device = |path: &PathBuf| {
+        let text = |file: &str| root.text(path.join(file)).unwrap_or_default();
+        wanted(&text("class"), &text("vendor")).then(|| PciDevice {
+            address: name_of(path).to_string(),
+            link: read_link(root, path),
             numa_node: root.number(path.join("numa_node")),
         })
-        .collect()
+    };
+    root.entries("/sys/bus/pci/devices").iter().filter_map(device).collect()
 }
 
 /// Whether a name is an address on the PCI bus, as sysfs writes it: `0000:3b:00.0`, `10000:e1:00.0`.
 pub(super) fn is_address(name: &str) -> bool {
     let hexadecimal = |text: &str, least: usize| text.len() >= least && text.chars().all(|c| c.is_ascii_hexdigit());
-    let parts = name.split_once('.').map(|(place, function)| (place.splitn(3, ':').collect::<Vec<_>>(), function));
-    parts.is_some_and(|(place, function)| {
-        place.len() == 3
-            && hexadecimal(place[0], 4)
-            && hexadecimal(place[1], 2)
-            && hexadecimal(place[2], 2)
-            && hexadecimal(function, 1)
-    })
+    let Some((place, function)) = name.split_once('.') else { return false };
+    let place: Vec<&str> = place.splitn(3, ':').collect();
+    let [domain, rest @ ..] = place.as_slice() else { return false };
+    rest.len() == 2
+        && hexadecimal(domain, 4)
+        && rest.iter().all(|part| hexadecimal(part, 2))
+        && hexadecimal(function, 1)
 }
 
 /// The link of the device in the folder `path`.

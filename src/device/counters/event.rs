@@ -82,9 +82,6 @@ pub(super) struct Event {
 
 impl Event {
     /// `thread`: its number; 0: the calling one.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn open(counter: Counter, thread: libc::pid_t, scope: Scope) -> io::Result<Self> {
         let (_, type_, number) = counter.facts();
         let mut attributes = sys::perf_event_attr { type_, config: number.into(), ..Default::default() };
@@ -108,9 +105,6 @@ impl Event {
     }
 
     /// The state of the counter.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn read(&self) -> io::Result<CounterCount> {
         let mut bytes = [0; CounterCount::BYTES];
         (&self.file).read_exact(&mut bytes)?;
