@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use batchstep::check::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
+use batchstep::check::doctor::{self, Bundle, Checked, Evidence, Private, Tried};
 use batchstep::check::precheck::{last_comparison, last_failure};
 use batchstep::check::selftest::{self, CheckFilter};
 use batchstep::device::account::account;
@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(240);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.topology {
-        let examined = doctor::examine_topology(&FilesystemRoot::system(), true);
+        let examined = doctor::examine_topology(&FilesystemRoot::system());
         match args.format {
             Form::Json => print(&format!("{:#}\n", serde_json::json!({"version": 1, "topology": examined}))),
             Form::Table => print(&doctor::render_topology(&examined)),
@@ -42,7 +42,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if let Some(ordinal) = args.first_contact {
         return contact::try_here(ordinal, &mut |part| print(&format!("{part}\n"))).map(|()| Exit::Done);
     }
-    let findings = doctor::examine(&Roots::system());
+    let findings = doctor::judge(&Evidence::gather());
     match args.format {
         _ if args.fix => print(&doctor::render_fix(&findings)),
         Form::Json => print(&format!("{:#}\n", serde_json::json!({"version": 1, "findings": findings}))),
@@ -53,7 +53,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
 
 /// Writes the bundle once before the checks and again with their results, so that a file exists even if a check crashes the machine.
 fn bundle(path: &Path) -> Result<Exit> {
-    let evidence = Evidence::gather(&Roots::system());
+    let evidence = Evidence::gather();
     let findings = doctor::judge(&evidence);
     let read = |name: &str| std::env::var(name).ok();
     let host = FilesystemRoot::system().text("/proc/sys/kernel/hostname");

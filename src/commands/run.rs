@@ -12,7 +12,6 @@ use batchstep::chart::figures::Destination;
 use batchstep::check::precheck::{Asked, Qualified, keep_comparison};
 use batchstep::device::environment::node;
 use batchstep::device::root::FilesystemRoot;
-use batchstep::device::selector::Selector;
 use batchstep::device::witness::Witness;
 use batchstep::engine::automatic::First;
 use batchstep::engine::open::{DeviceChoice, Engines};
@@ -411,7 +410,7 @@ impl Session<'_> {
         if let Some(steps) = &self.experiment.own {
             own::keep_copies(steps, &self.path)?;
         }
-        if engines.selector() != Selector::Cpu {
+        if engines.gpu().is_some() {
             environment.unreadable.iter().for_each(notice);
         }
         let facts = RowContext::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);

@@ -3,15 +3,12 @@
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
-/// A person's account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// `ada`.
     pub user: String,
     /// `Ada Lovelace`; empty where the database has none. By custom a room and telephone numbers follow in this field,
     /// after commas.
     pub full_name: String,
-    /// `/home/ada`.
     pub home: String,
 }
 

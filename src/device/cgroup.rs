@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::root::{FilesystemRoot, field};
 
-/// What the process may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceLimits {
     /// The logical CPUs that the scheduler may put the process on, in ascending order.
@@ -25,28 +24,23 @@ pub struct ResourceLimits {
 }
 
 impl ResourceLimits {
-    /// The limits of this process now.
     pub fn read(root: &FilesystemRoot) -> Self {
-        let groups = Groups::of_process(root);
+        let groups = groups(root);
+        let status = root.text("/proc/self/status").unwrap_or_default();
+        let stopped_s = cpu_stats(root, &groups).filter_map(|stat| stopped_s(&stat)).reduce(|a, b| a + b);
         Self {
-            cpus: allowed_cpus(root),
-            quota_cores: groups.smallest(quota_v2, quota_v1, root),
-            memory_limit_bytes: groups.smallest(memory_v2, memory_v1, root),
-            stopped: quota_stops(root).zip(groups.stopped_s(root)),
+            cpus: field(&status, "Cpus_allowed_list").map(list).unwrap_or_default(),
+            quota_cores: groups.iter().filter_map(|folder| quota(root, folder)).reduce(f64::min),
+            memory_limit_bytes: groups.iter().filter_map(|folder| memory(root, folder)).min(),
+            stopped: quota_stops(root).zip(stopped_s),
         }
     }
 }
 
 /// How often the control group's quota has stopped the process so far; `None` without such a count.
 pub(crate) fn quota_stops(root: &FilesystemRoot) -> Option<u64> {
-    let groups = Groups::of_process(root);
-    let stops = |folder: &Path| field(&root.text(folder.join("cpu.stat"))?, "nr_throttled")?.parse::<u64>().ok();
-    groups.unified.iter().chain(&groups.cpu).filter_map(|folder| stops(folder)).reduce(u64::saturating_add)
-}
-
-fn allowed_cpus(root: &FilesystemRoot) -> Vec<usize> {
-    let status = root.text("/proc/self/status").unwrap_or_default();
-    field(&status, "Cpus_allowed_list").map(list).unwrap_or_default()
+    let stops = |stat: String| field(&stat, "nr_throttled")?.parse::<u64>().ok();
+    cpu_stats(root, &groups(root)).filter_map(stops).reduce(u64::saturating_add)
 }
 
 /// The numbers of a kernel list: `0-2,8` is 0, 1, 2, 8. Parts that are not numbers are left out.
@@ -61,86 +55,55 @@ pub(crate) fn list(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// The folders of the process's control groups, from its own up to the root.
-struct Groups {
-    unified: Vec<PathBuf>,
-    cpu: Vec<PathBuf>,
-    memory: Vec<PathBuf>,
+/// The folders of the process's control groups, from its own up to the root, of version 2 and of the controllers of
+/// version 1: what one of them limits is in no file of the others.
+fn groups(root: &FilesystemRoot) -> Vec<PathBuf> {
+    let text = root.text("/proc/self/cgroup").unwrap_or_default();
+    // Lines are `id:controllers:path`; control groups 2 have id 0 and no controllers.
+    let path_of = |wanted: &str| {
+        text.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            controllers.split(',').any(|name| name == wanted).then_some(path)
+        })
+    };
+    let mounts = [("", "sys/fs/cgroup"), ("cpu", "sys/fs/cgroup/cpu"), ("memory", "sys/fs/cgroup/memory")];
+    let mounted = mounts.into_iter().filter_map(|(controller, mount)| Some((path_of(controller)?, mount)));
+    // Inside a container the path is often that of the host and does not exist; its ancestors, the mount itself among
+    // them, then hold the container's limits.
+    let upwards = |(path, mount): (&str, &str)| -> Vec<PathBuf> {
+        let own = Path::new(path.trim_start_matches('/'));
+        own.ancestors().map(|part| root.path(Path::new(mount).join(part))).collect()
+    };
+    mounted.flat_map(upwards).collect()
 }
 
-impl Groups {
-    fn of_process(root: &FilesystemRoot) -> Self {
-        let text = root.text("/proc/self/cgroup").unwrap_or_default();
-        // Lines are `id:controllers:path`; control groups 2 have id 0 and no controllers.
-        let path_of = |wanted: &str| {
-            text.lines().find_map(|line| {
-                let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-                controllers.split(',').any(|name| name == wanted).then(|| path.to_string())
-            })
-        };
-        let folders = |mount: &str, path: Option<String>| match path {
-            Some(path) => upwards(root, mount, &path),
-            None => Vec::new(),
-        };
-        Self {
-            unified: folders("sys/fs/cgroup", path_of("")),
-            cpu: folders("sys/fs/cgroup/cpu", path_of("cpu")),
-            memory: folders("sys/fs/cgroup/memory", path_of("memory")),
+fn cpu_stats(root: &FilesystemRoot, groups: &[PathBuf]) -> impl Iterator<Item = String> {
+    groups.iter().filter_map(|folder| root.text(folder.join("cpu.stat")))
+}
+
+/// `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
+fn stopped_s(stat: &str) -> Option<f64> {
+    let number = |key: &str, unit: f64| Some(field(stat, key)?.parse::<f64>().ok()? * unit);
+    number("throttled_usec", 1e-6).or_else(|| number("throttled_time", 1e-9))
+}
+
+/// `cpu.max` is `quota period` in microseconds, or `max period`; in version 1 a quota of -1 means none.
+fn quota(root: &FilesystemRoot, folder: &Path) -> Option<f64> {
+    let number = |file: &str| root.number::<f64>(folder.join(file));
+    let (quota, period) = match root.text(folder.join("cpu.max")) {
+        Some(text) => {
+            let (quota, period) = text.split_once(' ')?;
+            (quota.parse().ok()?, period.trim().parse().ok()?)
         }
-    }
-
-    /// `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
-    fn stopped_s(&self, root: &FilesystemRoot) -> Option<f64> {
-        let of = |folder: &Path| {
-            let text = root.text(folder.join("cpu.stat"))?;
-            let number = |key: &str, unit: f64| Some(field(&text, key)?.parse::<f64>().ok()? * unit);
-            number("throttled_usec", 1e-6).or_else(|| number("throttled_time", 1e-9))
-        };
-        self.unified.iter().chain(&self.cpu).filter_map(|folder| of(folder)).reduce(|a, b| a + b)
-    }
-
-    fn smallest<T: PartialOrd>(
-        &self,
-        v2: fn(&FilesystemRoot, &Path) -> Option<T>,
-        v1: fn(&FilesystemRoot, &Path) -> Option<T>,
-        root: &FilesystemRoot,
-    ) -> Option<T> {
-        let version_2 = self.unified.iter().filter_map(|folder| v2(root, folder));
-        let version_1 = self.cpu.iter().chain(&self.memory).filter_map(|folder| v1(root, folder));
-        version_2.chain(version_1).reduce(|a, b| if b < a { b } else { a })
-    }
-}
-
-/// Inside a container the path is often that of the host and does not exist; its ancestors, the mount itself among them,
-/// then hold the container's limits.
-fn upwards(root: &FilesystemRoot, mount: &str, path: &str) -> Vec<PathBuf> {
-    let own = Path::new(path.trim_start_matches('/'));
-    own.ancestors().map(|part| root.path(Path::new(mount).join(part))).collect()
-}
-
-/// `cpu.max` is `quota period` in microseconds, or `max period`.
-fn quota_v2(root: &FilesystemRoot, folder: &Path) -> Option<f64> {
-    let text = root.text(folder.join("cpu.max"))?;
-    let (quota, period) = text.split_once(' ')?;
-    ratio(quota.parse().ok()?, period.trim().parse().ok()?)
-}
-
-/// A quota of -1 means none.
-fn quota_v1(root: &FilesystemRoot, folder: &Path) -> Option<f64> {
-    ratio(root.number(folder.join("cpu.cfs_quota_us"))?, root.number(folder.join("cpu.cfs_period_us"))?)
-}
-
-fn ratio(quota: f64, period: f64) -> Option<f64> {
+        None => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?),
+    };
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-fn memory_v2(root: &FilesystemRoot, folder: &Path) -> Option<u64> {
-    root.number(folder.join("memory.max"))
-}
-
-fn memory_v1(root: &FilesystemRoot, folder: &Path) -> Option<u64> {
-    // Without a limit the file holds the largest page-aligned i64, 2^63 - 4096; nothing above 2^62 is a limit.
-    root.number(folder.join("memory.limit_in_bytes")).filter(|&bytes: &u64| bytes < 1 << 62)
+/// In bytes. Without a limit version 1 has the largest page-aligned i64, 2^63 - 4096; nothing above 2^62 is a limit.
+fn memory(root: &FilesystemRoot, folder: &Path) -> Option<u64> {
+    let of_version_1 = || root.number(folder.join("memory.limit_in_bytes")).filter(|&bytes: &u64| bytes < 1 << 62);
+    root.number(folder.join("memory.max")).or_else(of_version_1)
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ pub struct Covariates {
     pub pcie_replay_counter: Option<u64>,
     /// Clock of the GPU's streaming multiprocessors.
     pub sm_clock_hz: Option<f64>,
-    /// Clock of the GPU's memory.
     pub memory_clock_hz: Option<f64>,
     /// Mean clock of the processor cores that the process may use; `None` for a GPU.
     pub cpu_clock_hz: Option<f64>,

@@ -4,7 +4,7 @@
 //! `intel_pstate/no_turbo` or `cpufreq/boost` beside them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,6 @@ use super::sysfs;
 /// Where the kernel describes the processors.
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu";
 
-/// The processor's facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuFacts {
     /// `Intel(R) Xeon(R) Platinum 8480C`; where the machine does not say, its architecture.
@@ -55,20 +54,27 @@ pub struct Cache {
 }
 
 impl CpuFacts {
-    /// Reads what this machine reports about its processor.
     pub fn read(root: &FilesystemRoot) -> Self {
         let info = root.text("/proc/cpuinfo").unwrap_or_default();
         let flags: BTreeSet<&str> =
             field(&info, "flags").or(field(&info, "Features")).unwrap_or_default().split_whitespace().collect();
         let first = Path::new(FOLDER).join("cpu0");
         let clock = |file: &str| root.number::<f64>(first.join("cpufreq").join(file)).map(|khz| khz * 1e3);
-        let cores = Cores::read(root, &info);
+        let is_core = |path: &Path| name_of(path).strip_prefix("cpu").is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let cores: Vec<_> = root.entries(FOLDER).into_iter().filter(|path| is_core(path)).collect();
+        let id = |path: &Path, file: &str| root.number::<i64>(path.join("topology").join(file));
+        let socket = |path: &PathBuf| id(path, "physical_package_id");
+        let sockets: BTreeSet<i64> = cores.iter().filter_map(socket).collect();
+        let physical: BTreeSet<_> =
+            cores.iter().filter_map(|path| Some((socket(path)?, id(path, "core_id")?))).collect();
+        let processors = info.lines().filter(|line| line.starts_with("processor")).count();
+        let known = |count: usize| (count > 0).then_some(count);
         Self {
             model: field(&info, "model name").unwrap_or(std::env::consts::ARCH).to_string(),
             architecture: std::env::consts::ARCH.to_string(),
-            logical_cores: cores.logical,
-            physical_cores: cores.physical,
-            sockets: cores.sockets,
+            logical_cores: known(processors).or(known(cores.len())),
+            physical_cores: known(physical.len()),
+            sockets: known(sockets.len()),
             numa_nodes: sysfs::numa_nodes(root),
             clock_min_hz: clock("cpuinfo_min_freq"),
             clock_max_hz: clock("cpuinfo_max_freq"),
@@ -79,30 +85,6 @@ impl CpuFacts {
             avx512f: flags.contains("avx512f"),
             hypervisor: flags.contains("hypervisor"),
             caches: caches(root, &first.join("cache")),
-        }
-    }
-}
-
-struct Cores {
-    logical: Option<usize>,
-    physical: Option<usize>,
-    sockets: Option<usize>,
-}
-
-impl Cores {
-    fn read(root: &FilesystemRoot, info: &str) -> Self {
-        let processors = info.lines().filter(|line| line.starts_with("processor")).count();
-        let is_core = |path: &Path| name_of(path).strip_prefix("cpu").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let folders: Vec<_> = root.entries(FOLDER).into_iter().filter(|path| is_core(path)).collect();
-        let id = |path: &Path, file: &str| root.number::<i64>(path.join("topology").join(file));
-        let sockets: BTreeSet<i64> = folders.iter().filter_map(|path| id(path, "physical_package_id")).collect();
-        let physical: BTreeSet<(i64, i64)> =
-            folders.iter().filter_map(|path| Some((id(path, "physical_package_id")?, id(path, "core_id")?))).collect();
-        let known = |count: usize| (count > 0).then_some(count);
-        Self {
-            logical: known(processors).or(known(folders.len())),
-            physical: known(physical.len()),
-            sockets: known(sockets.len()),
         }
     }
 }
@@ -190,8 +172,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_still_has_a_name() {
-        let (_guard, root) = planted(&[]);
-        let facts = CpuFacts::read(&root);
+        let facts = CpuFacts::read(&FilesystemRoot::at("/nonexistent"));
         assert_eq!(facts.model, std::env::consts::ARCH);
         assert!(facts.caches.is_empty() && facts.logical_cores.is_none() && facts.turbo.is_none());
     }

@@ -1,4 +1,4 @@
-//! A device that reports what a test prescribes.
+//! A device that reports what a test prescribes. Tests of runs hold what it gives against what a run stores.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,15 @@ use super::warnings::Warnings;
 use super::{Covariates, Device};
 
 /// Gives scripted readings one after the other, then the last one for ever.
-///
-/// ```
-/// use batchstep::device::{Device, fake::Fake};
-/// let mut device = Fake::steady(1.98e9).then_throttled(1.2e9, "sw_power_cap").then_vanished("the driver is gone");
-/// assert_eq!(device.read().throttle_reasons.as_deref(), Some("none"));
-/// assert_eq!(device.read().sm_clock_hz, Some(1.2e9));
-/// assert_eq!(device.read().sm_clock_hz, None);
-/// let warnings = device.warnings();
-/// assert!(warnings.len() == 1 && warnings[0].ends_with("cannot be read: the driver is gone"));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Fake {
     script: VecDeque<(Covariates, Option<String>)>,
     warnings: Warnings,
-    readings: usize,
 }
 
 impl Fake {
-    /// Begins with this reading.
     pub fn new(first: Covariates) -> Self {
-        Self { script: VecDeque::from([(first, None)]), warnings: Warnings::default(), readings: 0 }
+        Self { script: VecDeque::from([(first, None)]), warnings: Warnings::default() }
     }
 
     /// Begins as a GPU on a PCIe 5.0 link of 16 lanes, at that SM clock and not throttled.
@@ -48,27 +36,18 @@ impl Fake {
         })
     }
 
-    /// Then gives this reading.
-    pub fn then(mut self, reading: Covariates) -> Self {
-        self.script.push_back((reading, None));
-        self
-    }
-
     /// Then gives the same reading, but slower and with a reason.
-    pub fn then_throttled(self, sm_clock_hz: f64, reasons: &str) -> Self {
+    pub fn then_throttled(mut self, sm_clock_hz: f64, reasons: &str) -> Self {
         let before = self.script.back().map(|entry| entry.0.clone()).unwrap_or_default();
-        self.then(Covariates { sm_clock_hz: Some(sm_clock_hz), throttle_reasons: Some(reasons.into()), ..before })
+        let slower = Covariates { sm_clock_hz: Some(sm_clock_hz), throttle_reasons: Some(reasons.into()), ..before };
+        self.script.push_back((slower, None));
+        self
     }
 
     /// Then can no longer be read, and gives the reason for each of its quantities.
     pub fn then_vanished(mut self, why: &str) -> Self {
         self.script.push_back((Covariates::default(), Some(why.into())));
         self
-    }
-
-    /// How often it was read.
-    pub fn readings(&self) -> usize {
-        self.readings
     }
 }
 
@@ -84,7 +63,6 @@ const QUANTITIES: [&str; 6] = [
 
 impl Device for Fake {
     fn read(&mut self) -> Covariates {
-        self.readings += 1;
         let last = self.script.len() <= 1;
         let Some((reading, why)) = self.script.front_mut() else { return Covariates::default() };
         if let Some(why) = why {
@@ -99,22 +77,5 @@ impl Device for Fake {
 
     fn warnings(&mut self) -> Vec<String> {
         self.warnings.take()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_script_is_played_in_order_and_its_end_stays() {
-        let mut device = Fake::steady(2e9).then_throttled(1e9, "hw_slowdown").then_vanished("gone");
-        let clocks: Vec<Option<f64>> = (0..5).map(|_| device.read().sm_clock_hz).collect();
-        assert_eq!(clocks, [Some(2e9), Some(1e9), None, None, None]);
-        let expected = "the PCIe link, the SM clock, the throttle reasons and 3 other readings cannot be read: gone";
-        assert_eq!(device.warnings(), [expected]);
-        device.read();
-        assert!(device.warnings().is_empty());
-        assert_eq!(device.readings(), 6);
     }
 }

@@ -22,7 +22,6 @@ const CORES_ASKED: usize = 16;
 const SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
 const ZONES: [&str; 4] = ["x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-thermal"];
 
-/// The processor this process runs on.
 #[derive(Debug)]
 pub struct Host {
     root: FilesystemRoot,
@@ -66,7 +65,7 @@ impl Device for Host {
             temperature_c: temperature(&self.root),
             power_w: energy.and_then(|energy| energy.power_w),
             energy_j: energy.map(|energy| energy.total_j),
-            memory_used_bytes: resident(&self.root),
+            memory_used_bytes: self.root.text("/proc/self/status").and_then(|text| kilobytes(field(&text, "VmRSS")?)),
             ..Covariates::default()
         };
         let warnings = &mut self.warnings;
@@ -112,10 +111,6 @@ fn temperature(root: &FilesystemRoot) -> Option<f64> {
         let zones = root.entries("/sys/class/thermal").into_iter().filter(|zone| named(zone, "type", &ZONES));
         hottest(&mut zones.filter_map(|zone| root.number(zone.join("temp"))))
     })
-}
-
-fn resident(root: &FilesystemRoot) -> Option<u64> {
-    kilobytes(field(&root.text("/proc/self/status")?, "VmRSS")?)
 }
 
 fn counts(root: &FilesystemRoot) -> (Option<u64>, Option<u64>) {
@@ -185,16 +180,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_gives_a_reading_of_nothing() {
-        let (_guard, root) = planted(&[]);
-        let mut host = Host::open(root);
+        let mut host = Host::open(FilesystemRoot::at("/nonexistent"));
         assert_eq!(host.read(), Covariates::default());
         assert_eq!(host.warnings().len(), 4);
-    }
-
-    #[test]
-    fn this_machine_can_be_read() {
-        let mut host = Host::open(FilesystemRoot::system());
-        host.read();
-        host.warnings();
     }
 }

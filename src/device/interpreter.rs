@@ -66,8 +66,18 @@ fn choose(named: Option<&OsStr>, path: Option<&OsStr>, environment: Option<&OsSt
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A program with that shell text, in a folder that is removed with the guard.
+    pub(crate) fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("python3");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    }
 
     #[test]
     fn the_variable_wins_then_the_path_then_the_environment() {

@@ -16,7 +16,6 @@ pub struct MainMemory {
 }
 
 impl MainMemory {
-    /// The memory now.
     pub fn read(root: &FilesystemRoot) -> Self {
         let text = root.text("/proc/meminfo").unwrap_or_default();
         let value = |key: &str| field(&text, key).and_then(kilobytes);

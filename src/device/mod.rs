@@ -4,8 +4,8 @@
 //! measurement goes on: a run on a machine without sensors is worth less, not nothing. All values are SI.
 //!
 //! ```
-//! use batchstep::device::{self, Device, selector::Selector};
-//! let mut device = device::open(&Selector::Cpu);
+//! use batchstep::device::{self, Device};
+//! let mut device = device::open(None);
 //! let covariates = device.read();
 //! assert_eq!(covariates.sm_clock_hz, None, "a CPU has no streaming multiprocessors");
 //! ```
@@ -17,7 +17,8 @@ mod covariates;
 pub mod cpu;
 pub mod cuda;
 pub mod environment;
-pub mod fake;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod host;
 pub mod interpreter;
 pub mod memory;
@@ -25,7 +26,6 @@ pub mod nvml;
 pub mod python;
 mod rapl;
 pub mod root;
-pub mod selector;
 pub mod storage;
 pub mod sysfs;
 pub mod throttle;
@@ -37,7 +37,6 @@ pub use batchstep_cpu::device::{free_memory, witnessed};
 pub use covariates::Covariates;
 pub use environment::{Environment, environment};
 use root::FilesystemRoot;
-use selector::Selector;
 
 /// The device whose readings accompany each visit.
 pub trait Device: Send {
@@ -46,13 +45,20 @@ pub trait Device: Send {
 
     /// The warnings since the last call: the first failure of each kind of reading. A machine without some sensor is
     /// normal, and no reason to doubt the step times.
-    fn warnings(&mut self) -> Vec<String>;
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-/// Opens a device of this machine. This never fails: a GPU that cannot be found gives readings of `None` and a warning.
-pub fn open(selector: &Selector) -> Box<dyn Device> {
-    match selector {
-        Selector::Cpu => Box::new(host::Host::open(FilesystemRoot::system())),
-        Selector::Gpu(gpu) => Box::new(nvml::Gpu::open(gpu, FilesystemRoot::system())),
+/// Opens the GPU at an address on the PCI bus, in any way of writing it, or the processor that this process runs on. This
+/// never fails: a GPU that cannot be found gives readings of `None` and a warning.
+///
+/// The address is the only name that means the same GPU to CUDA, NVML and the kernel: CUDA's ordinals follow speed (unless
+/// `CUDA_DEVICE_ORDER=PCI_BUS_ID`) and `CUDA_VISIBLE_DEVICES`, NVML's indices follow the bus.
+pub fn open(gpu: Option<&str>) -> Box<dyn Device> {
+    let root = FilesystemRoot::system();
+    match gpu {
+        Some(address) => Box::new(nvml::Gpu::open(&sysfs::address(address), root)),
+        None => Box::new(host::Host::open(root)),
     }
 }

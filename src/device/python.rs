@@ -42,7 +42,6 @@ print(json.dumps({
 }))
 "#;
 
-/// One Python.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
     pub executable: PathBuf,
@@ -85,29 +84,18 @@ fn ask(program: &Path, patience: Duration) -> Result<Python, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
     use super::*;
-
-    /// A program with that shell text, in a folder that is removed with the guard.
-    fn program(text: &str) -> (tempfile::TempDir, String) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("python3");
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let name = path.to_str().unwrap().to_string();
-        (folder, name)
-    }
+    use crate::device::interpreter::tests::script;
 
     #[test]
     fn an_answer_is_understood() {
-        let (_guard, name) = program(
+        let (_guard, python) = script(
             r#"echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": ["/p/site-packages", "", "lib"],
                "torch": "2.11.0+cu130", "torch_cuda": "13.0"}'"#,
         );
-        let python = ask(Path::new(&name), PATIENCE).unwrap();
+        let python = ask(&python, PATIENCE).unwrap();
         assert_eq!(python.version, "3.12.3");
         assert_eq!(python.folders, [PathBuf::from("/p/site-packages")]);
         assert_eq!((python.torch.as_deref(), python.torch_cuda.as_deref()), (Some("2.11.0+cu130"), Some("13.0")));
@@ -115,47 +103,41 @@ mod tests {
 
     #[test]
     fn a_python_that_fails_or_babbles_or_is_missing_says_so() {
-        let (_guard, fails) = program("exit 3");
-        let (_guard_2, babbles) = program("echo Python 2.7");
-        let (_guard_3, endless) = program("exec yes");
+        let (_guard, fails) = script("exit 3");
+        let (_guard_2, babbles) = script("echo Python 2.7");
+        let (_guard_3, endless) = script("exec yes");
         let reasons = [
-            (endless.as_str(), "gives an answer without an end"),
+            (endless.as_path(), "gives an answer without an end"),
             (&fails, "failed: exit status: 3"),
             (&babbles, "gives another answer than a Python 3"),
-            ("/nonexistent/python3", "was not found"),
+            (Path::new("/nonexistent/python3"), "was not found"),
         ];
         for (name, reason) in reasons {
-            assert_eq!(ask(Path::new(name), PATIENCE), Err(format!("{name} {reason}")));
+            assert_eq!(ask(name, PATIENCE), Err(format!("{} {reason}", name.display())));
         }
     }
 
-    /// As on a cold disk, where a first start took longer than an earlier limit of 1.5 s.
+    /// As on a cold disk, where a first start took longer than an earlier limit of 1.5 s; and behind a shim that starts a
+    /// server.
     #[test]
-    fn a_python_that_is_slow_is_waited_for() {
-        let (_guard, slow) = program(
-            r#"sleep 2; echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
-               "torch_cuda": null}'"#,
-        );
-        assert_eq!(ask(Path::new(&slow), PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
-    }
-
-    /// As behind a shim that starts a server.
-    #[test]
-    fn a_process_that_python_leaves_behind_is_not_waited_for() {
-        let (_guard, leaves) = program(
-            r#"sleep 600 & echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
-               "torch_cuda": null}'"#,
-        );
-        let start = Instant::now();
-        assert_eq!(ask(Path::new(&leaves), PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
-        assert!(start.elapsed() < PATIENCE);
+    fn a_python_that_is_slow_is_waited_for_and_a_process_that_it_leaves_behind_is_not() {
+        for first in ["sleep 2;", "sleep 600 &"] {
+            let (_guard, python) = script(&format!(
+                r#"{first} echo '{{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
+                   "torch_cuda": null}}'"#
+            ));
+            let start = Instant::now();
+            assert_eq!(ask(&python, PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
+            assert!(start.elapsed() < PATIENCE);
+        }
     }
 
     #[test]
     fn a_python_that_hangs_is_given_up() {
-        let (_guard, hangs) = program("exec sleep 30");
+        let (_guard, hangs) = script("exec sleep 30");
         let start = Instant::now();
-        assert_eq!(ask(Path::new(&hangs), Duration::from_secs(1)), Err(format!("{hangs} did not answer within 1 s")));
+        let reason = format!("{} did not answer within 1 s", hangs.display());
+        assert_eq!(ask(&hangs, Duration::from_secs(1)), Err(reason));
         assert!(start.elapsed() < Duration::from_secs(5));
     }
 }

@@ -51,10 +51,8 @@ impl Rapl {
         if self.packages.is_empty() {
             return None;
         }
-        let mut now = Vec::with_capacity(self.packages.len());
-        for package in &self.packages {
-            now.push(root.number::<u64>(package.folder.join("energy_uj"))?);
-        }
+        let counts = self.packages.iter().map(|package| root.number(package.folder.join("energy_uj")));
+        let now = counts.collect::<Option<Vec<u64>>>()?;
         let mut spent_uj = 0;
         for (package, now_uj) in self.packages.iter_mut().zip(now) {
             spent_uj += risen(package.last_uj, now_uj, package.range_uj);

@@ -7,14 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A file system's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesystemRoot {
     root: PathBuf,
 }
 
 impl FilesystemRoot {
-    /// This machine's own.
     pub fn system() -> Self {
         Self::at("/")
     }
@@ -38,14 +36,8 @@ impl FilesystemRoot {
         fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_string())
     }
 
-    /// The file's text as a number.
     pub fn number<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.parse().ok()
-    }
-
-    /// True where something lies at `path`.
-    pub fn has(&self, path: impl AsRef<Path>) -> bool {
-        self.path(path).exists()
     }
 
     /// The entries of a folder, sorted by name; empty if there is no such folder.
@@ -81,16 +73,28 @@ pub(crate) fn kilobytes(value: &str) -> Option<u64> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A root with the given files, in a folder that is removed with the returned guard.
-    pub(crate) fn planted(files: &[(&str, &str)]) -> (tempfile::TempDir, FilesystemRoot) {
+    /// A root with the given files, and links where the text is `-> target`, in a folder that is removed with the
+    /// returned guard.
+    pub(crate) fn planted<P: AsRef<Path>, T: AsRef<str>>(files: &[(P, T)]) -> (tempfile::TempDir, FilesystemRoot) {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = folder.path().join(path);
+            let (path, text) = (folder.path().join(path), text.as_ref());
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            match text.strip_prefix("-> ") {
+                Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+                None => fs::write(path, text).unwrap(),
+            }
         }
         let root = FilesystemRoot::at(folder.path());
         (folder, root)
+    }
+
+    /// The files of a real machine; `tests/fixtures/topology` says whose.
+    pub(crate) fn fixture(name: &str) -> Vec<(String, String)> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/topology").join(name);
+        let text = fs::read_to_string(path).expect("a fixture");
+        let files = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
+        files.map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
     }
 
     #[test]

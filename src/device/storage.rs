@@ -36,7 +36,6 @@ pub struct Storage {
     pub controllers: Vec<String>,
 }
 
-/// How a storage device is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageKind {
@@ -47,7 +46,6 @@ pub enum StorageKind {
     Scsi,
     /// SD cards and eMMC.
     Mmc,
-    /// A virtual machine's disk.
     Virtual,
     /// Another computer's storage, through a network file system.
     Network,
@@ -84,19 +82,14 @@ impl Storage {
 
     /// The block device of that number, `259:1`.
     pub fn numbered(root: &FilesystemRoot, number: &str) -> Option<Self> {
-        let found = root.path(Path::new("/sys/dev/block").join(number)).canonicalize().ok()?;
-        let whole = match found.join("partition").exists() {
-            true => found.parent()?.to_path_buf(),
-            false => found,
+        let whole = |device: PathBuf| match device.join("partition").exists() {
+            true => device.parent().map(Path::to_path_buf),
+            false => Some(device),
         };
+        let own = whole(root.path(Path::new("/sys/dev/block").join(number)).canonicalize().ok()?)?;
         // For a device mapper or a software RAID: the first of the devices below it.
-        let below = root.entries(whole.join("slaves")).into_iter().next();
-        let below = below.and_then(|slave| slave.canonicalize().ok());
-        match below {
-            Some(slave) if slave.join("partition").exists() => Some(Self::read(root, slave.parent()?)),
-            Some(slave) => Some(Self::read(root, &slave)),
-            None => Some(Self::read(root, &whole)),
-        }
+        let below = root.entries(own.join("slaves")).first().and_then(|slave| slave.canonicalize().ok());
+        Some(Self::read(root, &below.map_or(Some(own), whole)?))
     }
 
     /// From a block device's folder in sysfs.
@@ -130,16 +123,22 @@ impl Storage {
     /// For a file system without its own block device: from its entry in the table of mounts.
     fn mounted(root: &FilesystemRoot, folder: &Path) -> Self {
         let Some(text) = root.text("/proc/self/mountinfo") else { return Self::default() };
-        let mounts = text.lines().filter_map(Mount::read).filter(|mount| folder.starts_with(&mount.point));
-        let Some(mount) = mounts.max_by_key(|mount| mount.point.components().count()) else { return Self::default() };
-        let kind = match mount.file_system.as_str() {
+        // See proc_pid_mountinfo(5).
+        let mount = |line: &str| {
+            let (left, right) = line.split_once(" - ")?;
+            let point = PathBuf::from(left.split(' ').nth(4)?.replace("\\040", " "));
+            folder.starts_with(&point).then_some((point.components().count(), right.split(' ').next()?.to_owned()))
+        };
+        let nearest = text.lines().filter_map(mount).max_by_key(|(depth, _)| *depth);
+        let Some((_, name)) = nearest else { return Self::default() };
+        let kind = match name.as_str() {
             "tmpfs" | "ramfs" => StorageKind::Memory,
             "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "lustre" | "beegfs" | "gpfs" | "9p" | "virtiofs" => {
                 StorageKind::Network
             }
             _ => StorageKind::Unknown,
         };
-        Self { name: mount.file_system, kind, ..Self::default() }
+        Self { name, kind, ..Self::default() }
     }
 
     /// In one line: `nvme0n1 (NVMe, Samsung SSD 980 PRO 1TB, PCIe 4.0 x4, not rotational, 1023 queued requests, scheduler none)`.
@@ -211,7 +210,7 @@ fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
 
 /// The NUMA node of the PCI device above, or the one that the NVMe driver reports for the controller.
 fn node(root: &FilesystemRoot, device: &Path) -> Option<u32> {
-    let says = |folder: &Path| root.number::<i64>(folder.join("numa_node")).and_then(|node| u32::try_from(node).ok());
+    let says = |folder: &Path| root.number(folder.join("numa_node"));
     pci_device(device).and_then(|pci| says(&pci)).or_else(|| says(device.parent()?))
 }
 
@@ -220,33 +219,17 @@ fn pci_device(device: &Path) -> Option<PathBuf> {
     device.ancestors().find(|path| sysfs::is_address(name_of(path))).map(Path::to_path_buf)
 }
 
-/// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-struct Mount {
-    point: PathBuf,
-    file_system: String,
-}
-
-impl Mount {
-    fn read(line: &str) -> Option<Self> {
-        let (left, right) = line.split_once(" - ")?;
-        let point = left.split(' ').nth(4)?.replace("\\040", " ");
-        Some(Self { point: point.into(), file_system: right.split(' ').next()?.to_owned() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
-    use crate::device::root::tests::planted;
+    use crate::device::root::tests::{fixture, planted};
 
     #[test]
     fn an_nvme_drive_is_found_from_its_partition_with_its_link() {
         // The layout of sysfs on an ordinary machine: the paths are those of Linux 6, the values are made up.
         let drive = "sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0/nvme0n1";
         let at = |file: &str| format!("{drive}/{file}");
-        let files = [
+        let (_guard, root) = planted(&[
             (at("nvme0n1p2/partition"), "2\n"),
             (at("queue/rotational"), "0\n"),
             (at("queue/nr_requests"), "1023\n"),
@@ -255,11 +238,8 @@ mod tests {
             ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/current_link_width".to_owned(), "4\n"),
             ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/current_link_speed".to_owned(), "8.0 GT/s PCIe\n"),
             ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/numa_node".to_owned(), "1\n"),
-            ("sys/dev/block/.keep".to_owned(), ""),
-        ];
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let (guard, root) = planted(&files);
-        symlink(guard.path().join(at("nvme0n1p2")), guard.path().join("sys/dev/block/259:2")).expect("a link");
+            ("sys/dev/block/259:2".to_owned(), format!("-> ../../../{}", at("nvme0n1p2")).as_str()),
+        ]);
         let storage = Storage::numbered(&root, "259:2").expect("found");
         assert_eq!(
             storage.describe(),
@@ -269,26 +249,14 @@ mod tests {
         assert_eq!(Storage::numbered(&root, "8:1"), None);
     }
 
-    /// A real server's files; `tests/fixtures/topology` says whose.
     #[test]
     fn a_drive_with_several_controllers_is_found_through_them() {
-        let text = include_str!("../../tests/fixtures/topology/nvme_multipath.txt");
-        let lines: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
-        let lines = lines.into_iter().filter(|(path, _)| !path.starts_with('#'));
-        let (links, files): (Vec<_>, Vec<_>) = lines.partition(|(_, text)| text.starts_with("-> "));
-        let (guard, root) = planted(&files);
-        for (path, target) in links {
-            let path = guard.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            symlink(target.trim_start_matches("-> "), path).expect("a link");
+        let mut files = fixture("nvme_multipath.txt");
+        let drives = ["virtual/nvme-subsystem/nvme-subsys1/nvme1n1", "pci0214:90/0214:90:00.0/nvme/nvme0/nvme0n1"];
+        for (number, drive) in ["259:2", "259:3"].into_iter().zip(drives) {
+            files.push((format!("sys/dev/block/{number}"), format!("-> ../../devices/{drive}")));
         }
-        let numbers = guard.path().join("sys/dev/block");
-        std::fs::create_dir_all(&numbers).expect("made");
-        let devices = "../../devices";
-        symlink(format!("{devices}/virtual/nvme-subsystem/nvme-subsys1/nvme1n1"), numbers.join("259:2"))
-            .expect("a link");
-        symlink(format!("{devices}/pci0214:90/0214:90:00.0/nvme/nvme0/nvme0n1"), numbers.join("259:3"))
-            .expect("a link");
+        let (guard, root) = planted(&files);
         let several = Storage::numbered(&root, "259:2").expect("found");
         assert_eq!(
             several.describe(),
@@ -315,21 +283,15 @@ mod tests {
 
     #[test]
     fn the_buses_above_a_disk_name_its_kind() {
-        let of = |name: &str, path: &str| kind(name, Path::new(path));
-        assert_eq!(
-            of("sda", "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"),
-            StorageKind::Sata
-        );
-        assert_eq!(
-            of("sdb", "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb"),
-            StorageKind::Usb
-        );
-        assert_eq!(
-            of("sdc", "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc"),
-            StorageKind::Scsi
-        );
-        assert_eq!(of("vda", "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"), StorageKind::Virtual);
-        assert_eq!(of("sda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/block/sda"), StorageKind::Virtual);
+        for (name, path, expected) in [
+            ("sda", "pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda", StorageKind::Sata),
+            ("sdb", "pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb", StorageKind::Usb),
+            ("sdc", "pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc", StorageKind::Scsi),
+            ("vda", "pci0000:00/0000:00:02.0/virtio1/block/vda", StorageKind::Virtual),
+            ("sda", "pci0000:00/0000:00:05.0/virtio2/host0/block/sda", StorageKind::Virtual),
+        ] {
+            assert_eq!(kind(name, &Path::new("/sys/devices").join(path)), expected, "{path}");
+        }
     }
 
     #[test]

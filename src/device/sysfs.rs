@@ -3,7 +3,7 @@
 //! Source: `/sys/bus/pci/devices/<address>/`, files `class`, `vendor`, `current_link_width`, `current_link_speed`,
 //! `max_link_width`, `max_link_speed`, `numa_node` (Documentation/ABI/testing/sysfs-bus-pci of Linux).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,6 @@ impl Link {
     }
 }
 
-/// One device on the PCI bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciDevice {
     /// `0000:3b:00.0`: domain, bus, device, function.
@@ -94,31 +93,27 @@ pub fn generation(speed: &str) -> Option<u32> {
 }
 
 fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<PciDevice> {
-    let devices = root.entries("/sys/bus/pci/devices").into_iter();
-    devices
-        .filter(|path| {
-            let text = |file: &str| root.text(path.join(file)).unwrap_or_default();
-            wanted(&text("class"), &text("vendor"))
+    let device = |path: &PathBuf| {
+        let text = |file: &str| root.text(path.join(file)).unwrap_or_default();
+        wanted(&text("class"), &text("vendor")).then(|| PciDevice {
+            address: name_of(path).to_string(),
+            link: read_link(root, path),
+            numa_node: root.number(path.join("numa_node")),
         })
-        .map(|path| PciDevice {
-            address: name_of(&path).to_string(),
-            link: read_link(root, &path),
-            numa_node: root.number::<i64>(path.join("numa_node")).and_then(|node| u32::try_from(node).ok()),
-        })
-        .collect()
+    };
+    root.entries("/sys/bus/pci/devices").iter().filter_map(device).collect()
 }
 
 /// Whether a name is an address on the PCI bus, as sysfs writes it: `0000:3b:00.0`, `10000:e1:00.0`.
 pub(super) fn is_address(name: &str) -> bool {
     let hexadecimal = |text: &str, least: usize| text.len() >= least && text.chars().all(|c| c.is_ascii_hexdigit());
-    let parts = name.split_once('.').map(|(place, function)| (place.splitn(3, ':').collect::<Vec<_>>(), function));
-    parts.is_some_and(|(place, function)| {
-        place.len() == 3
-            && hexadecimal(place[0], 4)
-            && hexadecimal(place[1], 2)
-            && hexadecimal(place[2], 2)
-            && hexadecimal(function, 1)
-    })
+    let Some((place, function)) = name.split_once('.') else { return false };
+    let place: Vec<&str> = place.splitn(3, ':').collect();
+    let [domain, rest @ ..] = place.as_slice() else { return false };
+    rest.len() == 2
+        && hexadecimal(domain, 4)
+        && rest.iter().all(|part| hexadecimal(part, 2))
+        && hexadecimal(function, 1)
 }
 
 /// The link of the device in the folder `path`.
@@ -198,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_pci_bus_has_no_gpus() {
-        let (_guard, root) = planted(&[]);
+        let root = FilesystemRoot::at("/nonexistent");
         assert!(gpus(&root).is_empty() && drives(&root).is_empty());
         assert!(link(&root, "0000:3b:00.0").is_unknown());
         assert_eq!(numa_nodes(&root), None);

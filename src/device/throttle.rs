@@ -3,7 +3,6 @@
 //! A GPU's names follow the bits of `nvmlDeviceGetCurrentClocksEventReasons` (nvml.h, `nvmlClocksEventReason*`). A CPU
 //! has two further names: [`CPU_THERMAL`] and [`CPU_QUOTA`].
 
-/// No reason at all.
 pub const NONE: &str = "none";
 /// The processor package was throttled because of heat since the previous reading
 /// (`/sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count`).
@@ -26,11 +25,6 @@ const REASONS: [(u64, &str, bool); 9] = [
 ];
 
 /// The names of NVML's bits, joined by `|`; a bit that this version does not know is written `bit_9`.
-///
-/// ```
-/// assert_eq!(batchstep::device::throttle::names(0), "none");
-/// assert_eq!(batchstep::device::throttle::names(0x44), "sw_power_cap|hw_thermal_slowdown");
-/// ```
 pub fn names(bits: u64) -> String {
     let named = |bit: u32| REASONS.iter().find(|reason| reason.0 == 1 << bit).map(|reason| reason.1.to_string());
     join((0..u64::BITS).filter(|bit| bits >> bit & 1 == 1).map(|bit| named(bit).unwrap_or(format!("bit_{bit}"))))
@@ -43,11 +37,6 @@ pub(crate) fn join<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Strin
 }
 
 /// True where one of the reasons slows a step: power, heat, a brake, a quota, or a reason not known to be harmless.
-///
-/// ```
-/// use batchstep::device::throttle::slows;
-/// assert!(!slows("none") && !slows("gpu_idle") && slows("gpu_idle|sw_power_cap"));
-/// ```
 pub fn slows(reasons: &str) -> bool {
     let harmless = |name: &str| name == NONE || REASONS.iter().any(|reason| reason.1 == name && !reason.2);
     reasons.split('|').any(|name| !harmless(name))
@@ -63,7 +52,11 @@ mod tests {
         assert_eq!(names(0x1c1), "gpu_idle|hw_thermal_slowdown|hw_power_brake_slowdown|display_clock_setting");
         assert!(slows(&names(0x1c1)));
         assert!(!slows(&names(0x103)));
-        assert_eq!(names(1 << 9), "bit_9");
+        assert_eq!(
+            (names(1 << 9), names(0), names(0x44)),
+            ("bit_9".into(), "none".into(), "sw_power_cap|hw_thermal_slowdown".into())
+        );
+        assert!(!slows("none") && !slows("gpu_idle") && slows("gpu_idle|sw_power_cap"));
         assert!(slows("bit_9") && slows(CPU_QUOTA) && slows(CPU_THERMAL));
     }
 }

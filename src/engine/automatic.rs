@@ -3,19 +3,11 @@
 use super::contact;
 use super::cudnn::engine::CudnnEngine;
 use super::device_choice::DeviceChoice;
+use super::open::OpenedEngine;
 use super::torch::TorchEngine;
 use crate::device::cuda::driver;
 use crate::error::{Error, Result};
 use crate::settings::EngineName;
-
-/// The engine that `auto` means.
-pub enum Fastest {
-    /// PyTorch on a GPU, already opened.
-    Torch(TorchEngine),
-    /// The engine `cudnn`, already opened.
-    Cudnn(CudnnEngine),
-    Cpu,
-}
 
 /// Which engine `auto` takes on a GPU; the other one if it cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,46 +18,61 @@ pub enum First {
     Cudnn,
 }
 
-/// The engine that `auto` means; the CPU if `names` does not contain `auto`.
+/// The engine that `auto` means, opened; `None` for the CPU, and if `names` does not contain `auto`.
 ///
 /// # Errors
 /// Why an existing GPU cannot be used, neither by PyTorch nor by the engine `cudnn`.
-pub fn fastest(device: DeviceChoice, names: &[EngineName], first: First, notices: &mut Vec<String>) -> Result<Fastest> {
-    if !names.contains(&EngineName::Auto) {
-        return Ok(Fastest::Cpu);
+pub fn fastest(
+    device: DeviceChoice,
+    names: &[EngineName],
+    first: First,
+    notices: &mut Vec<String>,
+) -> Result<Option<(EngineName, OpenedEngine)>> {
+    let is_on_gpu = names.contains(&EngineName::Auto)
+        && match device {
+            DeviceChoice::Cpu => false,
+            DeviceChoice::Cuda(_) => driver::devices().map(|_| true)?,
+            // A machine without a GPU needs no notice in every run. An installed driver that refuses ends the run.
+            DeviceChoice::Auto => driver::has_gpu()?,
+        };
+    if !is_on_gpu {
+        return Ok(None);
     }
-    let ordinal = match device {
-        DeviceChoice::Cpu => return Ok(Fastest::Cpu),
-        DeviceChoice::Cuda(index) => {
-            driver::devices()?;
-            index
-        }
-        // A machine without a GPU needs no notice in every run. An installed driver that refuses ends the run.
-        DeviceChoice::Auto if !driver::has_gpu()? => return Ok(Fastest::Cpu),
-        DeviceChoice::Auto => 0,
-    };
     // If PyTorch is named together with the engine `cpu`, it runs on the CPU, and a run has only one PyTorch process.
     let is_taken = [EngineName::Torch, EngineName::Cpu].iter().all(|name| names.contains(name));
     let torch = || match is_taken {
         true => Err(Error::device("in this run it is on the CPU, beside the engine `cpu`")),
-        false => TorchEngine::open(&format!("cuda:{ordinal}")).map(Fastest::Torch),
+        false => Ok((EngineName::Torch, self::torch(&format!("cuda:{}", device.ordinal()))?)),
     };
-    let own = || cudnn(u32::try_from(ordinal).unwrap_or(u32::MAX)).map(Fastest::Cudnn);
-    match first {
+    let own = || -> Result<_> { Ok((EngineName::Cudnn, cudnn(device.ordinal())?)) };
+    let opened = match first {
         First::Torch => on_gpu(["PyTorch", "the engine `cudnn`"], torch, own, notices),
         First::Cudnn => on_gpu(["the engine `cudnn`", "PyTorch"], own, torch, notices),
-    }
+    };
+    opened.map(Some)
 }
 
 /// The engine `cudnn` on the GPU of that number, unless it died there when it was tried.
 ///
 /// # Errors
 /// As [`CudnnEngine::open`].
-pub fn cudnn(ordinal: u32) -> Result<CudnnEngine> {
-    match contact::died(ordinal) {
-        Some(died) => Err(died.error()),
-        None => CudnnEngine::open(ordinal),
+pub fn cudnn(ordinal: u32) -> Result<OpenedEngine> {
+    if let Some(died) = contact::died(ordinal) {
+        return Err(died.error());
     }
+    let engine = CudnnEngine::open(ordinal)?;
+    let pci_bus_id = Some(engine.pci_bus_id().to_owned());
+    Ok(OpenedEngine::new(engine, pci_bus_id))
+}
+
+/// PyTorch on `device`.
+///
+/// # Errors
+/// As [`TorchEngine::open`].
+pub fn torch(device: &str) -> Result<OpenedEngine> {
+    let engine = TorchEngine::open(device)?;
+    let pci_bus_id = engine.pci_bus_id().map(str::to_owned);
+    Ok(OpenedEngine::new(engine, pci_bus_id))
 }
 
 /// Work for the GPU runs on the GPU or not at all: the first of two engines, by their names, or the second.

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 
-/// Where the step should run, as the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// A GPU where there is one, else the CPU.
@@ -13,6 +12,14 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// The number of the GPU, where it is one.
+    pub(super) fn ordinal(self) -> u32 {
+        match self {
+            Self::Cuda(index) => u32::try_from(index).unwrap_or(u32::MAX),
+            Self::Auto | Self::Cpu => 0,
+        }
+    }
+
     /// Reads `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors

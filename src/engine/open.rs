@@ -3,25 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
-use super::automatic::{self, Fastest, First, fastest};
+use super::automatic::{self, First, fastest};
 use super::candle::CandleEngine;
 use super::contact;
 use super::cpu::CpuEngine;
-use super::cudnn::engine::CudnnEngine;
 pub use super::device_choice::DeviceChoice;
 use super::fixed::FixedAlgorithms;
-use super::own::OpenedEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
-use super::torch::TorchEngine;
 use crate::device::cuda::driver;
-use crate::device::selector::Selector;
 use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::os::cache::Cache;
 use crate::settings::EngineName;
 
-/// The engines of a run, opened.
 pub struct Engines {
     open: BTreeMap<EngineName, Box<dyn Engine>>,
     device: DeviceChoice,
@@ -35,6 +30,18 @@ pub struct Engines {
     pub notices: Vec<String>,
     /// Why `auto` means the CPU although the user did not ask for the CPU.
     fallback: Option<String>,
+}
+
+pub struct OpenedEngine {
+    pub engine: Box<dyn Engine>,
+    /// The address on the bus of the GPU that its steps run on, where they run on one and say so.
+    pub pci_bus_id: Option<String>,
+}
+
+impl OpenedEngine {
+    pub(super) fn new(engine: impl Engine + 'static, pci_bus_id: Option<String>) -> Self {
+        Self { engine: Box::new(engine), pci_bus_id }
+    }
 }
 
 /// A notice, given when steps of our own kernels are about to be timed.
@@ -64,37 +71,19 @@ impl Engines {
     ) -> Result<Self> {
         let mut notices = Vec::new();
         let uses_gpu = |name: &EngineName| !matches!(name, EngineName::Cpu | EngineName::Synthetic);
-        if device != DeviceChoice::Cpu && names.iter().any(uses_gpu) {
-            let ordinal = if let DeviceChoice::Cuda(index) = device { index } else { 0 };
-            if let Some(died) =
-                contact::died(u32::try_from(ordinal).unwrap_or(u32::MAX)).filter(|died| died.in_driver())
-            {
-                return Err(died.error());
-            }
+        if device != DeviceChoice::Cpu
+            && names.iter().any(uses_gpu)
+            && let Some(died) = contact::died(device.ordinal()).filter(|died| died.in_driver())
+        {
+            return Err(died.error());
         }
         let fastest = fastest(device, names, first, &mut notices)?;
-        let is_cpu = matches!(fastest, Fastest::Cpu);
-        let fell_back = device == DeviceChoice::Auto && is_cpu && names.contains(&EngineName::Auto);
-        let mut engines = Self {
-            open: BTreeMap::new(),
-            device,
-            fastest: EngineName::Cpu,
-            gpu: None,
-            synthetic: None,
-            notices,
-            fallback: fell_back.then(|| "there is no NVIDIA GPU here".to_owned()),
-        };
-        match fastest {
-            Fastest::Cudnn(engine) => {
-                engines.fastest = EngineName::Cudnn;
-                engines.add_gpu(engine);
-            }
-            Fastest::Torch(engine) => {
-                engines.fastest = EngineName::Torch;
-                engines.gpu = engine.pci_bus_id().map(str::to_owned);
-                engines.open.insert(EngineName::Torch, Box::new(engine));
-            }
-            Fastest::Cpu => {}
+        let fell_back = device == DeviceChoice::Auto && fastest.is_none() && names.contains(&EngineName::Auto);
+        let fallback = fell_back.then(|| "there is no NVIDIA GPU here".to_owned());
+        let mut engines = Self { notices, fallback, ..Self::none(device, EngineName::Cpu) };
+        if let Some((name, engine)) = fastest {
+            engines.fastest = name;
+            engines.add(name, engine);
         }
         for &name in names {
             match engines.open_one(name, names, truth) {
@@ -120,16 +109,19 @@ impl Engines {
                 .at("--device")
                 .hint("leave `--device` out; CUDA_VISIBLE_DEVICES says which GPUs the step sees"));
         }
-        let OpenedEngine { engine, pci_bus_id } = engine()?;
-        Ok(Self {
-            gpu: pci_bus_id,
-            open: BTreeMap::from([(EngineName::Python, engine)]),
-            device,
-            fastest: EngineName::Python,
-            synthetic: None,
-            notices: Vec::new(),
-            fallback: None,
-        })
+        let mut engines = Self::none(device, EngineName::Python);
+        engines.add(EngineName::Python, engine()?);
+        Ok(engines)
+    }
+
+    fn none(device: DeviceChoice, fastest: EngineName) -> Self {
+        let (open, notices) = (BTreeMap::new(), Vec::new());
+        Self { open, device, fastest, gpu: None, synthetic: None, notices, fallback: None }
+    }
+
+    fn add(&mut self, name: EngineName, OpenedEngine { engine, pci_bus_id }: OpenedEngine) {
+        self.gpu = self.gpu.take().or(pci_bus_id);
+        self.open.insert(name, engine);
     }
 
     /// Notifies every engine that a block begins.
@@ -147,26 +139,22 @@ impl Engines {
         if self.open.contains_key(&name) {
             return Ok(());
         }
-        let engine: Box<dyn Engine> = match (name, truth) {
+        let opened = match (name, truth) {
             (EngineName::Synthetic, Some(truth)) => {
                 let engine = SyntheticEngine::new(truth.clone())?;
                 self.synthetic = Some(engine.covariates());
-                Box::new(engine)
+                OpenedEngine::new(engine, None)
             }
-            (EngineName::Cpu, _) => Box::new(self.cpu()?),
-            (EngineName::Cudnn, _) => {
-                let engine = automatic::cudnn(self.ordinal()?)?;
-                self.add_gpu(engine);
-                return Ok(());
-            }
-            (EngineName::Candle, _) => Box::new(self.candle(names)?),
-            (EngineName::Torch, _) => Box::new(self.torch(names)?),
+            (EngineName::Cpu, _) => OpenedEngine::new(self.cpu()?, None),
+            (EngineName::Cudnn, _) => self.cudnn()?,
+            (EngineName::Candle, _) => self.candle(names)?,
+            (EngineName::Torch, _) => self.torch(names)?,
             (other, _) => {
                 return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
                     .hint("use the engine `cpu`"));
             }
         };
-        self.open.insert(name, engine);
+        self.add(name, opened);
         Ok(())
     }
 
@@ -175,21 +163,12 @@ impl Engines {
         self.open.contains_key(&self.resolve(name))
     }
 
-    fn add_gpu(&mut self, engine: CudnnEngine) {
-        self.gpu = Some(engine.pci_bus_id().to_owned());
-        self.open.insert(EngineName::Cudnn, Box::new(engine));
-    }
-
-    /// The GPU that a GPU engine should use.
-    fn ordinal(&self) -> Result<u32> {
-        match self.device {
-            DeviceChoice::Auto => Ok(0),
-            DeviceChoice::Cuda(index) => Ok(u32::try_from(index).unwrap_or(u32::MAX)),
-            DeviceChoice::Cpu => {
-                Err(Error::device("the engine `cudnn` runs on a GPU, and the device asked for is the CPU")
-                    .hint("leave `--device cpu` out, or use the engine `cpu`"))
-            }
+    fn cudnn(&self) -> Result<OpenedEngine> {
+        if self.device == DeviceChoice::Cpu {
+            return Err(Error::device("the engine `cudnn` runs on a GPU, and the device asked for is the CPU")
+                .hint("leave `--device cpu` out, or use the engine `cpu`"));
         }
+        automatic::cudnn(self.device.ordinal())
     }
 
     fn cpu(&self) -> Result<CpuEngine> {
@@ -205,7 +184,7 @@ impl Engines {
     }
 
     /// candle runs on the same device as the other engines of the run, and on a GPU only if it was built for one.
-    fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
+    fn candle(&mut self, names: &[EngineName]) -> Result<OpenedEngine> {
         let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
         let takes_gpu = may_take_gpu && driver::has_gpu()?;
         let engine = match self.device {
@@ -219,14 +198,12 @@ impl Engines {
             }
             DeviceChoice::Cpu | DeviceChoice::Auto => CandleEngine::cpu(),
         };
-        if self.gpu.is_none() {
-            self.gpu = engine.pci_bus_id().map(str::to_owned);
-        }
-        Ok(engine)
+        let pci_bus_id = engine.pci_bus_id().map(str::to_owned);
+        Ok(OpenedEngine::new(engine, pci_bus_id))
     }
 
     /// PyTorch runs on the same device as the other engines of the run: with the engine `cpu`, on the CPU.
-    fn torch(&mut self, names: &[EngineName]) -> Result<TorchEngine> {
+    fn torch(&self, names: &[EngineName]) -> Result<OpenedEngine> {
         let place = match self.device {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
@@ -237,25 +214,14 @@ impl Engines {
                 "auto".to_owned()
             }
         };
-        let engine = TorchEngine::open(&place)?;
-        if self.gpu.is_none() {
-            self.gpu = engine.pci_bus_id().map(str::to_owned);
-        }
-        Ok(engine)
+        automatic::torch(&place)
     }
 
     /// One engine, for tests.
     #[cfg(test)]
     pub(crate) fn of(name: EngineName, engine: Box<dyn Engine>) -> Self {
-        Self {
-            open: BTreeMap::from([(name, engine)]),
-            device: if name == EngineName::Cudnn { DeviceChoice::Auto } else { DeviceChoice::Cpu },
-            fastest: name,
-            gpu: None,
-            synthetic: None,
-            notices: Vec::new(),
-            fallback: None,
-        }
+        let device = if name == EngineName::Cudnn { DeviceChoice::Auto } else { DeviceChoice::Cpu };
+        Self { open: BTreeMap::from([(name, engine)]), ..Self::none(device, name) }
     }
 
     /// The engine with which every other engine is compared.
@@ -306,12 +272,9 @@ impl Engines {
         }
     }
 
-    /// The device whose covariates are recorded with the steps.
-    pub fn selector(&self) -> Selector {
-        match &self.gpu {
-            Some(address) => Selector::gpu(address),
-            None => Selector::Cpu,
-        }
+    /// The address on the bus of the GPU whose covariates are recorded with the steps; `None` for the processor.
+    pub fn gpu(&self) -> Option<&str> {
+        self.gpu.as_deref()
     }
 
     /// Names the algorithms that `algorithms = "fixed"` takes on the GPU.
@@ -323,7 +286,7 @@ impl Engines {
     pub fn open_device(&mut self) -> Box<dyn Device> {
         match self.synthetic.take() {
             Some(device) if self.open.len() == 1 => Box::new(device),
-            _ => device::open(&self.selector()),
+            _ => device::open(self.gpu()),
         }
     }
 
@@ -332,7 +295,6 @@ impl Engines {
         self.open.iter_mut().filter_map(|(name, engine)| Some((*name, engine.smallest_step_s().ok()?))).collect()
     }
 
-    /// Every opened engine with its name.
     pub fn iter(&self) -> impl Iterator<Item = (EngineName, &dyn Engine)> {
         self.open.iter().map(|(name, engine)| (*name, engine.as_ref()))
     }

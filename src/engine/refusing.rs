@@ -1,9 +1,31 @@
-//! The CPU engine, posing as one whose library refuses an algorithm in the middle of a run, for tests.
+//! The CPU engine, posing as one that makes mistakes, or whose library refuses an algorithm in the middle of a run, for
+//! tests.
 
 use super::cpu::CpuEngine;
 use super::train::Trainer;
 use super::{DeviceName, Engine, Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
+
+/// The CPU engine, except that `prepare` prepares its steps.
+pub fn preparing(prepare: impl FnMut(&mut CpuEngine, &Workload) -> Result<Box<dyn Step>>) -> impl Engine {
+    Preparing(CpuEngine::cpu(None), prepare)
+}
+
+struct Preparing<P>(CpuEngine, P);
+
+impl<P: FnMut(&mut CpuEngine, &Workload) -> Result<Box<dyn Step>>> Engine for Preparing<P> {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        (self.1)(&mut self.0, workload)
+    }
+}
 
 /// Refuses an algorithm when a step of `batch_size` examples is first prepared; another algorithm replaces it.
 pub struct Refusing {

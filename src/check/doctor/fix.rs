@@ -31,19 +31,6 @@ impl Stage {
 }
 
 /// The commands for findings that are missing or to look at, and then those that look again.
-///
-/// ```
-/// use batchstep::check::doctor::{Finding, Status, render_fix};
-/// let finding = Finding {
-///     subject: "frequency governor".into(),
-///     status: Status::Warning,
-///     detail: "powersave".into(),
-///     remedy: Some("let it run at full speed".into()),
-///     commands: vec!["sudo cpupower frequency-set -g performance".into()],
-/// };
-/// let text = render_fix(&[finding]);
-/// assert!(text.contains("# 1. frequency governor: powersave\nsudo cpupower frequency-set -g performance\n"));
-/// ```
 pub fn render_fix(findings: &[Finding]) -> String {
     let mut wrong: Vec<&Finding> =
         findings.iter().filter(|finding| finding.status != Status::Ok && finding.remedy.is_some()).collect();
@@ -76,10 +63,10 @@ pub fn render_fix(findings: &[Finding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::doctor::judge::missing;
 
     fn finding(subject: &str, status: Status, commands: &[&str]) -> Finding {
-        let commands = commands.iter().map(|command| (*command).to_owned()).collect();
-        Finding { subject: subject.into(), status, detail: "why".into(), remedy: Some("deed".into()), commands }
+        Finding { status, ..missing(subject, "why", Some("deed")) }.by(commands)
     }
 
     #[test]
@@ -105,16 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_lacks_nothing_has_nothing_to_mend() {
+    fn a_machine_that_lacks_nothing_has_nothing_to_mend_and_a_text_of_two_lines_is_a_comment_of_one() {
         assert_eq!(render_fix(&[finding("CPU", Status::Ok, &[])]), "# Nothing that batchstep looks at needs fixing.\n");
-    }
-
-    /// Every line is a comment, empty, or a command of one line.
-    #[test]
-    fn the_text_is_a_script() {
-        let mut broken = finding("cuDNN", Status::Warning, &["pip install nvidia-cudnn-cu13"]);
-        broken.detail = "two\nlines".into();
-        let text = render_fix(&[broken]);
+        let broken = finding("cuDNN", Status::Warning, &["pip install nvidia-cudnn-cu13"]);
+        let text = render_fix(&[Finding { detail: "two\nlines".into(), ..broken }]);
         assert!(text.contains("# 1. cuDNN: two lines\npip install"), "{text}");
     }
 }

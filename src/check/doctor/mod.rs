@@ -11,11 +11,10 @@ mod render;
 mod topology;
 mod tried;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::device::counters::Counters;
 use crate::device::cuda::driver;
-use crate::device::cuda::libraries::{self, Libraries, Search};
+use crate::device::cuda::libraries;
 use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::{self, GpuFacts};
@@ -30,8 +29,7 @@ pub use render::render;
 pub use topology::{Examined, examine_topology, render_topology};
 pub use tried::{Checked, Tried};
 
-/// How a thing stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
@@ -41,8 +39,7 @@ pub enum Status {
     Warning,
 }
 
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// `CPU`, `cuDNN`, `PCIe link of GPU 0`.
     pub subject: String,
@@ -52,26 +49,8 @@ pub struct Finding {
     /// The command, or the action, that fixes it.
     pub remedy: Option<String>,
     /// The remedy as commands, in their order; none where it takes a person.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-}
-
-/// Where to look.
-#[derive(Clone, Debug)]
-pub struct Roots {
-    /// Holds `/proc` and `/sys`.
-    pub root: FilesystemRoot,
-    /// Where CUDA's libraries may lie.
-    pub search: Search,
-    /// Ask what no file holds: NVML, the driver, the counters, Python. False in tests on planted files.
-    pub live: bool,
-}
-
-impl Roots {
-    /// This machine.
-    pub fn system() -> Self {
-        Self { root: FilesystemRoot::system(), search: Search::system(), live: true }
-    }
 }
 
 /// What was found, before anyone judged it.
@@ -96,69 +75,41 @@ pub struct Evidence {
 
 impl Evidence {
     /// Asks the machine. Python starts while the libraries load, since both take a while.
-    pub fn gather(roots: &Roots) -> Self {
-        let mut environment = Environment::read(&roots.root);
-        if !roots.live {
-            environment.libraries = Libraries::open(&roots.search, None).found().to_vec();
-            return Self { environment, nvml_silent: Some("it was not asked".into()), ..Self::default() };
-        }
+    ///
+    /// Never fails; on a machine without a GPU it takes about as long as `python3` takes to start, and on one with a GPU and
+    /// PyTorch, the seconds that PyTorch takes.
+    pub fn gather() -> Self {
         let python = std::thread::spawn(|| python::python().cloned().map_err(str::to_owned));
-        environment.counters = Counters::probe(&roots.root);
-        environment.driver = nvml::driver();
-        let gpus = nvml::gpus(&roots.root);
-        if !gpus.is_empty() {
-            environment.gpus = gpus;
-        } else if environment.gpus.is_empty() {
+        let mut environment = Environment::ask(&FilesystemRoot::system());
+        if environment.gpus.is_empty() {
             environment.gpus = driver::gpus().into_iter().map(GpuFacts::from).collect();
         }
         environment.libraries = libraries::load().found().to_vec();
-        let driver_found = driver::driver().map(|driver| {
+        let driver = driver::driver().map(|driver| {
             let path = driver.path.as_ref().map_or("libcuda.so.1".into(), |path| path.display().to_string());
             (path, driver.cuda_version())
         });
-        let driver_refusal = driver::refusal();
-        let nvml_silent = nvml::available().err().map(str::to_string);
         let python = python.join().unwrap_or_else(|_| Err("it could not be asked".to_owned()));
         let (python, python_silent) = python.map_or_else(|why| (None, Some(why)), |python| (Some(python), None));
         let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
         let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
         let in_environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().any(|name| std::env::var_os(name).is_some());
-        Self {
-            environment,
-            driver: driver_found,
-            driver_refusal,
-            nvml_silent,
-            python,
-            python_silent,
-            pytorch_gpu,
-            in_environment,
-        }
+        let (driver_refusal, nvml_silent) = (driver::refusal(), nvml::available().err().map(str::to_string));
+        Self { environment, driver, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu, in_environment }
     }
-}
-
-/// Looks at everything. Never fails; on a machine without a GPU it takes about as long as `python3` takes to start, and on
-/// one with a GPU and PyTorch, the seconds that PyTorch takes.
-///
-/// ```no_run
-/// use batchstep::check::doctor::{Roots, examine, render};
-/// let findings = examine(&Roots::system());
-/// let text = render(&findings);
-/// ```
-pub fn examine(roots: &Roots) -> Vec<Finding> {
-    judge(&Evidence::gather(roots))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::device::cuda::libraries::{Libraries, Search};
     use crate::device::root::tests::planted;
 
     fn examine_planted(files: &[(&str, &str)]) -> Vec<Finding> {
         let (guard, root) = planted(files);
-        let search = Search::new(guard.path(), &|_| None);
-        examine(&Roots { root, search, live: false })
+        let mut environment = Environment::read(&root);
+        environment.libraries = Libraries::open(&Search::new(guard.path(), &|_| None), None).found().to_vec();
+        judge(&Evidence { environment, nvml_silent: Some("it was not asked".into()), ..Evidence::default() })
     }
 
     #[test]
@@ -166,6 +117,7 @@ mod tests {
         let findings = examine_planted(&[]);
         let status = |subject: &str| findings.iter().find(|finding| finding.subject == subject).map(|f| f.status);
         assert_eq!(status("CPU"), Some(Status::Ok));
+        assert!(serde_json::to_string(&findings).unwrap().contains(r#""status":"ok""#));
         assert_eq!(status("GPU driver"), Some(Status::Missing));
         assert_eq!((status("cuDNN"), status("GPU libraries")), (None, Some(Status::Ok)));
         assert_eq!(status("GPU"), Some(Status::Missing));
@@ -177,20 +129,5 @@ mod tests {
         let cudnn = findings.iter().find(|finding| finding.subject == "cuDNN").unwrap();
         assert_eq!(cudnn.status, Status::Warning);
         assert!(cudnn.detail.contains("usr/local/cuda/lib64/libcudnn.so.9: it does not load"), "{}", cudnn.detail);
-    }
-
-    #[test]
-    fn findings_survive_json() {
-        let findings = examine_planted(&[("proc/cpuinfo", "model name : Test\n")]);
-        let json = serde_json::to_string(&findings).unwrap();
-        assert!(json.contains(r#""status":"ok""#));
-        assert_eq!(serde_json::from_str::<Vec<Finding>>(&json).unwrap(), findings);
-    }
-
-    #[test]
-    fn this_machine_can_be_examined() {
-        assert!(Path::new("/proc").exists());
-        let text = render(&examine(&Roots::system()));
-        assert!(text.contains("CPU") && text.ends_with('\n'));
     }
 }

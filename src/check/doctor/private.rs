@@ -31,7 +31,6 @@ const FOLDERS_OF_HOMES: [&str; 12] =
 /// The keys whose values are a path, or several.
 const PATHS: [&str; 3] = ["path", "executable", "folders"];
 
-/// What is taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Private {
     /// Names of the host and the user.

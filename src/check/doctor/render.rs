@@ -4,19 +4,6 @@ use super::{Finding, Status};
 use crate::foreign;
 
 /// The findings as text, ending with one line that counts what needs attention.
-///
-/// ```
-/// use batchstep::check::doctor::{Finding, Status, render};
-/// let finding = Finding {
-///     subject: "cuDNN".into(),
-///     status: Status::Missing,
-///     detail: "it was not found".into(),
-///     remedy: Some("pip install nvidia-cudnn-cu13".into()),
-///     commands: Vec::new(),
-/// };
-/// let text = "missing  cuDNN  it was not found\n                -> pip install nvidia-cudnn-cu13\n\n1 missing\n";
-/// assert_eq!(render(&[finding]), text);
-/// ```
 pub fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -51,16 +38,11 @@ fn word(status: Status) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::doctor::judge::missing;
 
     #[test]
     fn columns_line_up_and_the_end_counts() {
-        let finding = |subject: &str, status, remedy: Option<&str>| Finding {
-            subject: subject.into(),
-            status,
-            detail: "detail".into(),
-            remedy: remedy.map(str::to_string),
-            commands: Vec::new(),
-        };
+        let finding = |subject, status, remedy| Finding { status, ..missing(subject, "detail", remedy) };
         let text = render(&[finding("CPU", Status::Ok, None), finding("GPU driver", Status::Warning, Some("do this"))]);
         let expected = "ok       CPU         detail\n\
                         warning  GPU driver  detail\n                     -> do this\n\n1 to look at\n";

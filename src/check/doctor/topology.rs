@@ -1,6 +1,10 @@
 //! `batchstep doctor --topology`: the PCIe tree and the NUMA nodes, and what about them costs a training.
 
-use super::{Finding, Status};
+use std::collections::BTreeSet;
+
+use super::Finding;
+use super::judge::warning;
+use crate::device::nvml;
 use crate::device::root::FilesystemRoot;
 use crate::device::sysfs::Link;
 use crate::device::topology::{GpuPair, PciNode, Role, Topology, pairs, possible};
@@ -13,10 +17,10 @@ pub struct Examined {
     pub findings: Vec<Finding>,
 }
 
-/// Looks at the machine under `root`; `live` also asks NVML. Never fails.
-pub fn examine_topology(root: &FilesystemRoot, live: bool) -> Examined {
+/// Looks at the machine under `root`, and asks NVML. Never fails.
+pub fn examine_topology(root: &FilesystemRoot) -> Examined {
     let topology = Topology::read(root);
-    let pairs = pairs(&topology, live);
+    let pairs = pairs(&topology, &nvml::common_ancestor);
     let findings = judge(&topology);
     Examined { topology, pairs, findings }
 }
@@ -35,10 +39,6 @@ fn judge(topology: &Topology) -> Vec<Finding> {
     findings
 }
 
-fn warning(subject: String, detail: String, remedy: &str) -> Finding {
-    Finding { subject, status: Status::Warning, detail, remedy: Some(remedy.to_owned()), commands: Vec::new() }
-}
-
 fn named(device: &PciNode) -> String {
     format!("{} {}", device.role.name(), device.address)
 }
@@ -52,12 +52,12 @@ fn narrow(device: &PciNode, above: Option<&PciNode>) -> Option<Finding> {
         let detail = format!("its link has {width} of the {possible} lanes that both ends have");
         let remedy = "reseat the card and its riser; see in the firmware's settings whether the slot's lanes are split, or shared with another \
                       slot or an M.2 drive";
-        return Some(warning(named(device), detail, remedy));
+        return Some(warning(named(device), detail, Some(remedy)));
     }
     let (own, possible) = device.link.width_max.zip(both.width_max)?;
     (possible < own && matches!(device.role, Role::Gpu | Role::Accelerator | Role::Nvme)).then(|| {
         let detail = format!("it has {own} lanes, and the port that it is in {possible}");
-        warning(named(device), detail, "put the card into a slot with all lanes, if there is one")
+        warning(named(device), detail, Some("put the card into a slot with all lanes, if there is one"))
     })
 }
 
@@ -73,11 +73,8 @@ fn narrow_above(device: &PciNode, path: &[&PciNode]) -> Option<Finding> {
             hop.address,
             hop.link.width.unwrap_or_default()
         );
-        warning(
-            named(device),
-            detail,
-            "move the card to a port of the processor, or to a switch with more lanes upwards",
-        )
+        let remedy = "move the card to a port of the processor, or to a switch with more lanes upwards";
+        warning(named(device), detail, Some(remedy))
     })
 }
 
@@ -90,11 +87,9 @@ fn far_drives(topology: &Topology) -> Vec<Finding> {
     far.map(|(gpu, node)| {
         let (drive, other) = drives[0];
         let detail = format!("it is on node {node}, and the nearest NVMe drive, {}, on node {other}", drive.address);
-        warning(
-            named(gpu),
-            detail,
-            "read the data from a drive of that node; or move the drive, or the card, to the other socket's slots",
-        )
+        let remedy =
+            "read the data from a drive of that node; or move the drive, or the card, to the other socket's slots";
+        warning(named(gpu), detail, Some(remedy))
     })
     .collect()
 }
@@ -104,9 +99,7 @@ fn unbound(topology: &Topology) -> Vec<Finding> {
     if topology.nodes.len() < 2 || topology.allowed.is_empty() {
         return Vec::new();
     }
-    let mut nodes: Vec<u32> = topology.of_role(Role::Gpu).into_iter().filter_map(|gpu| gpu.numa_node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
+    let nodes: BTreeSet<u32> = topology.of_role(Role::Gpu).into_iter().filter_map(|gpu| gpu.numa_node).collect();
     let unbound = nodes.into_iter().filter(|number| {
         let own = topology.nodes.iter().find(|node| node.number == *number);
         own.is_some_and(|own| topology.allowed.iter().any(|cpu| !own.cpus.contains(cpu)))
@@ -115,25 +108,12 @@ fn unbound(topology: &Topology) -> Vec<Finding> {
         .map(|number| {
             let detail = format!("this process may run on processors of other nodes than {number}, where a GPU is");
             let remedy = format!("bind it: numactl --cpunodebind={number} --membind={number} batchstep run ...");
-            Finding {
-                subject: format!("NUMA node {number}"),
-                status: Status::Warning,
-                detail,
-                remedy: Some(remedy),
-                commands: Vec::new(),
-            }
+            warning(format!("NUMA node {number}"), detail, Some(&remedy))
         })
         .collect()
 }
 
 /// The tree, the nodes, the pairs of GPUs and the findings as text.
-///
-/// ```
-/// use batchstep::device::root::FilesystemRoot;
-/// use batchstep::check::doctor::{examine_topology, render_topology};
-/// let text = render_topology(&examine_topology(&FilesystemRoot::system(), false));
-/// assert!(text.contains("NUMA") || text.contains("PCI"));
-/// ```
 pub fn render_topology(examined: &Examined) -> String {
     let Examined { topology, pairs, findings } = examined;
     let mut text = String::from("PCI Express (links: in use, of what both ends have)\n");
@@ -245,12 +225,13 @@ fn ranges(numbers: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::doctor::Status;
     use crate::device::root::tests::planted;
     use crate::device::topology::RootComplex;
     use crate::device::topology::tests::machine;
 
     fn render_of(topology: Topology) -> String {
-        let (pairs, findings) = (pairs(&topology, false), judge(&topology));
+        let (pairs, findings) = (pairs(&topology, &|_, _| None), judge(&topology));
         render_topology(&Examined { topology, pairs, findings })
     }
 
@@ -298,9 +279,7 @@ mod tests {
             device("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "0x030200", "0"),
             device("pci0000:85/0000:85:00.0/0000:86:00.0", "0x010802", "1"),
         ];
-        let files: Vec<(&str, &str)> =
-            files.as_flattened().iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let (_guard, root) = planted(&files);
+        let (_guard, root) = planted(files.as_flattened());
         let far = found(&Topology::read(&root));
         assert_eq!(
             far,

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::os::child::{self, Failure};
 
-/// The result of the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The engine's software if the engine can be opened; else why it cannot, or why that is not known.
@@ -20,7 +19,6 @@ pub struct Tried {
     pub refusals: Vec<String>,
 }
 
-/// What the engine's own checks said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Checked {
     /// Not asked, or nothing to ask, and why.

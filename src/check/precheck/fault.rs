@@ -6,7 +6,6 @@ use crate::engine::{Workload, part};
 use crate::error::{Error, Kind};
 use crate::settings::EngineName;
 
-/// What is wrong with a step.
 pub struct Fault {
     /// For the user, where it ends the run.
     pub error: Error,
@@ -18,17 +17,10 @@ pub const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measu
                       `--qualify never` measures all the same, with `qualified` = false in every row";
 
 pub fn wrong(engine: EngineName, check: &Check) -> Fault {
-    let Check { errors, limits, .. } = check;
-    let pairs = [
-        ("the output is", errors.output, limits.output),
-        ("gradients are", errors.gradients, limits.gradients),
-        ("an update is", errors.updates, limits.updates),
-        ("the first loss is", errors.first_loss, limits.first_loss),
-        ("losses are", errors.losses, limits.losses),
-    ];
-    let beyond = pairs.iter().filter(|(_, found, most)| found > most);
+    let words = ["the output is", "gradients are", "an update is", "the first loss is", "losses are"];
+    let beyond = words.into_iter().zip(check.parts()).filter(|(_, (_, found, most))| found > most);
     let said: Vec<String> =
-        beyond.map(|(what, found, most)| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
+        beyond.map(|(what, (_, found, most))| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
     fault(engine, check, &said.join(", "))
 }
 

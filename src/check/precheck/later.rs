@@ -65,7 +65,7 @@ impl Checking<'_> {
             return Ok(CheckResult::Passed);
         }
         let layers: BTreeSet<usize> = new.iter().map(|(layer, _)| *layer).collect();
-        let asked = flops(&workload, &layers);
+        let asked = flops(&workload.network, batch_size, layers.iter().copied());
         if asked > seen.left || memory::check("the comparison needs", bytes(&workload, &layers)).is_err() {
             seen.unchecked.push(batch_size);
             return Ok(CheckResult::Unchecked);
@@ -124,11 +124,10 @@ impl Checking<'_> {
     }
 }
 
-/// The FLOP of the layers, forward and backward.
-fn flops(workload: &Workload, layers: &BTreeSet<usize>) -> f64 {
-    let Workload { network, batch_size, .. } = workload;
-    let parts = layers.iter().flat_map(|&layer| Direction::ALL.map(|direction| (layer, direction)));
-    parts.filter_map(|(layer, direction)| Some(network.cost(layer, *batch_size, direction, 4)?.flops)).sum()
+/// The FLOP of some layers, forward and backward.
+pub(super) fn flops(network: &Network, batch_size: usize, layers: impl Iterator<Item = usize>) -> f64 {
+    let parts = layers.flat_map(|layer| Direction::ALL.map(|direction| (layer, direction)));
+    parts.filter_map(|(layer, direction)| Some(network.cost(layer, batch_size, direction, 4)?.flops)).sum()
 }
 
 /// The bytes of host memory that the check of the largest of these layers needs.

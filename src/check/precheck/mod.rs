@@ -25,12 +25,12 @@ use crate::device::nvml;
 use crate::engine::open::Engines;
 use crate::engine::{Engine, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
-use crate::network::{Direction, Network};
+use crate::network::Network;
 use crate::os::cache::{Cache, Key, program};
 use crate::settings::EngineName;
 use crate::spec::plan::{Cell, Plan};
 use fault::{Fault, REMEDY, of_part, unsteady, wrong};
-use later::CheckedSoFar;
+use later::{CheckedSoFar, flops};
 
 /// Which engines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,6 @@ const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
 /// Steps of a comparison: three whole ones, and the parts of one, whose gradients take their layers' outputs again.
 const STEPS: f64 = 3.0 + 4.0 / 3.0;
 
-/// The result of the check of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Qualified {
     /// For each cell, in the plan's order, whether it was checked; `None` if its engine is not checked.
@@ -80,7 +79,6 @@ pub fn qualify(
     Ok(Qualified { cells })
 }
 
-/// A plan that is being checked.
 struct Checking<'a> {
     plan: &'a Plan,
     engines: &'a mut Engines,
@@ -99,7 +97,8 @@ impl Checking<'_> {
             let name = self.engines.resolve(cell.engine);
             let is_on_gpu = self.engines.get(name)?.device().id.starts_with("cuda");
             if !asked.includes(name, is_on_gpu) {
-                cells.push(is_computed_here(name).then_some(false));
+                // Steps of our own kernels must not be recorded without a word on whether they were checked.
+                cells.push((name == EngineName::Cudnn).then_some(false));
                 continue;
             }
             let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
@@ -150,7 +149,7 @@ impl Checking<'_> {
         refusal: &mut Option<Error>,
     ) -> Result<bool> {
         if let CheckResult::Fails(fault) = &answer {
-            self.cache.put(&last_failure_key(), format!("{}: {}", program(), fault.why).as_bytes());
+            self.cache.put(&Key(vec![LAST_FAILURE]), format!("{}: {}", program(), fault.why).as_bytes());
         }
         Ok(match answer {
             CheckResult::Passed => true,
@@ -214,28 +213,22 @@ impl Checking<'_> {
 /// The last failure that was found with this cache, for a report: the program, the layer or the step, the operator and the number. A run says it once, and
 /// stores nothing where it is refused.
 pub fn last_failure(cache: &Cache) -> Option<String> {
-    cache.get(&last_failure_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+    cache.get(&Key(vec![LAST_FAILURE])).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// What the last run of several engines said of them, one sentence a line: how their times, their first losses and their jumps compare.
 pub fn last_comparison(cache: &Cache) -> Option<String> {
-    cache.get(&last_comparison_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+    cache.get(&Key(vec![LAST_COMPARISON])).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Keeps what a run of several engines said of them, for a report.
 pub fn keep_comparison(cache: &Cache, sentences: &[String]) {
-    cache.put(&last_comparison_key(), format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
+    cache.put(&Key(vec![LAST_COMPARISON]), format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
 }
 
-fn last_comparison_key() -> Key<'static> {
-    Key(vec!["the last comparison"])
-}
+const LAST_COMPARISON: &str = "the last comparison";
+const LAST_FAILURE: &str = "the last failure";
 
-fn last_failure_key() -> Key<'static> {
-    Key(vec!["the last failure"])
-}
-
-/// What a check came to.
 enum CheckResult {
     Passed,
     /// There is too little memory for it.
@@ -253,12 +246,6 @@ impl Asked {
     }
 }
 
-/// An engine whose steps must not be recorded without a word on whether they were checked.
-fn is_computed_here(engine: EngineName) -> bool {
-    engine == EngineName::Cudnn
-}
-
-/// What is compared.
 struct ComparedStep {
     engine: EngineName,
     network: std::sync::Arc<Network>,
@@ -325,14 +312,8 @@ fn remember(cache: &Cache, facts: Option<Vec<String>>) {
 /// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.
 fn sizes(plan: &Plan, cell: &Cell, affordable: f64) -> [usize; 2] {
     let network = &cell.workload.network;
-    let most = (affordable / (STEPS * flops(network))) as usize;
+    let most = (affordable / (STEPS * flops(network, 1, 0..network.layers.len()))) as usize;
     let own = plan.cells.iter().filter(|other| other.workload.network == *network).map(|cell| cell.workload.batch_size);
     let largest = own.filter(|size| *size <= most).max().unwrap_or(0).max(3);
     [largest - 1, largest]
-}
-
-/// The FLOP of a training step with one example.
-fn flops(network: &Network) -> f64 {
-    let layers = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
-    layers.filter_map(|(index, direction)| Some(network.cost(index, 1, direction, 4)?.flops)).sum()
 }

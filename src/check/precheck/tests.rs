@@ -44,7 +44,6 @@ enum Bad {
     NoMemory,
 }
 
-/// With what is wrong.
 struct BadEngine(CpuEngine, Bad);
 
 fn bad(what: Bad) -> Engines {
@@ -86,10 +85,17 @@ impl Engine for BadEngine {
     }
 }
 
-fn asked(engines: &mut Engines, cache: &Cache) -> (Result<Vec<Option<bool>>, String>, Vec<String>) {
+/// What was checked, or the error; and what the user reads.
+type Answer = (Result<Vec<Option<bool>>, String>, Vec<String>);
+
+fn asked_of(plan: &Plan, engines: &mut Engines, asked: Asked, cache: &Cache) -> Answer {
     let mut heard = Heard::default();
-    let answer = qualify(&plan(SPEC), engines, Asked::Every, cache, &mut heard);
+    let answer = qualify(plan, engines, asked, cache, &mut heard);
     (answer.map(|found| found.cells).map_err(|error| error.to_string()), heard.0)
+}
+
+fn asked(engines: &mut Engines, cache: &Cache) -> Answer {
+    asked_of(&plan(SPEC), engines, Asked::Every, cache)
 }
 
 #[test]
@@ -138,25 +144,17 @@ fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
     assert!(asked(&mut engines, &cache(&folder)).0.is_err());
 }
 
+/// What an engine, a library or the driver refuses is no wrong number: the run goes on, and its rows say that they are not checked.
 #[test]
 fn what_refuses_or_has_no_memory_is_not_called_qualified() {
-    let folder = tempfile::tempdir().unwrap();
-    for (what, why) in [(Bad::Refuses, "no plan"), (Bad::NoMemory, "the step needs 9 GB")] {
-        let (answer, said) = asked(&mut bad(what), &cache(&folder));
-        assert_eq!(answer, Ok(vec![Some(false); 3]));
-        assert!(said.last().unwrap().contains(why), "{said:?}");
-    }
-}
-
-/// What a library or the driver refuses is no wrong number: the run goes on, and its rows say that they are not checked.
-#[test]
-fn a_part_that_cannot_run_is_unchecked_with_its_reason() {
-    for why in [
+    let parts = [
         "cuBLASLt refused to multiply",
         "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-    ] {
+    ];
+    let engines = [(Bad::Refuses, "no plan"), (Bad::NoMemory, "the step needs 9 GB")];
+    for (what, why) in engines.into_iter().chain(parts.map(|why| (Bad::Part(why), why))) {
         let folder = tempfile::tempdir().unwrap();
-        let (answer, said) = asked(&mut bad(Bad::Part(why)), &cache(&folder));
+        let (answer, said) = asked(&mut bad(what), &cache(&folder));
         assert_eq!(answer, Ok(vec![Some(false); 3]), "{why}");
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
@@ -170,10 +168,9 @@ fn what_cannot_be_compared_in_this_memory_is_unchecked_with_a_word() {
     let spec = "version = 1\nname = \"a\"\n[model]\nname = \"huge\"\ninput = [1048576]\nclasses = 10\n\
                 [[model.layers]]\ntype = \"dense\"\nout_features = 1048576\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
                 [sweep]\nbatch_size = [1]\n[engine]\nname = \"cpu\"";
-    let mut heard = Heard::default();
-    let found = qualify(&plan(spec), &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
-    assert_eq!(found.cells, [Some(false)]);
-    let last = heard.0.last().unwrap();
+    let (cells, said) = asked_of(&plan(spec), &mut engines, Asked::Every, &cache(&folder));
+    assert_eq!(cells, Ok(vec![Some(false)]));
+    let last = said.last().unwrap();
     assert!(last.contains("huge is not checked: comparing its first steps takes about"), "{last}");
     assert!(last.contains("GiB are free") && last.contains("`qualified` = false"), "{last}");
 }
@@ -181,13 +178,10 @@ fn what_cannot_be_compared_in_this_memory_is_unchecked_with_a_word() {
 #[test]
 fn only_engines_that_are_asked_are_checked() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = bad(Bad::Refuses);
-    let mut heard = Heard::default();
     for asked in [Asked::Gpu, Asked::None] {
-        let answer = qualify(&plan(SPEC), &mut engines, asked, &cache(&folder), &mut heard);
-        assert_eq!(answer.unwrap().cells, vec![None; 3]);
+        let answer = asked_of(&plan(SPEC), &mut bad(Bad::Refuses), asked, &cache(&folder));
+        assert_eq!(answer, (Ok(vec![None; 3]), Vec::new()));
     }
-    assert!(heard.0.is_empty());
 }
 
 /// VGG16 takes 31 GFLOP for an example forward (2 x 15.5 billion multiply-adds, Simonyan and Zisserman 2015 by the layers' shapes), three times that for a

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use super::trace::{Detail, Expected, Trace};
-use super::{Check, CheckFilter, Compared, each};
+use super::{CheckFilter, Compared, each};
 use crate::engine::{Engine, Workload};
 use crate::error::Result;
 use crate::settings::AXES;
@@ -33,7 +33,6 @@ pub struct Measured {
     pub allowed: Option<f64>,
 }
 
-/// One number of a tensor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// `output`, `gradient 3`: in the order of the network's parameters.
@@ -70,23 +69,15 @@ pub fn first_failure(
 impl Failure {
     fn of(engine: &mut dyn Engine, compared: &Compared) -> Self {
         let Compared { check, workload, expected } = compared;
-        let Check { name, batch_size, errors, limits, .. } = check;
         let found = Trace::of(engine, workload, Detail::First);
         let finite = |value: f64| value.is_finite().then_some(value);
         let measured = |found, allowed| Measured { found: finite(found), allowed: finite(allowed) };
-        let errors = [
-            ("output", measured(errors.output, limits.output)),
-            ("gradients", measured(errors.gradients, limits.gradients)),
-            ("updates", measured(errors.updates, limits.updates)),
-            ("first_loss", measured(errors.first_loss, limits.first_loss)),
-            ("losses", measured(errors.losses, limits.losses)),
-        ];
         Self {
-            name: name.clone(),
-            batch_size: *batch_size,
+            name: check.name.clone(),
+            batch_size: check.batch_size,
             network: format!("{:?}", workload.network),
             settings: settings(workload),
-            errors: errors.into_iter().collect(),
+            errors: check.parts().into_iter().map(|(name, found, most)| (name, measured(found, most))).collect(),
             numbers: found.map(|found| numbers(&found, expected)).unwrap_or_default(),
         }
     }

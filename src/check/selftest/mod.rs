@@ -26,7 +26,7 @@ use crate::engine::{Engine, Settings, Workload, memory};
 use crate::error::{Error, Result};
 use crate::settings::{AXES, Axis, EngineName, Optimizer, Precision, Role};
 pub(crate) use cases::Depth;
-pub use failure::{Failure, Measured, Number, first_failure};
+pub use failure::{Failure, first_failure};
 use trace::{Detail, Expected, Trace, taken};
 
 /// Steps of each comparison.
@@ -36,7 +36,6 @@ const CLASSES: usize = 5;
 /// The limit of an update: every engine computes it in float32, whatever the precision of the step.
 const UPDATE_LIMIT: f64 = 2e-4;
 
-/// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The operator or the network, and what is special about it.
@@ -53,9 +52,7 @@ pub struct Check {
 /// parameters, the largest of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// The error of the network's output.
     pub output: f64,
-    /// The error of the gradients.
     pub gradients: f64,
     /// The error of one update of the parameters, given the engine's own gradients.
     pub updates: f64,
@@ -66,17 +63,21 @@ pub struct Errors {
 }
 
 impl Check {
+    /// Each error by its name, with the largest that passes.
+    pub(in crate::check) fn parts(&self) -> [(&'static str, f64, f64); 5] {
+        let (found, most) = (self.errors, self.limits);
+        [
+            ("output", found.output, most.output),
+            ("gradients", found.gradients, most.gradients),
+            ("updates", found.updates, most.updates),
+            ("first_loss", found.first_loss, most.first_loss),
+            ("losses", found.losses, most.losses),
+        ]
+    }
+
     /// True where the engine agrees with the reference.
     pub fn passed(&self) -> bool {
-        let (found, most) = (self.errors, self.limits);
-        let pairs = [
-            (found.output, most.output),
-            (found.gradients, most.gradients),
-            (found.updates, most.updates),
-            (found.first_loss, most.first_loss),
-            (found.losses, most.losses),
-        ];
-        pairs.iter().all(|(found, most)| found <= most)
+        self.parts().iter().all(|(_, found, most)| found <= most)
     }
 }
 
@@ -157,18 +158,15 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &CheckFilte
             }
         }
     }
-    match nothing {
-        true => {
-            Err(Error::spec("no check has these words").hint("`batchstep selftest` lists them all as it runs them"))
-        }
-        false => Ok(()),
+    if nothing {
+        return Err(Error::spec("no check has these words").hint("`batchstep selftest` lists them all as it runs them"));
     }
+    Ok(())
 }
 
 /// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
 type CheckReceiver<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
 
-/// A check that was made.
 struct Compared<'a> {
     check: Check,
     workload: &'a Workload,
@@ -208,13 +206,8 @@ pub fn first_steps(engine: &mut dyn Engine, mut reference: Box<dyn Engine>, work
     drop(reference);
     let found = Trace::of(engine, workload, Detail::First)?;
     let depth = cases::depth(&workload.network).max(Depth::Network);
-    let check = Check {
-        name: workload.network.name.clone(),
-        way: way(workload),
-        batch_size: workload.batch_size,
-        errors: found.errors(&expected, &workload.settings),
-        limits: limits(&workload.settings, depth),
-    };
+    let errors = found.errors(&expected, &workload.settings);
+    let check = judged(workload, workload.network.name.clone(), errors, depth);
     drop(expected);
     let (output, gradients) = (found.first.output, found.first.gradients);
     let again = taken(engine.prepare(workload)?.as_mut(), workload)?.1;
@@ -242,19 +235,20 @@ pub struct FirstSteps {
 }
 
 fn compare(engine: &mut dyn Engine, expected: &Expected, workload: &Workload) -> Check {
-    let nothing = f64::INFINITY;
-    let failed = Errors { output: nothing, gradients: nothing, updates: nothing, first_loss: nothing, losses: nothing };
+    let all = f64::INFINITY;
+    let failed = Errors { output: all, gradients: all, updates: all, first_loss: all, losses: all };
     let found = Trace::of(engine, workload, Detail::EachStep);
-    Check {
-        name: match &found {
-            Ok(_) => workload.network.name.clone(),
-            Err(error) => format!("{}: {error}", workload.network.name),
-        },
-        way: way(workload),
-        batch_size: workload.batch_size,
-        errors: found.map_or(failed, |found| found.errors(expected, &workload.settings)),
-        limits: limits(&workload.settings, cases::depth_of(workload)),
-    }
+    let name = match &found {
+        Ok(_) => workload.network.name.clone(),
+        Err(error) => format!("{}: {error}", workload.network.name),
+    };
+    let errors = found.map_or(failed, |found| found.errors(expected, &workload.settings));
+    judged(workload, name, errors, cases::depth_of(workload))
+}
+
+fn judged(workload: &Workload, name: String, errors: Errors, depth: Depth) -> Check {
+    let limits = limits(&workload.settings, depth);
+    Check { name, way: way(workload), batch_size: workload.batch_size, errors, limits }
 }
 
 /// What [`CheckFilter`] looks at.

@@ -3,29 +3,21 @@
 mod memory;
 
 use super::difference::{Apart, worst};
+use super::wrong_engines::mnist;
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cpu::op::product::bf16;
 use crate::engine::open::Engines;
+use crate::engine::refusing::preparing;
 use crate::engine::{Computed, DeviceName, LayerExecution, Step, StepTimes};
 
 /// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
-struct Halved(CpuEngine);
-
-impl Engine for Halved {
-    fn device(&self) -> &DeviceName {
-        self.0.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        self.0.in_force(asked)
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+fn halved() -> impl Engine {
+    preparing(|cpu, workload| {
         let mut workload = workload.clone();
         workload.settings.learning_rate *= 0.5;
-        self.0.prepare(&workload)
-    }
+        cpu.prepare(&workload)
+    })
 }
 
 #[test]
@@ -35,7 +27,7 @@ fn a_right_engine_passes_and_a_wrong_update_does_not() {
         let expected = Expected::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
         let right = compare(&mut CpuEngine::cpu(None), &expected, &workload);
         assert!(right.passed(), "{right:?}");
-        let wrong = compare(&mut Halved(CpuEngine::cpu(None)), &expected, &workload);
+        let wrong = compare(&mut halved(), &expected, &workload);
         assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
         assert!(wrong.errors.gradients <= wrong.limits.gradients);
     }
@@ -52,7 +44,6 @@ struct FlippedStep {
     step: Box<dyn Step>,
     rate: f64,
     computed: Computed,
-    /// RMSprop's mean squares.
     squares: Vec<Vec<f64>>,
 }
 
@@ -107,11 +98,7 @@ impl Step for FlippedStep {
 #[test]
 fn a_turned_sign_of_a_tiny_gradient_is_no_wrong_update() {
     let plain = cases::supported(&CpuEngine::cpu(None)).remove(0);
-    let settings = Settings { precision: Precision::Tf32, ..plain };
-    let is_it =
-        |workload: &Workload| workload.network.name == "mnist_cnn" && workload.settings.optimizer == Optimizer::RmsProp;
-    // Two examples: what counts are the tensors' sizes, and the reference takes its time for each example.
-    let workload = Workload { batch_size: 2, ..cases::workloads(&settings).unwrap().into_iter().find(is_it).unwrap() };
+    let workload = mnist(&Settings { precision: Precision::Tf32, ..plain }, Optimizer::RmsProp);
     let plain = cases::of_reference(&workload);
     let expected = Expected::of(Engines::reference().as_mut(), &plain).unwrap();
     let checked = |scale| compare(&mut Flipped { engine: Engines::reference(), scale }, &expected, &workload);
@@ -130,21 +117,12 @@ fn a_turned_sign_of_a_tiny_gradient_is_no_wrong_update() {
 }
 
 /// An engine that works until it meets a batch norm, and never again.
-struct Faulty(CpuEngine, bool);
-
-impl Engine for Faulty {
-    fn device(&self) -> &DeviceName {
-        self.0.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        self.0.in_force(asked)
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        self.1 |= workload.network.name == "batch_norm";
-        if self.1 { Err(Error::engine("an illegal address")) } else { self.0.prepare(workload) }
-    }
+fn faulty() -> impl Engine {
+    let mut is_lost = false;
+    preparing(move |cpu, workload| {
+        is_lost |= workload.network.name == "batch_norm";
+        if is_lost { Err(Error::engine("an illegal address")) } else { cpu.prepare(workload) }
+    })
 }
 
 #[test]
@@ -153,8 +131,7 @@ fn a_device_that_is_lost_ends_the_test_and_says_how_to_go_on() {
     let test = |skip: &[&str]| {
         let choice = CheckFilter { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
         let mut names = Vec::new();
-        let mut engine = Faulty(CpuEngine::cpu(None), false);
-        let ended = run(&mut engine, Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
+        let ended = run(&mut faulty(), Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
         (ended.map(|checks| checks.len()), names)
     };
     let (lost, names) = test(&[]);
@@ -205,7 +182,7 @@ fn the_first_failure_has_its_inputs_and_a_right_engine_has_none() {
         |engine: &mut dyn Engine| first_failure(engine, Engines::reference().as_mut(), &choice, &mut || false).unwrap();
     let (passed, failure) = first(&mut CpuEngine::cpu(None));
     assert!(passed > 1 && failure.is_none(), "{failure:?}");
-    let (passed, failure) = first(&mut Halved(CpuEngine::cpu(None)));
+    let (passed, failure) = first(&mut halved());
     let failure = failure.unwrap();
     assert_eq!((passed, failure.name.as_str(), failure.batch_size), (0, "mnist_cnn", 8));
     assert!(failure.errors["updates"].found.is_some_and(|error| (error - 0.5).abs() < 0.01), "{failure:?}");

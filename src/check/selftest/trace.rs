@@ -21,7 +21,6 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// By the reference.
     pub fn of(reference: &mut dyn Engine, workload: &Workload) -> Result<Self> {
         let mut step = reference.prepare(workload)?;
         let (loss, Computed { output, gradients, .. }) = taken(step.as_mut(), workload)?;

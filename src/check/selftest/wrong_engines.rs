@@ -3,60 +3,56 @@
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::open::Engines;
-use crate::engine::{Computed, DeviceName, LayerExecution, Settings, Step, StepTimes};
+use crate::engine::refusing::preparing;
+use crate::engine::{Computed, LayerExecution, Settings, Step, StepTimes};
 use crate::network::{Operation, Padding};
 
 /// Three rows and columns as padding of one on each side gives them, but a row and a column too early.
 const SHIFTED: Padding = Padding { top: 2, bottom: 0, left: 2, right: 0 };
 
-/// The CPU engine on layers that a mistake has changed, with every gradient of weights scaled.
-struct Mistaken {
-    engine: CpuEngine,
-    mistake: fn(&mut Operation),
-    scale: f64,
-}
-
-impl Engine for Mistaken {
-    fn device(&self) -> &DeviceName {
-        self.engine.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        self.engine.in_force(asked)
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+/// The CPU engine on layers that a mistake has changed, whose steps report other numbers than they have computed.
+fn mistaken(mistake: Mistake, gradient: f64, wrong_loss: Option<usize>) -> impl Engine {
+    preparing(move |cpu, workload| {
         let mut network = (*workload.network).clone();
-        network.layers.iter_mut().for_each(|layer| (self.mistake)(&mut layer.operation));
-        let workload = Workload { network: network.into(), ..workload.clone() };
-        Ok(Box::new(Scaled(self.engine.prepare(&workload)?, self.scale)))
-    }
+        network.layers.iter_mut().for_each(|layer| mistake(&mut layer.operation));
+        let own = cpu.prepare(&Workload { network: network.into(), ..workload.clone() })?;
+        Ok(Box::new(Misreporting { own, gradient, wrong_loss, steps: 0 }))
+    })
 }
 
-/// A step that reports the gradient of its first parameter times a factor.
-struct Scaled(Box<dyn Step>, f64);
+struct Misreporting {
+    own: Box<dyn Step>,
+    /// The factor on the gradient of the first parameter.
+    gradient: f64,
+    /// The step whose loss is a tenth too large.
+    wrong_loss: Option<usize>,
+    steps: usize,
+}
 
-impl Step for Scaled {
+impl Step for Misreporting {
     fn run(&mut self) -> Result<StepTimes> {
-        self.0.run()
+        let times = self.own.run()?;
+        let factor = if self.wrong_loss == Some(self.steps) { 1.1 } else { 1.0 };
+        self.steps += 1;
+        Ok(StepTimes { loss: times.loss.map(|loss| factor * loss), ..times })
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
-        self.0.layers()
+        self.own.layers()
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        let mut computed = self.0.computed()?;
+        let mut computed = self.own.computed()?;
         if let Some(gradient) = computed.as_mut().and_then(|computed| computed.gradients.first_mut()) {
-            gradient.iter_mut().for_each(|value| *value *= self.1);
+            gradient.iter_mut().for_each(|value| *value *= self.gradient);
         }
         Ok(computed)
     }
 }
 
 /// The checks of one network at one batch size.
-fn checked(mistake: fn(&mut Operation), scale: f64, name: &str) -> Check {
-    let mut engine = Mistaken { engine: CpuEngine::cpu(None), mistake, scale };
+fn checked(mistake: Mistake, gradient: f64, name: &str) -> Check {
+    let mut engine = mistaken(mistake, gradient, None);
     let mut workloads = cases::workloads(&cases::supported(&engine)[0]).unwrap().into_iter();
     let workload = workloads.find(|workload| workload.network.name == name && workload.batch_size == 17).unwrap();
     check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
@@ -123,47 +119,10 @@ fn a_gradient_that_is_off_by_a_thousandth_is_found_and_so_is_an_update_by_anothe
     assert!(errors.output <= limits.output && errors.first_loss <= limits.first_loss && errors.losses <= limits.losses);
 }
 
-/// The CPU engine, which reports the loss of one of its steps a tenth too large.
-struct Misreporting {
-    engine: CpuEngine,
-    step: usize,
-}
-
-struct MisreportingStep {
-    own: Box<dyn Step>,
-    /// Until that step.
-    left: usize,
-}
-
-impl Engine for Misreporting {
-    fn device(&self) -> &DeviceName {
-        self.engine.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        self.engine.in_force(asked)
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        Ok(Box::new(MisreportingStep { own: self.engine.prepare(workload)?, left: self.step }))
-    }
-}
-
-impl Step for MisreportingStep {
-    fn run(&mut self) -> Result<StepTimes> {
-        let times = self.own.run()?;
-        let factor = if self.left == 0 { 1.1 } else { 1.0 };
-        self.left = self.left.wrapping_sub(1);
-        Ok(StepTimes { loss: times.loss.map(|loss| factor * loss), ..times })
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        self.own.layers()
-    }
-
-    fn computed(&self) -> Result<Option<Computed>> {
-        self.own.computed()
-    }
+/// Two examples: what counts are the tensors' sizes, and the reference takes its time for each example.
+pub(super) fn mnist(settings: &Settings, optimizer: Optimizer) -> Workload {
+    let is_it = |workload: &Workload| workload.network.name == "mnist_cnn" && workload.settings.optimizer == optimizer;
+    Workload { batch_size: 2, ..cases::workloads(settings).unwrap().into_iter().find(is_it).unwrap() }
 }
 
 /// No update precedes the first loss, so that it is asked for whatever the optimizer makes of a gradient's sign.
@@ -171,21 +130,14 @@ impl Step for MisreportingStep {
 fn a_wrong_first_loss_is_found_in_every_precision_and_with_every_optimizer() {
     let plain = cases::supported(&CpuEngine::cpu(None)).remove(0);
     for optimizer in [Optimizer::Sgd, Optimizer::RmsProp, Optimizer::Adam] {
-        let of_optimizer = |precision| {
-            let settings = Settings { precision, ..plain.clone() };
-            let mut workloads = cases::workloads(&settings).unwrap().into_iter();
-            let is_it =
-                |workload: &Workload| workload.network.name == "mnist_cnn" && workload.settings.optimizer == optimizer;
-            // Two examples: a loss is a loss, and the reference takes its time for each.
-            Workload { batch_size: 2, ..workloads.find(is_it).unwrap() }
-        };
+        let of_optimizer = |precision| mnist(&Settings { precision, ..plain.clone() }, optimizer);
         // It knows one precision.
         let of_reference = cases::of_reference(&of_optimizer(Precision::Fp32));
         let expected = Expected::of(Engines::reference().as_mut(), &of_reference).unwrap();
         for precision in [Precision::Fp32, Precision::Tf32] {
             let workload = of_optimizer(precision);
             assert_eq!(cases::of_reference(&workload), of_reference);
-            let of = |step| compare(&mut Misreporting { engine: CpuEngine::cpu(None), step }, &expected, &workload);
+            let of = |step| compare(&mut mistaken(|_| (), 1.0, Some(step)), &expected, &workload);
             let wrong = of(0);
             assert!(!wrong.passed() && (wrong.errors.first_loss - 0.1).abs() < 1e-3, "{wrong:?}");
             assert!(wrong.errors.losses <= wrong.limits.losses, "{wrong:?}");

@@ -6,7 +6,6 @@ use std::os::fd::FromRawFd;
 
 use perf_event_open_sys::bindings as sys;
 
-/// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     Cycles,
@@ -35,24 +34,13 @@ impl Counter {
         Self::TaskClock,
     ];
 
-    /// The name of its column.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::Instructions => "instructions",
-            Self::CacheReferences => "cache_references",
-            Self::CacheMisses => "cache_misses",
-            Self::BranchMisses => "branch_misses",
-            Self::PageFaults => "page_faults",
-            Self::ContextSwitches => "context_switches",
-            Self::Migrations => "migrations",
-            Self::TaskClock => "task_clock_s",
-        }
+        self.facts().0
     }
 
     /// Whether the kernel counts it, rather than the processor.
     pub(super) fn is_software(self) -> bool {
-        self.code().kind == sys::PERF_TYPE_SOFTWARE
+        self.facts().1 == sys::PERF_TYPE_SOFTWARE
     }
 
     /// Whether it counts only events in the kernel: without the kernel it stays 0.
@@ -60,35 +48,28 @@ impl Counter {
         matches!(self, Self::ContextSwitches | Self::Migrations)
     }
 
-    fn code(self) -> Code {
-        let hardware = |config| Code { kind: sys::PERF_TYPE_HARDWARE, config: u64::from(config) };
-        let software = |config| Code { kind: sys::PERF_TYPE_SOFTWARE, config: u64::from(config) };
+    /// The name of its column, and its type and number for perf_event_open.
+    fn facts(self) -> (&'static str, u32, u32) {
+        let hardware = |name, number| (name, sys::PERF_TYPE_HARDWARE, number);
+        let software = |name, number| (name, sys::PERF_TYPE_SOFTWARE, number);
         match self {
-            Self::Cycles => hardware(sys::PERF_COUNT_HW_CPU_CYCLES),
-            Self::Instructions => hardware(sys::PERF_COUNT_HW_INSTRUCTIONS),
-            Self::CacheReferences => hardware(sys::PERF_COUNT_HW_CACHE_REFERENCES),
-            Self::CacheMisses => hardware(sys::PERF_COUNT_HW_CACHE_MISSES),
-            Self::BranchMisses => hardware(sys::PERF_COUNT_HW_BRANCH_MISSES),
-            Self::PageFaults => software(sys::PERF_COUNT_SW_PAGE_FAULTS),
-            Self::ContextSwitches => software(sys::PERF_COUNT_SW_CONTEXT_SWITCHES),
-            Self::Migrations => software(sys::PERF_COUNT_SW_CPU_MIGRATIONS),
-            Self::TaskClock => software(sys::PERF_COUNT_SW_TASK_CLOCK),
+            Self::Cycles => hardware("cycles", sys::PERF_COUNT_HW_CPU_CYCLES),
+            Self::Instructions => hardware("instructions", sys::PERF_COUNT_HW_INSTRUCTIONS),
+            Self::CacheReferences => hardware("cache_references", sys::PERF_COUNT_HW_CACHE_REFERENCES),
+            Self::CacheMisses => hardware("cache_misses", sys::PERF_COUNT_HW_CACHE_MISSES),
+            Self::BranchMisses => hardware("branch_misses", sys::PERF_COUNT_HW_BRANCH_MISSES),
+            Self::PageFaults => software("page_faults", sys::PERF_COUNT_SW_PAGE_FAULTS),
+            Self::ContextSwitches => software("context_switches", sys::PERF_COUNT_SW_CONTEXT_SWITCHES),
+            Self::Migrations => software("migrations", sys::PERF_COUNT_SW_CPU_MIGRATIONS),
+            Self::TaskClock => software("task_clock_s", sys::PERF_COUNT_SW_TASK_CLOCK),
         }
     }
-}
-
-/// A counter's code for perf_event_open.
-struct Code {
-    kind: u32,
-    config: u64,
 }
 
 /// Where an event must happen to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// In user space and in the kernel.
     All,
-    /// Only in user space.
     User,
 }
 
@@ -101,12 +82,9 @@ pub(super) struct Event {
 
 impl Event {
     /// `thread`: its number; 0: the calling one.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn open(counter: Counter, thread: libc::pid_t, scope: Scope) -> io::Result<Self> {
-        let Code { kind, config } = counter.code();
-        let mut attributes = sys::perf_event_attr { type_: kind, config, ..Default::default() };
+        let (_, type_, number) = counter.facts();
+        let mut attributes = sys::perf_event_attr { type_, config: number.into(), ..Default::default() };
         attributes.size = size_of::<sys::perf_event_attr>() as u32;
         attributes.read_format = u64::from(sys::PERF_FORMAT_TOTAL_TIME_ENABLED | sys::PERF_FORMAT_TOTAL_TIME_RUNNING);
         attributes.set_inherit(1);
@@ -127,9 +105,6 @@ impl Event {
     }
 
     /// The state of the counter.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn read(&self) -> io::Result<CounterCount> {
         let mut bytes = [0; CounterCount::BYTES];
         (&self.file).read_exact(&mut bytes)?;
@@ -151,11 +126,8 @@ impl CounterCount {
 
     /// Three words in the machine's order, as perf_event_open(2) lays them out for the read format above.
     pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[8 * at..][..8]);
-            u64::from_ne_bytes(word)
-        };
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| u64::from_ne_bytes(words[at]);
         Self { value: word(0), enabled_ns: word(1), running_ns: word(2) }
     }
 

@@ -14,11 +14,6 @@ impl Counts {
     pub fn values(&self) -> [Option<f64>; Counter::ALL.len()] {
         self.0
     }
-
-    /// The value of one counter.
-    pub fn get(&self, counter: Counter) -> Option<f64> {
-        Counter::ALL.iter().zip(self.0).find(|(one, _)| **one == counter).and_then(|(_, value)| value)
-    }
 }
 
 /// Processor time and events of the whole process, by getrusage(2).
@@ -26,7 +21,7 @@ impl Counts {
 pub struct ProcessTimes {
     pub user_s: f64,
     pub system_s: f64,
-    events: Events,
+    pub events: Events,
 }
 
 impl ProcessTimes {
@@ -48,12 +43,6 @@ impl ProcessTimes {
         }
     }
 
-    /// Switches and page faults.
-    pub fn events(&self) -> Events {
-        self.events
-    }
-
-    /// The difference since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             user_s: self.user_s - before.user_s,
@@ -118,7 +107,6 @@ impl Session {
         self.events.iter().any(|event| event.counter == counter)
     }
 
-    /// The counts from `before` to `after`, over all threads.
     pub fn between(&self, before: &Reading, after: &Reading) -> Counts {
         let process = after.process.since(before.process);
         let value = |counter: Counter| {

@@ -7,7 +7,6 @@
 mod recorded;
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
@@ -18,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::cuda::driver::CudaGpuFacts;
 use crate::device::root::FilesystemRoot;
-use crate::device::selector::BusAddress;
 use crate::device::sysfs::{self, Link, PciDevice};
 use crate::device::throttle;
 use crate::device::topology::Ancestor;
@@ -36,7 +34,6 @@ const PLACES: [&str; 4] = [
 /// The name given to a GPU that NVML does not name.
 const UNNAMED: &str = "NVIDIA GPU";
 
-/// A GPU's facts, in SI units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuFacts {
     /// `NVIDIA H200`; nvmlDeviceGetName.
@@ -163,49 +160,35 @@ fn facts(device: &nvml_wrapper::Device<'_>, root: &FilesystemRoot) -> GpuFacts {
     }
 }
 
-/// One GPU of which readings are taken.
 pub struct Gpu {
-    id: String,
     device: Result<nvml_wrapper::Device<'static>, String>,
     facts: GpuFacts,
     root: FilesystemRoot,
     warnings: Warnings,
 }
 
-impl fmt::Debug for Gpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gpu").field("id", &self.id).field("facts", &self.facts).finish_non_exhaustive()
-    }
-}
-
 impl Gpu {
-    /// The GPU that is `wanted`. If NVML does not know it, or is missing, only the link remains, from sysfs.
-    pub fn open(wanted: &BusAddress, root: FilesystemRoot) -> Self {
-        let device = library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted));
-        Self::new(wanted, device, root)
+    /// The GPU at that address, as sysfs writes it. If NVML does not know it, or is missing, only the link remains, from
+    /// sysfs.
+    pub fn open(wanted: &str, root: FilesystemRoot) -> Self {
+        Self::new(wanted, library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted)), root)
     }
 
-    fn new(wanted: &BusAddress, device: Result<nvml_wrapper::Device<'static>, String>, root: FilesystemRoot) -> Self {
+    fn new(wanted: &str, device: Result<nvml_wrapper::Device<'static>, String>, root: FilesystemRoot) -> Self {
+        let on_bus = || sysfs::gpus(&root).into_iter().find(|gpu| gpu.address == wanted).map(GpuFacts::from);
         let facts = match &device {
             Ok(device) => facts(device, &root),
-            Err(_) => facts_from_sysfs(wanted, &root),
+            Err(_) => on_bus().unwrap_or_else(|| GpuFacts { name: UNNAMED.into(), ..GpuFacts::default() }),
         };
-        Self { id: wanted.to_string(), device, facts, root, warnings: Warnings::default() }
+        Self { device, facts, root, warnings: Warnings::default() }
     }
 }
 
-fn find(nvml: &'static Nvml, wanted: &BusAddress) -> Result<nvml_wrapper::Device<'static>, String> {
-    let device = nvml.device_by_pci_bus_id(wanted.as_str());
-    device.map_err(|error| format!("NVML does not know {wanted}: {error}"))
-}
-
-fn facts_from_sysfs(wanted: &BusAddress, root: &FilesystemRoot) -> GpuFacts {
-    let found = sysfs::gpus(root).into_iter().find(|gpu| gpu.address == wanted.as_str());
-    found.map(GpuFacts::from).unwrap_or_else(|| GpuFacts { name: UNNAMED.into(), ..GpuFacts::default() })
+fn find(nvml: &'static Nvml, wanted: &str) -> Result<nvml_wrapper::Device<'static>, String> {
+    nvml.device_by_pci_bus_id(wanted).map_err(|error| format!("NVML does not know {wanted}: {error}"))
 }
 
 impl From<PciDevice> for GpuFacts {
-    /// The facts about a GPU that the bus provides.
     fn from(device: PciDevice) -> Self {
         let address = Some(device.address);
         Self { name: UNNAMED.into(), address, numa_node: device.numa_node, link: device.link, ..Self::default() }
@@ -213,7 +196,6 @@ impl From<PciDevice> for GpuFacts {
 }
 
 impl From<CudaGpuFacts> for GpuFacts {
-    /// The facts about a GPU that CUDA provides.
     fn from(seen: CudaGpuFacts) -> Self {
         let (major, minor) = seen.compute_capability;
         Self {
@@ -228,28 +210,24 @@ impl From<CudaGpuFacts> for GpuFacts {
 
 impl Device for Gpu {
     fn read(&mut self) -> Covariates {
-        let mut reading = match &self.device {
-            Ok(device) => covariates(device, &mut self.warnings),
+        let (mut link, reading) = match &self.device {
+            Ok(device) => (link(device, &mut self.warnings), covariates(device, &mut self.warnings)),
             Err(why) => {
                 self.warnings.unreadable("the GPU's clocks, temperature, power, energy and memory", why);
-                Covariates::default()
+                (Link::default(), Covariates::default())
             }
-        };
-        let link = Link {
-            width: reading.pcie_link_width,
-            generation: reading.pcie_link_generation,
-            width_max: reading.pcie_link_width_max,
-            generation_max: reading.pcie_link_generation_max,
         };
         let known = link.width.is_some() && link.generation.is_some();
         if let (false, Some(address)) = (known, &self.facts.address) {
-            let link = link.or(sysfs::link(&self.root, address));
-            reading.pcie_link_width = link.width;
-            reading.pcie_link_generation = link.generation;
-            reading.pcie_link_width_max = link.width_max;
-            reading.pcie_link_generation_max = link.generation_max;
+            link = link.or(sysfs::link(&self.root, address));
         }
-        reading
+        Covariates {
+            pcie_link_width: link.width,
+            pcie_link_generation: link.generation,
+            pcie_link_width_max: link.width_max,
+            pcie_link_generation_max: link.generation_max,
+            ..reading
+        }
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -266,24 +244,19 @@ fn link(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Link {
     }
 }
 
-/// Every call here answers at once; calls that sample for 20 ms (throughput) are not used.
+/// All but the link. Every call here answers at once; calls that sample for 20 ms (throughput) are not used.
 fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Covariates {
-    let link = link(device, warnings);
     Covariates {
-        pcie_link_width: link.width,
-        pcie_link_generation: link.generation,
-        pcie_link_width_max: link.width_max,
-        pcie_link_generation_max: link.generation_max,
         pcie_replay_counter: note(device.pcie_replay_counter(), "the PCIe replay counter", warnings).map(u64::from),
         sm_clock_hz: note(device.clock_info(Clock::SM), "the SM clock", warnings).map(hertz),
         memory_clock_hz: note(device.clock_info(Clock::Memory), "the memory clock", warnings).map(hertz),
-        cpu_clock_hz: None,
         throttle_reasons: note(throttle_bits(device), "the throttle reasons", warnings).map(throttle::names),
         temperature_c: note(device.temperature(TemperatureSensor::Gpu), "the GPU's temperature", warnings)
             .map(f64::from),
         power_w: note(device.power_usage(), "the GPU's power", warnings).map(thousandths),
         energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 / 1e3),
         memory_used_bytes: note(device.memory_info(), "the GPU's memory", warnings).map(|memory| memory.used),
+        ..Covariates::default()
     }
 }
 
@@ -313,14 +286,6 @@ fn thousandths(value: u32) -> f64 {
 mod tests {
     use super::*;
     use crate::device::root::tests::planted;
-    use crate::device::selector::Selector;
-
-    fn at(address: &str) -> BusAddress {
-        match Selector::gpu(address) {
-            Selector::Gpu(address) => address,
-            Selector::Cpu => unreachable!("a GPU was named"),
-        }
-    }
 
     #[test]
     fn a_library_that_is_missing_or_broken_is_reported_in_one_clause() {
@@ -354,7 +319,7 @@ mod tests {
             ("sys/bus/pci/devices/0000:17:00.0/current_link_width", "8\n"),
             ("sys/bus/pci/devices/0000:17:00.0/current_link_speed", "16.0 GT/s PCIe\n"),
         ]);
-        let mut gpu = Gpu::new(&at("0000:17:00.0"), Err("NVIDIA driver is not loaded".into()), root);
+        let mut gpu = Gpu::new("0000:17:00.0", Err("NVIDIA driver is not loaded".into()), root);
         let reading = gpu.read();
         assert_eq!((reading.pcie_link_width, reading.pcie_link_generation), (Some(8), Some(4)));
         assert_eq!((reading.pcie_link_width_max, reading.sm_clock_hz), (None, None));
@@ -366,24 +331,13 @@ mod tests {
 
     #[test]
     fn a_gpu_that_nothing_knows_gives_a_reading_of_nothing() {
-        let (_guard, root) = planted(&[]);
-        let mut gpu = Gpu::new(&at("0000:07:00.0"), Err("not found".into()), root);
+        let mut gpu = Gpu::new("0000:07:00.0", Err("not found".into()), FilesystemRoot::at("/nonexistent"));
         assert_eq!(gpu.read(), Covariates::default());
-        assert_eq!(gpu.id, "0000:07:00.0");
     }
 
     #[test]
     fn numbers_of_nvml_become_si() {
         assert_eq!((hertz(1980), thousandths(700_000)), (1.98e9, 700.0));
         assert_eq!((cuda_version(13000), cuda_version(12080)), ("13.0".into(), "12.8".into()));
-    }
-
-    #[test]
-    fn this_machine_can_be_asked() {
-        let root = FilesystemRoot::system();
-        assert_eq!(available().is_ok(), library().is_ok());
-        assert!(available().is_ok() || gpus(&root).is_empty());
-        driver();
-        Gpu::open(&at("0000:00:00.0"), root).read();
     }
 }

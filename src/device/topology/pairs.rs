@@ -3,20 +3,15 @@
 use serde::Serialize;
 
 use super::{PciNode, Role, Topology};
-use crate::device::nvml;
-use crate::device::sysfs;
 
 /// The nearest common ancestor of two GPUs, ordered by distance, with the levels of `nvidia-smi topo -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ancestor {
-    /// The same card.
     Card,
-    /// The same PCIe switch.
     Switch,
     /// Several PCIe switches, without a root complex.
     Switches,
-    /// A root complex.
     RootComplex,
     /// Several root complexes of one NUMA node.
     Node,
@@ -38,7 +33,6 @@ impl Ancestor {
     }
 }
 
-/// Two GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GpuPair {
     pub first: String,
@@ -49,67 +43,46 @@ pub struct GpuPair {
     pub by_nvml: Option<Ancestor>,
 }
 
-/// Every pair of NVIDIA's GPUs; `live` also asks NVML.
-pub fn pairs(topology: &Topology, live: bool) -> Vec<GpuPair> {
-    pairs_by(topology, &|first, second| live.then(|| nvml::common_ancestor(first, second)).flatten())
-}
-
-/// [`pairs`], where `ask` gives NVML's common ancestor of the GPUs at two addresses.
-pub(crate) fn pairs_by(topology: &Topology, ask: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
+/// Every pair of NVIDIA's GPUs; `by_nvml` gives NVML's common ancestor of the GPUs at two addresses.
+pub fn pairs(topology: &Topology, by_nvml: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
     const NVIDIA: u32 = 0x10de;
-    let mut ways: Vec<PathToGpu> = Vec::new();
+    let mut ways: Vec<Way> = Vec::new();
     for (number, complex) in topology.complexes.iter().enumerate() {
-        let alone = Topology { complexes: vec![complex.clone()], ..Topology::default() };
-        alone.each(|path| {
-            let own = path.last().filter(|device| device.role == Role::Gpu && device.vendor == Some(NVIDIA));
-            if let Some(device) = own {
-                ways.push(PathToGpu::new(number, device, path));
+        let mut found = |path: &[_]| {
+            if path.last().is_some_and(|gpu: &&PciNode| gpu.role == Role::Gpu && gpu.vendor == Some(NVIDIA)) {
+                ways.push((number, path.to_vec()));
             }
-        });
+        };
+        complex.devices.iter().for_each(|device| device.devices(&mut Vec::new(), &mut found));
     }
     let mut pairs = Vec::new();
     for (place, first) in ways.iter().enumerate() {
         for second in &ways[place + 1..] {
-            pairs.push(GpuPair {
-                first: first.address.clone(),
-                second: second.address.clone(),
-                by_tree: first.ancestor(second),
-                by_nvml: ask(&first.address, &second.address),
-            });
+            let by_tree = ancestor(first, second);
+            let [first, second] = [first, second].map(|(_, path)| path[path.len() - 1].address.clone());
+            let by_nvml = by_nvml(&first, &second);
+            pairs.push(GpuPair { first, second, by_tree, by_nvml });
         }
     }
     pairs
 }
 
-/// The way from a root complex to a GPU.
-struct PathToGpu {
-    complex: usize,
-    address: String,
-    numa_node: Option<u32>,
-    /// The bridges, from the root.
-    bridges: Vec<String>,
-}
+/// The number of a root complex, and the path from there to a GPU.
+type Way<'t> = (usize, Vec<&'t PciNode>);
 
-impl PathToGpu {
-    fn new(complex: usize, device: &PciNode, path: &[&PciNode]) -> Self {
-        let bridges = path[..path.len() - 1].iter().map(|bridge| bridge.address.clone()).collect();
-        Self { complex, address: sysfs::address(&device.address), numa_node: device.numa_node, bridges }
+fn ancestor((own_complex, own): &Way, (other_complex, other): &Way) -> Ancestor {
+    if own_complex != other_complex {
+        // Without NUMA information there is only one node.
+        let node = |path: &[&PciNode]| path[path.len() - 1].numa_node;
+        return if node(own) == node(other) { Ancestor::Node } else { Ancestor::System };
     }
-
-    fn ancestor(&self, other: &Self) -> Ancestor {
-        if self.complex != other.complex {
-            // Without NUMA information there is only one node.
-            return if self.numa_node == other.numa_node { Ancestor::Node } else { Ancestor::System };
-        }
-        let shared = self.bridges.iter().zip(&other.bridges).take_while(|(own, others)| own == others).count();
-        // The first bridge is the root port. A switch counts as two bridges: its upstream port is shared, its
-        // downstream ports are not.
-        match shared {
-            0 => Ancestor::RootComplex,
-            _ if shared >= 2 && self.bridges.len().max(other.bridges.len()) <= shared + 1 => Ancestor::Switch,
-            _ if shared >= 2 => Ancestor::Switches,
-            _ => Ancestor::RootComplex,
-        }
+    let shared = own.iter().zip(other).take_while(|(own, other)| own.address == other.address).count();
+    // The first bridge is the root port. A switch counts as two bridges: its upstream port is shared, its downstream
+    // ports are not.
+    match own.len().max(other.len()) {
+        _ if shared < 2 => Ancestor::RootComplex,
+        longest if longest <= shared + 2 => Ancestor::Switch,
+        _ => Ancestor::Switches,
     }
 }
 
@@ -133,7 +106,7 @@ mod tests {
 
     #[test]
     fn gpus_of_one_switch_and_of_two_root_complexes_are_distinguished() {
-        let pairs = pairs(&server(), false);
+        let pairs = pairs(&server(), &|_, _| None);
         assert_eq!(pairs.len(), 8 * 7 / 2);
         let of = |first: &str, second: &str| {
             pairs
@@ -146,8 +119,8 @@ mod tests {
         assert_eq!(of("1b:00.0", "3d:00.0"), Some(Ancestor::Node));
         let mut far = server();
         far.complexes[1].devices[0].children[0].children[0].children[0].numa_node = Some(1);
-        let far = super::pairs(&far, false);
+        let far = super::pairs(&far, &|_, _| None);
         assert!(far.iter().any(|pair| pair.by_tree == Ancestor::System && pair.second.contains("3d:00.0")), "{far:?}");
-        assert!(super::pairs(&machine("cloud_vm.txt"), false).is_empty());
+        assert!(super::pairs(&machine("cloud_vm.txt"), &|_, _| None).is_empty());
     }
 }

@@ -62,9 +62,9 @@ impl Witness {
             // Without /proc there are only the sums of the process.
             [] => {
                 let run_s = since.user_s + since.system_s;
-                Witnessed::of(&[Span { run_s, ..Span::default() }], Some(since.events()), processors)
+                Witnessed::of(&[Span { run_s, ..Span::default() }], Some(since.events), processors)
             }
-            threads => Witnessed::of(threads, Some(since.events()), processors),
+            threads => Witnessed::of(threads, Some(since.events), processors),
         }
     }
 

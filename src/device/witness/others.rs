@@ -8,7 +8,6 @@ use crate::device::root::{FilesystemRoot, name_of};
 /// How often it is looked at most: a look reads a file for each process of the machine.
 const PACE: Duration = Duration::from_secs(1);
 
-/// The other programs of this machine.
 #[derive(Debug)]
 pub struct Others {
     root: FilesystemRoot,

@@ -3,7 +3,6 @@
 use crate::device::cgroup::ResourceLimits;
 use crate::device::root::FilesystemRoot;
 
-/// The processors that this process may use.
 #[derive(Clone, Debug)]
 pub struct Processors {
     root: FilesystemRoot,

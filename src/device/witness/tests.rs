@@ -144,7 +144,7 @@ fn other_programs_are_named_without_the_children_of_this_process() {
     let stat = |number: u32, name: &str, state: char, parent: u32| {
         (format!("proc/{number}/stat"), format!("{number} ({name}) {state} {parent} 1 0\n"))
     };
-    let files = [
+    let (_folder, root) = planted(&[
         stat(own, "batchstep", 'R', 1),
         stat(9_000_002, "python3", 'R', own),
         stat(9_000_003, "python3", 'R', 9_000_002),
@@ -152,9 +152,7 @@ fn other_programs_are_named_without_the_children_of_this_process() {
         stat(9_000_005, "rustc", 'R', 9_000_004),
         stat(9_000_006, "sshd", 'S', 1),
         stat(9_000_007, "a (b) c", 'R', 1),
-    ];
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let (_folder, root) = planted(&files);
+    ]);
     let mut others = Others::open(&root);
     let running = others.look().expect("the first look");
     assert_eq!(running, [("a (b) c".to_owned(), 1), ("rustc".to_owned(), 2)].into());

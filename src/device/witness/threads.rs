@@ -112,7 +112,6 @@ fn run_ns(thread: i32) -> Option<u64> {
     (answer == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// All threads of a process.
 #[derive(Debug)]
 pub(super) struct Threads {
     folder: PathBuf,

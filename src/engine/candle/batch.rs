@@ -13,15 +13,11 @@ pub struct Batch {
     pub inputs: Tensor,
     /// Labels for a cross-entropy, because candle-nn's takes labels; values for a squared error.
     pub targets: Tensor,
-    /// Inputs and targets on the host.
     host: Option<(Tensor, Tensor)>,
 }
 
 impl Batch {
     /// The batch of a workload, see [`data`].
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn new(workload: &Workload, device: &Device, dtype: DType) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
         let tensor =
@@ -36,9 +32,6 @@ impl Batch {
     }
 
     /// Replaces the examples, as a training loop makes tensors of its loader's batches.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn replace(&mut self, network: &Network, batch: train::Batch<'_>) -> Result<()> {
         let (device, dtype) = (self.inputs.device().clone(), self.inputs.dtype());
         let dims = batch_dims(batch.labels.len(), network.input());
@@ -48,9 +41,6 @@ impl Batch {
     }
 
     /// Copies the batch from the host, if that is its source; returns whether it did.
-    ///
-    /// # Errors
-    /// candle's.
     pub fn upload(&mut self) -> Result<bool> {
         let Some((inputs, targets)) = &self.host else { return Ok(false) };
         // On a CPU `to_device` shares the memory and copies nothing.

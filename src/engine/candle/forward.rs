@@ -17,28 +17,17 @@ pub struct Masks {
     pub step: u64,
 }
 
-/// The network's output for a batch (N x the network's input): N x features, or N x C x H x W.
+/// The network's output for a batch (N x the network's input): N x features, or N x C x H x W. Without `masks` as in an
+/// evaluation: running statistics in batch norms, no dropout.
 ///
 /// # Errors
 /// [`crate::error::Kind::Engine`] with the layer's name, where memory cannot be had.
-pub fn forward(model: &Model, inputs: &Tensor, masks: Masks) -> OurResult<Tensor> {
-    run(model, inputs, Some(masks))
-}
-
-/// [`forward`] without training: running statistics in batch norms, no dropout.
-///
-/// # Errors
-/// As [`forward`].
-pub fn evaluate(model: &Model, inputs: &Tensor) -> OurResult<Tensor> {
-    run(model, inputs, None)
-}
-
-fn run(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor> {
+pub fn forward(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor> {
     let mut outputs = vec![inputs.clone()];
     for (index, layer) in model.network.layers.iter().enumerate().skip(1) {
         let sources: Vec<&Tensor> = layer.sources.iter().map(|&source| &outputs[source]).collect();
         let key = masks.map(|masks| Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key());
-        let output = apply(&model.modules[index], &sources, key).map_err(|error| failed(&error).at(&layer.name))?;
+        let output = apply(&model.modules[index], &sources, key).map_err(|error| failed(error).at(&layer.name))?;
         outputs.push(output);
     }
     outputs.pop().ok_or_else(|| Error::engine("a network without layers"))

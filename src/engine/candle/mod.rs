@@ -4,9 +4,9 @@
 //!
 //! Where candle 0.11 lacks an operation or computes a wrong gradient, the operation is built from candle's own
 //! differentiable operations, as a user would have to do:
-//! - max-pooling ([`op::max_pool`]): candle refuses the gradient where windows overlap, and scales it wrongly elsewhere;
-//! - momentum and RMSprop ([`optimizer`]): candle-nn has neither. Adam is its AdamW without decay;
-//! - convolutions whose padding or stride differs between sides ([`op::convolution`]).
+//! - max-pooling (`op::max_pool`): candle refuses the gradient where windows overlap, and scales it wrongly elsewhere;
+//! - momentum and RMSprop (`optimizer`): candle-nn has neither. Adam is its AdamW without decay;
+//! - convolutions whose padding or stride differs between sides (`op::convolution`).
 //!
 //! Some things stay as they are in candle: a convolution in groups is a loop over the groups, so a depthwise one is
 //! slow; the gradient of a ReLU at 0 is 1 (PyTorch: 0); batch norm is a chain of small operations and, with one value
@@ -20,8 +20,8 @@ mod batch;
 mod forward;
 mod memory;
 mod model;
-pub mod op;
-pub mod optimizer;
+mod op;
+mod optimizer;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,6 @@ use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Precision, Settings};
 use step::CandleStep;
 
-/// Executes training steps with candle.
 #[derive(Debug)]
 pub struct CandleEngine {
     name: DeviceName,
@@ -47,7 +46,6 @@ pub struct CandleEngine {
 }
 
 impl CandleEngine {
-    /// An engine on the processor.
     pub fn cpu() -> Self {
         let (device, dtype) = (Device::Cpu, DType::F32);
         Self { name: processor::device_name(), pci_bus_id: None, device, dtype, pools: Pools::default() }
@@ -64,14 +62,13 @@ impl CandleEngine {
             let build = "build batchstep with `cargo build --release --features candle-cuda`, which needs nvcc";
             return Err(error.hint(format!("{build}; or use `--device cpu`")));
         }
-        let device = Device::new_cuda(index).map_err(|error| Error::device(failed(&error).to_string()).at(place))?;
+        let device = Device::new_cuda(index).map_err(|error| Error::device(failed(error).to_string()).at(place))?;
         let gpu = driver::gpus().into_iter().nth(index);
         let (name, pci_bus_id) = gpu.map_or(("GPU".to_owned(), None), |gpu| (gpu.name, Some(gpu.pci_bus_id)));
         let name = DeviceName { id: format!("cuda:{index}"), name, multiprocessors: None };
         Ok(Self { name, pci_bus_id, device, ..Self::cpu() })
     }
 
-    /// True where this build has candle's CUDA support.
     pub fn drives_gpus() -> bool {
         candle_core::utils::cuda_is_available()
     }
@@ -79,6 +76,18 @@ impl CandleEngine {
     /// The GPU's address on the bus, where it runs on one.
     pub fn pci_bus_id(&self) -> Option<&str> {
         self.pci_bus_id.as_deref()
+    }
+
+    fn step(&mut self, workload: &Workload, check: fn(&Workload) -> Result<()>) -> Result<CandleStep> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        check(&workload)?;
+        if self.device.is_cpu() {
+            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
+        }
+        // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
+        let pool = self.pools.of(workload.settings.threads)?;
+        CandleStep::new(workload, &self.device, self.dtype, pool)
     }
 
     /// The same engine with all arithmetic in float64, to compare formulas without rounding.
@@ -118,15 +127,7 @@ impl Engine for CandleEngine {
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let settings = self.in_force(&workload.settings)?;
-        let workload = Workload { settings, ..workload.clone() };
-        check_shapes(&workload)?;
-        if self.device.is_cpu() {
-            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
-        }
-        // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
-        let pool = self.pools.of(workload.settings.threads)?;
-        Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
+        Ok(Box::new(self.step(workload, check_shapes)?))
     }
 
     fn trains(&self) -> bool {
@@ -134,30 +135,12 @@ impl Engine for CandleEngine {
     }
 
     fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
-        let settings = self.in_force(&workload.settings)?;
-        let workload = Workload { settings, ..workload.clone() };
-        train::check(&workload)?;
-        if self.device.is_cpu() {
-            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
-        }
-        let pool = self.pools.of(workload.settings.threads)?;
-        Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
+        Ok(Box::new(self.step(workload, train::check)?))
     }
 }
 
 /// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
-fn failed(error: &candle_core::Error) -> Error {
+fn failed(error: candle_core::Error) -> Error {
     let text = error.to_string();
     Error::engine(text.lines().next().unwrap_or("candle failed without a message"))
-}
-
-/// Results of candle as ours.
-trait OfCandle<T> {
-    fn ours(self) -> Result<T>;
-}
-
-impl<T> OfCandle<T> for candle_core::Result<T> {
-    fn ours(self) -> Result<T> {
-        self.map_err(|error| failed(&error))
-    }
 }

@@ -11,10 +11,8 @@ use super::op::max_pool::MaxPool;
 use crate::engine::initial::Initial;
 use crate::network::{self, Extent, Network, Operation, Parameter, Shape};
 
-/// One layer, ready to be applied.
 #[derive(Debug)]
 pub enum Module {
-    /// The batch.
     Input,
     Convolution(Convolution),
     BatchNorm(BatchNorm),
@@ -39,9 +37,6 @@ pub struct Model {
 
 impl Model {
     /// The network at its initial parameters.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn new(network: Arc<Network>, seed: u64, device: &Device, dtype: DType) -> Result<Self> {
         let mut model = Self { network, modules: Vec::new(), vars: Vec::new() };
         for index in 0..model.network.layers.len() {

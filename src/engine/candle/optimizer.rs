@@ -7,7 +7,6 @@ use candle_nn::{AdamW, Optimizer as _, ParamsAdamW, SGD};
 
 use crate::settings;
 
-/// An optimizer with its variables and its state.
 #[derive(Debug)]
 pub enum Optimizer {
     Sgd(SGD),
@@ -27,9 +26,6 @@ pub struct Stateful {
 
 impl Optimizer {
     /// The optimizer of `vars`, before its first update.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn new(optimizer: settings::Optimizer, vars: Vec<Var>, rate: f64) -> Result<Self> {
         use settings::Optimizer as Name;
         // The other defaults of candle-nn's AdamW are PyTorch's: 0.9, 0.999, 1e-8 and a decay of 0.01.
@@ -45,9 +41,6 @@ impl Optimizer {
     }
 
     /// Updates every variable that has a gradient.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn step(&mut self, gradients: &GradStore) -> Result<()> {
         match self {
             Self::Sgd(sgd) => sgd.step(gradients),

@@ -6,8 +6,8 @@ use std::time::Instant;
 use candle_core::{DType, Device, Tensor};
 use rayon::ThreadPool;
 
-use super::OfCandle;
 use super::batch::Batch;
+use super::failed;
 use super::forward::{self, Masks};
 use super::model::Model;
 use super::optimizer::Optimizer;
@@ -57,35 +57,25 @@ impl CandleStep {
             let batch = Batch::new(&workload, device, dtype)?;
             Ok((batch, Model::new(workload.network.clone(), settings.seed, device, dtype)?))
         });
-        let (batch, model) = prepared.ours()?;
-        let optimizer = Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate).ours()?;
+        let (batch, model) = prepared.map_err(failed)?;
+        let optimizer =
+            Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate).map_err(failed)?;
         let device = device.clone();
         Ok(Self { workload, device, pool, batch, model, optimizer, steps: 0, last: None })
-    }
-
-    /// Starts again from the initial parameters.
-    fn restart(&mut self) -> Result<()> {
-        let settings = &self.workload.settings;
-        let dtype = self.batch.inputs.dtype();
-        let network = self.workload.network.clone();
-        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype)).ours()?;
-        self.optimizer = Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate).ours()?;
-        (self.steps, self.last) = (0, None);
-        Ok(())
     }
 
     /// The work of a user's training loop on one batch.
     fn train(&mut self) -> Result<Ends> {
         // A loop drops its gradients when an iteration ends; these were kept for `computed`.
         self.last = None;
-        let upload = self.batch.upload().ours()?.then(Instant::now);
+        let upload = self.batch.upload().map_err(failed)?.then(Instant::now);
         let masks = Masks { seed: self.workload.settings.seed, step: self.steps };
-        let output = forward::forward(&self.model, &self.batch.inputs, masks)?;
-        let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets).ours()?;
+        let output = forward::forward(&self.model, &self.batch.inputs, Some(masks))?;
+        let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets).map_err(failed)?;
         let forward = Instant::now();
-        let mut gradients = loss.backward().ours()?;
+        let mut gradients = loss.backward().map_err(failed)?;
         let backward = Instant::now();
-        self.optimizer.step(&gradients).ours()?;
+        self.optimizer.step(&gradients).map_err(failed)?;
         let optimizer = Instant::now();
 
         // Detached, or they would keep the whole graph: a weight's gradient is a product with its layer's input.
@@ -100,36 +90,45 @@ impl CandleStep {
 impl Trainer for CandleStep {
     fn step(&mut self, batch: train::Batch<'_>) -> Result<StepTimes> {
         let start = Instant::now();
-        self.batch.replace(&self.workload.network, batch).ours()?;
+        self.batch.replace(&self.workload.network, batch).map_err(failed)?;
         let h2d_s = start.elapsed().as_secs_f64();
         let times = self.run()?;
         Ok(StepTimes { step_s: times.step_s + h2d_s, h2d_s: Some(h2d_s), ..times })
     }
 
     fn evaluate(&mut self, batch: train::Batch<'_>) -> Result<Score> {
-        self.batch.replace(&self.workload.network, batch).ours()?;
-        let output = self.pool.clone().install(|| forward::evaluate(&self.model, &self.batch.inputs))?;
-        Ok(Score::of(&values(&output).ours()?, batch.labels))
+        self.batch.replace(&self.workload.network, batch).map_err(failed)?;
+        let output = self.pool.clone().install(|| forward::forward(&self.model, &self.batch.inputs, None))?;
+        Ok(Score::of(&values(&output).map_err(failed)?, batch.labels))
     }
 
+    /// Starts again from the initial parameters.
     fn reset(&mut self) -> Result<()> {
-        self.restart()
+        let settings = &self.workload.settings;
+        let dtype = self.batch.inputs.dtype();
+        let network = self.workload.network.clone();
+        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype)).map_err(failed)?;
+        self.optimizer =
+            Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate).map_err(failed)?;
+        (self.steps, self.last) = (0, None);
+        Ok(())
     }
 }
 
 impl Step for CandleStep {
     fn run(&mut self) -> Result<StepTimes> {
         let pool = self.pool.clone();
-        self.device.synchronize().ours()?;
+        self.device.synchronize().map_err(failed)?;
         let start = Instant::now();
         let ends = pool.install(|| self.train())?;
-        self.device.synchronize().ours()?;
+        self.device.synchronize().map_err(failed)?;
         let step_s = start.elapsed().as_secs_f64();
 
         // On a GPU the host's clock shows when work was queued, not when it was done.
         let on_host = self.device.is_cpu();
         let seconds = |from: Instant, to: Instant| on_host.then(|| to.duration_since(from).as_secs_f64());
-        let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose().ours()?;
+        let loss =
+            self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose().map_err(failed)?;
         Ok(StepTimes {
             step_s,
             h2d_s: ends.upload.and_then(|end| seconds(start, end)),
@@ -147,7 +146,8 @@ impl Step for CandleStep {
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        let parameters = self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>().ours()?;
+        let parameters =
+            self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>().map_err(failed)?;
         let Some(Last { output, gradients, .. }) = &self.last else {
             return Ok(Some(Computed { parameters, ..Computed::default() }));
         };
@@ -156,8 +156,8 @@ impl Step for CandleStep {
             None => Ok(vec![0.0; var.elem_count()]),
         };
         let gradients =
-            self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>().ours()?;
-        Ok(Some(Computed { output: values(output).ours()?, parameters, gradients }))
+            self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>().map_err(failed)?;
+        Ok(Some(Computed { output: values(output).map_err(failed)?, parameters, gradients }))
     }
 }
 

@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::visit::Visit;
-use crate::engine::{DeviceName, Engine, LayerExecution, SetupTimes, SourceFile, Step, StepTimes, Workload, processor};
+use crate::engine::{DeviceName, Engine, LayerExecution, SourceFile, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
 use crate::os::child::{self, Ended, Failure};
@@ -23,7 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 /// Bytes that it may print.
 const MOST: usize = 16 << 20;
 
-/// Runs a command.
 #[derive(Debug)]
 pub(super) struct CommandEngine {
     command: Command,
@@ -113,7 +112,6 @@ impl Engine for CommandEngine {
     }
 }
 
-/// A command with its values.
 #[derive(Debug)]
 struct CommandStep {
     name: String,
@@ -253,10 +251,6 @@ impl Step for CommandStep {
         }
         let step_s = self.ready.pop_front().ok_or_else(|| Error::engine("no step was run"))?;
         Ok(StepTimes { step_s, ..StepTimes::default() })
-    }
-
-    fn setup(&self) -> SetupTimes {
-        SetupTimes::default()
     }
 
     fn layers(&self) -> Vec<LayerExecution> {

@@ -19,7 +19,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::worker::{Patience, Pipes, Program, ProgramHost, Worker};
+use super::open::OpenedEngine;
+use super::worker::{self, Patience, Pipes, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, SourceFile, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
@@ -35,7 +36,6 @@ pub use command::pattern;
 use step::OwnStep;
 use visit::Visit;
 
-/// The Python side.
 const TEXT: &str = concat!(
     include_str!("../worker/python/pipes.py"),
     include_str!("../worker/python/clock.py"),
@@ -88,11 +88,11 @@ pub enum StepHost {
 /// Which process: that of a model, with an environment.
 type Holder = (String, Text);
 
-/// Runs steps of files.
 #[derive(Debug)]
 pub struct OwnEngine {
     device: DeviceName,
     version: String,
+    /// The GPU's address on the bus, where its steps run on one and say so.
     pci_bus_id: Option<String>,
     files: Vec<SourceFile>,
     fresh: Fresh,
@@ -145,18 +145,6 @@ impl OwnEngine {
         let (last_s, said) = (Rc::default(), Vec::new());
         Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, visit_limit_s, workers, last_s, said })
     }
-
-    /// The GPU's address on the bus, where its steps run on one and say so.
-    fn pci_bus_id(&self) -> Option<String> {
-        self.pci_bus_id.clone()
-    }
-}
-
-/// The engine of one's own steps.
-pub struct OpenedEngine {
-    pub engine: Box<dyn Engine>,
-    /// The address on the bus of the GPU that its steps run on, where they say so.
-    pub pci_bus_id: Option<String>,
 }
 
 /// The engine for files of Python, or for a command. See [`OwnEngine::open`].
@@ -172,18 +160,16 @@ pub fn open(
 ) -> Result<OpenedEngine> {
     match &steps.command {
         Some(command) if command.timed != Timed::Lines => {
-            let engine = Box::new(CommandEngine::open(command, &steps.x, visit_limit_s)?);
-            Ok(OpenedEngine { engine, pci_bus_id: None })
+            Ok(OpenedEngine::new(CommandEngine::open(command, &steps.x, visit_limit_s)?, None))
         }
         _ => {
             let engine = OwnEngine::open(steps, models, sets, visit_limit_s, run)?;
-            let pci_bus_id = engine.pci_bus_id();
-            Ok(OpenedEngine { engine: Box::new(engine), pci_bus_id })
+            let pci_bus_id = engine.pci_bus_id.clone();
+            Ok(OpenedEngine::new(engine, pci_bus_id))
         }
     }
 }
 
-/// What answers requests.
 #[derive(Clone, Copy, Debug)]
 enum StepSource<'s> {
     File(&'s StepFile),
@@ -272,7 +258,6 @@ enum Signature {
     Known {
         /// `None`: `step` is no plain function.
         parameters: Option<Vec<Parameter>>,
-        /// Whether it takes any.
         #[serde(default)]
         any: bool,
     },
@@ -309,28 +294,24 @@ fn resolved(file: &StepFile) -> std::path::PathBuf {
 }
 
 fn worker(steps: &OwnSteps, source: StepSource, env: Text, run: StepHost) -> Result<Worker> {
-    let path = match source {
+    let (path, place, remedy) = match source {
         StepSource::File(StepFile(path)) => {
-            path.canonicalize().map_err(|error| Error::io("read the step", path, &error))?
+            let place = match run {
+                StepHost::Parent(pipes) => ProgramHost::Parent(pipes),
+                StepHost::Child | StepHost::Heard => ProgramHost::Python(interpreter::interpreter()),
+            };
+            let path = path.canonicalize().map_err(|error| Error::io("read the step", path, &error))?;
+            (path, place, format!("name a Python that has what the step needs in {}", interpreter::VARIABLE))
         }
-        StepSource::Command(_) => PathBuf::new(),
+        StepSource::Command(command) => {
+            let remedy = "see that it runs by itself, and answers each line with a line".to_owned();
+            (PathBuf::new(), ProgramHost::Command(command.words.clone()), remedy)
+        }
     };
     let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
-    let program = Program {
-        name: foreign::name(&source.name()),
-        place: match (source, run) {
-            (StepSource::Command(command), _) => ProgramHost::Command(command.words.clone()),
-            (_, StepHost::Parent(pipes)) => ProgramHost::Parent(pipes),
-            (_, StepHost::Child | StepHost::Heard) => ProgramHost::Python(interpreter::interpreter()),
-        },
-        text: TEXT,
-        environment: members(env.as_str()).into_iter().map(variable).collect(),
-        remedy: match source {
-            StepSource::File(_) => format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
-            StepSource::Command(_) => "see that it runs by itself, and answers each line with a line".to_owned(),
-        },
-        is_heard: run == StepHost::Heard,
-    };
+    let environment = members(env.as_str()).into_iter().map(variable).collect();
+    let (name, is_heard) = (foreign::name(&source.name()), run == StepHost::Heard);
+    let program = Program { name, place, text: TEXT, environment, remedy, is_heard };
     let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
     Ok(Worker::new(program, open, PATIENCE))
 }
@@ -342,7 +323,7 @@ fn open_one(worker: &mut Worker) -> Result<ImportReport> {
         // If the import fails, there is nothing to measure, whatever the reason.
         _ => Error::spec(error.to_string()).at(format!("starting {name}")),
     })?;
-    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{name} did not open: {error}")))
+    worker::read(answer, format_args!("{name} did not open"))
 }
 
 /// What a process has to say at its end.

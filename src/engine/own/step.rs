@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::visit::Visit;
 use super::{PATIENCE, StepKey};
-use crate::engine::worker::{self, Accounts, Worker};
+use crate::engine::worker::{self, AnsweredTimes, Worker};
 use crate::engine::{KernelTime, LayerExecution, REST, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 
@@ -50,39 +50,16 @@ struct TimesAnswer {
 
 #[derive(Deserialize)]
 struct Times {
-    step_s: f64,
-    gpu_s: Option<f64>,
-    enqueue_s: Option<f64>,
-    forward_s: Option<f64>,
-    backward_s: Option<f64>,
-    optimizer_s: Option<f64>,
-    /// A text, since JSON cannot represent not-a-number.
-    loss: Option<String>,
     #[serde(flatten)]
-    accounts: Accounts,
-    peak_memory_bytes: Option<u64>,
-    compilations: Option<u64>,
-    repeats: Option<u64>,
+    step: AnsweredTimes,
+    #[serde(flatten)]
+    counts: WorkerCounts,
 }
 
 impl Times {
+    /// A person's step has no copy to the device and no other processes.
     fn times(self) -> StepTimes {
-        StepTimes {
-            step_s: self.step_s,
-            gpu_s: self.gpu_s,
-            enqueue_s: self.enqueue_s,
-            forward_s: self.forward_s,
-            backward_s: self.backward_s,
-            optimizer_s: self.optimizer_s,
-            loss: self.loss.and_then(|loss| loss.parse().ok()),
-            witnessed: self.accounts.witnessed(),
-            worker: Some(WorkerCounts {
-                peak_memory_bytes: self.peak_memory_bytes,
-                compilations: self.compilations,
-                repeats: self.repeats,
-            }),
-            ..StepTimes::default()
-        }
+        StepTimes { h2d_s: None, allreduce_s: None, worker: Some(self.counts), ..self.step.times() }
     }
 }
 
@@ -100,14 +77,11 @@ impl LayerTimes {
             layer: self.layer.clone(),
             operation: self.operation.clone(),
             direction,
-            algorithm: None,
-            workspace_bytes: None,
-            math_mode: None,
             // Nobody knows what it computes.
             flops: f64::NAN,
             bytes: f64::NAN,
             device_s,
-            kernel: None,
+            ..LayerExecution::default()
         }
     }
 }
@@ -141,8 +115,8 @@ impl OwnStep {
         let outside = worker.watched();
         let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
         let name = &worker.program.name;
-        let TimesAnswer { steps } = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("{name} answered without the times of its steps: {error}")))?;
+        let TimesAnswer { steps } =
+            worker::read(answer, format_args!("{name} answered without the times of its steps"))?;
         let mut steps: Vec<StepTimes> = steps.into_iter().map(Times::times).collect();
         let steps_s: Vec<f64> = steps.iter().map(|step| step.step_s).collect();
         for (step, seen) in steps.iter_mut().zip(worker::seen(outside, &steps_s)) {
@@ -185,20 +159,15 @@ impl Step for OwnStep {
     }
 
     fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
-        match self.on_device.then(|| self.last_s.borrow().get(&self.cell).copied()).flatten() {
-            Some(step_s) => self.worker.borrow_mut().at_work(self.id, step_s, look),
-            None => {
-                look();
-                Ok(())
-            }
-        }
+        let step_s = self.on_device.then(|| self.last_s.borrow().get(&self.cell).copied()).flatten();
+        self.worker.borrow_mut().at_work(self.id, step_s, look)
     }
 
     fn kernels(&mut self) -> Result<Vec<KernelTime>> {
         let mut worker = self.worker.borrow_mut();
         // The profiler runs after the visits, which have a limit.
         let answer = worker.ask(&worker::about(self.id, "kernels"), PATIENCE.prepare)?;
-        worker::kernels(answer)
+        worker::read(answer, "no list of kernels was answered")
     }
 
     fn time_layers(&mut self) -> Result<()> {
@@ -208,9 +177,9 @@ impl Step for OwnStep {
         let mut worker = self.worker.borrow_mut();
         let patience = self.visit.left(PATIENCE.step);
         let answer = worker.ask(&worker::about(self.id, "layers"), patience)?;
-        let times: Vec<LayerTimes> = serde_json::from_value(answer).map_err(|error| {
-            Error::engine(format!("{} answered without the times of the layers: {error}", worker.program.name))
-        })?;
+        let name = &worker.program.name;
+        let times: Vec<LayerTimes> =
+            worker::read(answer, format_args!("{name} answered without the times of the layers"))?;
         let rows = |times: &LayerTimes| {
             [("forward", times.forward_s), ("backward", times.backward_s)].map(|(way, time)| times.row(way, time))
         };

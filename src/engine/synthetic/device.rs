@@ -19,7 +19,6 @@ impl Gauge {
     }
 }
 
-/// See the head of this file.
 #[derive(Debug)]
 pub struct SyntheticDevice {
     pub(super) gauge: Gauge,
@@ -31,17 +30,12 @@ impl Device for SyntheticDevice {
     fn read(&mut self) -> Covariates {
         let clock = Some(f64::from_bits(self.gauge.clock_hz.load(Ordering::Relaxed))).filter(|hz| *hz > 0.0);
         let held = self.gauge.held.load(Ordering::Relaxed) != 0;
-        let (reason, none) =
-            if self.gpu { ("sw_power_cap", throttle::NONE) } else { (throttle::CPU_THERMAL, throttle::NONE) };
+        let reason = if self.gpu { "sw_power_cap" } else { throttle::CPU_THERMAL };
         Covariates {
             sm_clock_hz: clock.filter(|_| self.gpu),
             cpu_clock_hz: clock.filter(|_| !self.gpu),
-            throttle_reasons: clock.map(|_| if held { reason } else { none }.to_string()),
+            throttle_reasons: clock.map(|_| if held { reason } else { throttle::NONE }.to_string()),
             ..Covariates::default()
         }
-    }
-
-    fn warnings(&mut self) -> Vec<String> {
-        Vec::new()
     }
 }

@@ -73,7 +73,6 @@ pub struct Throttle {
 pub struct Clock {
     /// The clock before anything slows it.
     pub hz: f64,
-    /// The relative standard deviation of a reading.
     pub relative_sd: f64,
 }
 
@@ -93,7 +92,6 @@ pub struct Disturbance {
 /// The position of a step among all steps of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// The number of the step, counted over all steps.
     pub step: u64,
     pub visit: u64,
     pub batch_size: usize,
@@ -111,7 +109,6 @@ impl Disturbance {
         self.drift.factor(at.step) * (1.0 + stepped) * (1.0 + held) * self.boost.factor(seed, at.step)
     }
 
-    /// The factor on the step times.
     pub(super) fn factor(&self, seed: u64, at: Moment) -> f64 {
         let Neighbour { from_step, steps, relative } = self.neighbour;
         let shared = if (from_step..from_step.saturating_add(steps)).contains(&at.step) { relative } else { 0.0 };

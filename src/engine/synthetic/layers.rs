@@ -21,12 +21,8 @@ pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<Layer
         operation: "formula".to_owned(),
         direction: Direction::Forward.name(),
         algorithm: Some(algorithm),
-        workspace_bytes: None,
-        math_mode: None,
-        flops: 0.0,
-        bytes: 0.0,
         device_s: timed.then_some(seconds),
-        kernel: None,
+        ..LayerExecution::default()
     };
     parts.into_iter().map(row).collect()
 }

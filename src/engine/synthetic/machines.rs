@@ -12,7 +12,6 @@ pub struct Machines {
     pub cell_sd: f64,
 }
 
-/// One of several machines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     number: u64,

@@ -51,16 +51,13 @@ pub struct Truth {
     /// The clock that can be read beside each visit; `None` where there is none.
     pub clock: Option<Clock>,
     pub faults: Faults,
-    /// Seeds the noise.
     pub seed: u64,
 }
 
 /// Batch sizes at which the step fails or misbehaves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// The loss is not a number.
     pub nan_loss: Vec<usize>,
-    /// The step fails.
     pub fails: Vec<usize>,
     /// The step fails, and so does every step after it.
     pub lost: Vec<usize>,
@@ -138,14 +135,13 @@ pub struct SyntheticEngine {
 }
 
 /// The state that all steps of an engine share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Life {
     truth: Truth,
     steps: Cell<u64>,
     /// ln of the common factor at the last step.
     common: Cell<f64>,
     visits: Cell<u64>,
-    /// Batch sizes that ran.
     seen: RefCell<BTreeSet<usize>>,
     /// Every further step fails.
     lost: Cell<bool>,
@@ -160,17 +156,7 @@ impl SyntheticEngine {
     pub fn new(truth: Truth) -> Result<Self> {
         truth.check()?;
         let name = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned(), multiprocessors: None };
-        let (steps, visits) = (Cell::new(0), Cell::new(0));
-        let life = Life {
-            truth,
-            steps,
-            common: Cell::new(0.0),
-            visits,
-            seen: RefCell::default(),
-            lost: Cell::new(false),
-            gauge: device::Gauge::default(),
-        };
-        Ok(Self { life: Rc::new(life), name })
+        Ok(Self { life: Rc::new(Life { truth, ..Life::default() }), name })
     }
 
     /// The device whose covariates stand beside this engine's steps.

@@ -2,17 +2,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::network::{Network, Shape};
-use crate::settings::*;
 
 fn workload(batch_size: usize) -> Workload {
-    let settings = Settings {
-        optimizer: Optimizer::Sgd,
-        learning_rate: 0.1,
-        loss: Loss::MeanSquaredError,
-        precision: Precision::Fp32,
-        ..Settings::default()
-    };
-    Workload { network: Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap()), batch_size, settings }
+    let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
+    Workload { network, batch_size, settings: Settings::default() }
 }
 
 fn times(truth: &Truth, batch_size: usize, steps: usize) -> Vec<f64> {

@@ -1,9 +1,10 @@
 //! The messages to the PyTorch process: a workload as JSON. The network is sent layer by layer, so that networks described
 //! in a spec work like those of the catalogue.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::engine::Workload;
+use crate::engine::data::batch_dims;
 use crate::engine::train::{Feed, RawExamples};
 use crate::network::{Extent, Network, Operation, Padding, Shape};
 
@@ -77,14 +78,15 @@ fn layer(network: &Network, index: usize) -> Value {
     let parameter = |p: crate::network::Parameter| json!({"name": p.name, "dims": p.dims, "trainable": p.trainable});
     let parameters: Vec<Value> = network.parameters_of(index).into_iter().map(parameter).collect();
     let mut object = operation(&layer.operation);
-    object.insert("sources".to_owned(), json!(layer.sources));
-    object.insert("parameters".to_owned(), json!(parameters));
-    Value::Object(object)
+    object["type"] = json!(layer.operation.name());
+    object["sources"] = json!(layer.sources);
+    object["parameters"] = json!(parameters);
+    object
 }
 
 /// The operation's numbers; all pairs are (height, width), padding is top, bottom, left, right.
-fn operation(operation: &Operation) -> Map<String, Value> {
-    let numbers = match operation {
+fn operation(operation: &Operation) -> Value {
+    match operation {
         Operation::Conv2d(conv) => {
             json!({"stride": extent(conv.stride), "padding": sides(conv.padding), "groups": conv.groups})
         }
@@ -94,10 +96,7 @@ fn operation(operation: &Operation) -> Map<String, Value> {
         }
         Operation::Dropout { rate } => json!({"rate": rate}),
         _ => json!({}),
-    };
-    let Value::Object(mut object) = numbers else { return Map::new() };
-    object.insert("type".to_owned(), json!(operation.name()));
-    object
+    }
 }
 
 fn extent(Extent { height, width }: Extent) -> [usize; 2] {
@@ -109,10 +108,7 @@ fn sides(padding: Padding) -> [usize; 4] {
 }
 
 fn dims(shape: Shape) -> Vec<usize> {
-    match shape {
-        Shape::Maps { channels, height, width } => vec![channels, height, width],
-        Shape::Flat(features) => vec![features],
-    }
+    batch_dims(1, shape).split_off(1)
 }
 
 #[cfg(test)]

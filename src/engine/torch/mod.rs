@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::worker::{Patience, Process, Program, ProgramHost, Worker};
+use super::worker::{self, Patience, Process, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -33,7 +33,6 @@ use parallel::{ParallelStep, Split};
 use step::TorchStep;
 use training::TorchTraining;
 
-/// The program of the Python process.
 const TEXT: &str = concat!(
     include_str!("../worker/python/pipes.py"),
     include_str!("worker/numbers.py"),
@@ -59,7 +58,6 @@ pub fn gpu() -> Result<String> {
     Ok(TorchEngine::open_with(interpreter::interpreter(), "cuda:0", patience)?.device.name)
 }
 
-/// Executes training steps with PyTorch.
 #[derive(Debug)]
 pub struct TorchEngine {
     device: DeviceName,
@@ -78,7 +76,6 @@ struct TorchReport {
     #[serde(default)]
     multiprocessors: Option<u32>,
     pci_bus_id: Option<String>,
-    /// The number of GPUs that PyTorch sees.
     #[serde(default)]
     gpus: usize,
     /// Whether this PyTorch was built with `torch.distributed`.
@@ -119,36 +116,6 @@ impl TorchEngine {
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
     }
 
-    /// # Errors
-    /// [`Kind::Spec`] for settings that several processes do not support.
-    fn check_processes(&self, asked: &Settings) -> Result<()> {
-        let processes = asked.processes;
-        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
-        let gpus = self.opened.gpus;
-        match asked {
-            _ if processes == 1 => Ok(()),
-            _ if !self.opened.distributed => {
-                refuse("this PyTorch was built without torch.distributed".to_owned(), "use `processes = 1`")
-            }
-            _ if self.opened.capability.is_some() && processes > gpus => refuse(
-                format!("`processes = {processes}` needs as many GPUs, and PyTorch sees {gpus}"),
-                "use fewer processes, or `--device cpu`",
-            ),
-            Settings { launch: Launch::Graph, .. } => {
-                refuse("several processes and `launch = \"graph\"` do not go together here".to_owned(), "use `eager`")
-            }
-            Settings { examples: Examples::Peaks, .. } => refuse(
-                "several processes and `examples = \"peaks\"` do not go together here".to_owned(),
-                "use `processes = 1`",
-            ),
-            Settings { compile, .. } if *compile != Compile::None => refuse(
-                "several processes and a compiled network do not go together here".to_owned(),
-                "use `compile = \"none\"`",
-            ),
-            _ => Ok(()),
-        }
-    }
-
     /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch reports it.
     pub fn pci_bus_id(&self) -> Option<&str> {
         self.opened.pci_bus_id.as_deref()
@@ -164,34 +131,50 @@ impl Engine for TorchEngine {
         Some(format!("PyTorch {}", self.opened.torch))
     }
 
-    /// `tf32` becomes `fp32` where the device lacks it: on a CPU, and on GPUs before compute capability 8.0.
     fn profiles(&self) -> bool {
         true
     }
 
+    /// `tf32` becomes `fp32` where the device lacks it: on a CPU, and on GPUs before compute capability 8.0.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
-        if asked.algorithms == Algorithms::Fixed {
-            let what = "PyTorch does not let the algorithm of a layer be chosen".to_owned();
-            return refuse(what, "use `heuristic` or `autotune`");
+        let TorchReport { gpus, distributed, .. } = self.opened;
+        let (on_gpu, processes) = (self.opened.capability.is_some(), asked.processes);
+        let never = |is_asked: bool, what: &str, hint| (is_asked, what.to_owned(), hint);
+        let needs_gpu = |is_asked: bool, setting: &str, hint| {
+            (is_asked && !on_gpu, format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here"), hint)
+        };
+        let several = |is_asked: bool, what: &str, hint| {
+            (is_asked && processes != 1, format!("several processes and {what} do not go together here"), hint)
+        };
+        let refusals = [
+            never(
+                asked.algorithms == Algorithms::Fixed,
+                "PyTorch does not let the algorithm of a layer be chosen",
+                "use `heuristic` or `autotune`",
+            ),
+            never(asked.threads == Some(0), "a step cannot run on 0 threads", "leave `threads` out to use all cores"),
+            needs_gpu(asked.algorithms == Algorithms::Autotune, "algorithms = \"autotune\"", "use `heuristic`"),
+            needs_gpu(asked.launch == Launch::Graph, "launch = \"graph\"", "use `eager`"),
+            needs_gpu(asked.data == DataPath::Pinned, "data = \"pinned\"", "use `resident` or `pageable`"),
+            needs_gpu(asked.data == DataPath::Prefetch, "data = \"prefetch\"", "use `resident` or `pageable`"),
+            needs_gpu(asked.precision == Precision::Fp16, "precision = \"fp16\"", "use `fp32` or `bf16`"),
+            never(
+                processes != 1 && !distributed,
+                "this PyTorch was built without torch.distributed",
+                "use `processes = 1`",
+            ),
+            (
+                processes != 1 && on_gpu && processes > gpus,
+                format!("`processes = {processes}` needs as many GPUs, and PyTorch sees {gpus}"),
+                "use fewer processes, or `--device cpu`",
+            ),
+            several(asked.launch == Launch::Graph, "`launch = \"graph\"`", "use `eager`"),
+            several(asked.examples == Examples::Peaks, "`examples = \"peaks\"`", "use `processes = 1`"),
+            several(asked.compile != Compile::None, "a compiled network", "use `compile = \"none\"`"),
+        ];
+        if let Some((_, what, hint)) = refusals.into_iter().find(|(is_refused, ..)| *is_refused) {
+            return Err(Error::spec(what).hint(hint));
         }
-        if asked.threads == Some(0) {
-            return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");
-        }
-        let on_gpu = self.opened.capability.is_some();
-        if !on_gpu {
-            let gpu_only = [
-                (asked.algorithms == Algorithms::Autotune, "algorithms = \"autotune\"", "use `heuristic`"),
-                (asked.launch == Launch::Graph, "launch = \"graph\"", "use `eager`"),
-                (asked.data == DataPath::Pinned, "data = \"pinned\"", "use `resident` or `pageable`"),
-                (asked.data == DataPath::Prefetch, "data = \"prefetch\"", "use `resident` or `pageable`"),
-                (asked.precision == Precision::Fp16, "precision = \"fp16\"", "use `fp32` or `bf16`"),
-            ];
-            if let Some((_, setting, hint)) = gpu_only.into_iter().find(|(asked, ..)| *asked) {
-                return refuse(format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here"), hint);
-            }
-        }
-        self.check_processes(asked)?;
         let has_tf32 = self.opened.capability.is_some_and(|capability| capability >= (8, 0));
         let precision = match asked.precision {
             Precision::Tf32 if !has_tf32 => Precision::Fp32,
@@ -216,7 +199,7 @@ impl Engine for TorchEngine {
             let (connection, layers) = (Rc::clone(&self.connection), work::layers(&whole));
             return Ok(Box::new(ParallelStep { id, processes: split.processes, connection, layers }));
         }
-        let Prepared { id, setup } = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
+        let (id, setup) = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
         let connection = Rc::clone(&self.connection);
         let layers = work::layers(&workload);
         Ok(Box::new(TorchStep { id, setup, connection, layers, workload, on_gpu_s: None }))
@@ -241,8 +224,8 @@ impl Engine for TorchEngine {
         if self.opened.capability.is_none() {
             memory::check_step(&workload, 4, 0)?;
         }
-        let Prepared { id, .. } = self.connection.borrow_mut().prepare(|id| message::train(id, &workload, feed))?;
-        Ok(Box::new(TorchTraining::new(id, Rc::clone(&self.connection))))
+        let (id, _) = self.connection.borrow_mut().prepare(|id| message::train(id, &workload, feed))?;
+        Ok(Box::new(TorchTraining { id, connection: Rc::clone(&self.connection) }))
     }
 }
 
@@ -261,8 +244,7 @@ struct Connection {
 impl Connection {
     fn connect(&mut self) -> Result<TorchReport> {
         let answer = self.worker.connect()?;
-        let opened: TorchReport =
-            serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
+        let opened: TorchReport = worker::read(answer, "PyTorch did not open")?;
         self.opened_on.clone_from(&opened.device);
         Ok(opened)
     }
@@ -278,17 +260,13 @@ impl Connection {
         self.grouped = 0;
     }
 
-    fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<Prepared> {
+    /// The number of a step, and how the time of preparing it was spent.
+    fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<(u64, SetupTimes)> {
         let prepared = self.worker.prepare(request);
         let (id, answer) = self.heeding(prepared)?;
         let seconds = |name: &str| answer.get(name).and_then(serde_json::Value::as_f64);
         let setup = SetupTimes { compile_s: seconds("compile_s"), search_s: None, capture_s: seconds("capture_s") };
-        Ok(Prepared { id, setup })
-    }
-
-    /// Waits until the memory of a step or a training is released, if its process is still there.
-    fn release(&mut self, id: u64) {
-        self.worker.release(id);
+        Ok((id, setup))
     }
 
     fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
@@ -303,10 +281,4 @@ impl Connection {
         }
         answer
     }
-}
-
-/// The number of a step, and how the time of preparing it was spent.
-struct Prepared {
-    id: u64,
-    setup: SetupTimes,
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::group::{self, Asked};
-use super::step::Times;
+use super::group;
+use super::step::times;
 use super::{Connection, message};
 use crate::engine::worker::{self, Process};
 use crate::engine::{LayerExecution, Step, StepTimes, Workload, processor};
@@ -77,7 +77,7 @@ impl Connection {
             request["first"] = json!(rank * split.each);
             request
         };
-        self.ask_group(split.processes, request, patience.prepare)?;
+        self.ask_group(0..split.processes, request, patience.prepare)?;
         Ok(id)
     }
 
@@ -86,43 +86,34 @@ impl Connection {
         if self.grouped == processes {
             return Ok(());
         }
-        let (start, device) = (self.worker.patience.start, self.device_of_group()?);
+        let start = self.worker.patience.start;
         // All start at once: importing PyTorch takes seconds.
         let first_new = 1 + self.others.len();
         while self.others.len() + 1 < processes {
             self.others.push(Process::start(&self.worker.program)?);
         }
-        let opened = |rank: usize| message::open(&device.of(rank));
-        self.ask_some(first_new..processes, opened, start)?;
+        // On the processor, or on the GPUs after the one that the first process opened.
+        let first = self.opened_on.strip_prefix("cuda:").and_then(|number| number.parse::<usize>().ok());
+        let device = |rank: usize| first.map_or("cpu".to_owned(), |first| format!("cuda:{}", first + rank));
+        self.ask_group(first_new..processes, |rank| message::open(&device(rank)), start)?;
         let port = self.ask(&json!({"do": "host"}), start)?["port"].clone();
         let join = |rank: usize| json!({"do": "join", "rank": rank, "processes": processes, "port": port});
-        self.ask_group(processes, join, start)?;
+        self.ask_group(0..processes, join, start)?;
         self.grouped = processes;
         Ok(())
     }
 
-    /// Asks the first `processes` processes at the same time. After an error all are ended; they are started again when
+    /// Asks the processes of these ranks at the same time. After an error all are ended; they are started again when
     /// needed.
-    pub(super) fn ask_group(
-        &mut self,
-        processes: usize,
-        request: impl Fn(usize) -> Value,
-        patience: Duration,
-    ) -> Result<Vec<Value>> {
-        self.ask_some(0..processes, request, patience)
-    }
-
-    fn ask_some(
+    fn ask_group(
         &mut self,
         ranks: std::ops::Range<usize>,
         request: impl Fn(usize) -> Value,
         patience: Duration,
     ) -> Result<Vec<Value>> {
         let all = self.worker.process.iter_mut().chain(&mut self.others).enumerate();
-        let asked: Vec<Asked> = all
-            .filter(|(rank, _)| ranks.contains(rank))
-            .map(|(rank, process)| Asked::new(process, request(rank)))
-            .collect();
+        let chosen = all.filter(|(rank, _)| ranks.contains(rank));
+        let asked: Vec<_> = chosen.map(|(rank, process)| (process, request(rank))).collect();
         if asked.len() < ranks.len() {
             return Err(Error::engine("the PyTorch processes that held this step have ended"));
         }
@@ -132,36 +123,8 @@ impl Connection {
         }
         answers
     }
-
-    fn device_of_group(&self) -> Result<GroupDevices> {
-        // The first process was opened on a device of that name.
-        match self.opened_on.strip_prefix("cuda:") {
-            None => Ok(GroupDevices::Processor),
-            Some(number) => number
-                .parse()
-                .map(GroupDevices::Gpus)
-                .map_err(|_| Error::engine(format!("PyTorch opened a device named `{}`", self.opened_on))),
-        }
-    }
 }
 
-/// Where the processes of a group run.
-enum GroupDevices {
-    Processor,
-    /// On consecutive GPUs, from this one on.
-    Gpus(usize),
-}
-
-impl GroupDevices {
-    fn of(&self, rank: usize) -> String {
-        match self {
-            Self::Processor => "cpu".to_owned(),
-            Self::Gpus(first) => format!("cuda:{}", first + rank),
-        }
-    }
-}
-
-/// A step that is prepared in several processes.
 #[derive(Debug)]
 pub(super) struct ParallelStep {
     pub id: u64,
@@ -175,8 +138,8 @@ impl Step for ParallelStep {
     fn run(&mut self) -> Result<StepTimes> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;
-        let answers = connection.ask_group(self.processes, |_| worker::about(self.id, "step"), patience)?;
-        let times = answers.into_iter().map(Times::of).collect::<Result<Vec<StepTimes>>>()?;
+        let answers = connection.ask_group(0..self.processes, |_| worker::about(self.id, "step"), patience)?;
+        let times = answers.into_iter().map(times).collect::<Result<Vec<StepTimes>>>()?;
         let slowest = times.into_iter().max_by(|a, b| a.step_s.total_cmp(&b.step_s));
         slowest.ok_or_else(|| Error::engine("no process answered"))
     }
@@ -192,7 +155,7 @@ impl Drop for ParallelStep {
         let mut connection = self.connection.borrow_mut();
         if connection.worker.process.is_some() {
             let patience = connection.worker.patience.step;
-            let _ = connection.ask_group(self.processes, |_| worker::about(self.id, "release"), patience);
+            let _ = connection.ask_group(0..self.processes, |_| worker::about(self.id, "release"), patience);
         }
     }
 }

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::Connection;
-use crate::engine::worker::{self, Accounts};
+use crate::engine::worker::{self, AnsweredTimes};
 use crate::engine::{KernelTime, LayerExecution, SetupTimes, Step, StepTimes, Workload};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::network::Direction;
 
 /// A step that is prepared in the PyTorch process.
@@ -24,43 +24,12 @@ pub(super) struct TorchStep {
     pub on_gpu_s: Option<f64>,
 }
 
-/// The answer, as `Step.run` of the Python program writes it.
-#[derive(Deserialize)]
-pub(super) struct Times {
-    step_s: f64,
-    gpu_s: Option<f64>,
-    enqueue_s: Option<f64>,
-    h2d_s: Option<f64>,
-    forward_s: Option<f64>,
-    backward_s: Option<f64>,
-    optimizer_s: Option<f64>,
-    #[serde(default)]
-    allreduce_s: Option<f64>,
-    #[serde(flatten)]
-    accounts: Accounts,
-    loss: String,
-}
-
-impl Times {
-    /// # Errors
-    /// [`Kind::Engine`] for an answer without times.
-    pub fn of(answer: serde_json::Value) -> Result<StepTimes> {
-        let times: Self = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))?;
-        Ok(StepTimes {
-            step_s: times.step_s,
-            gpu_s: times.gpu_s,
-            enqueue_s: times.enqueue_s,
-            h2d_s: times.h2d_s,
-            forward_s: times.forward_s,
-            backward_s: times.backward_s,
-            optimizer_s: times.optimizer_s,
-            allreduce_s: times.allreduce_s,
-            loss: times.loss.parse().ok(),
-            witnessed: times.accounts.witnessed(),
-            worker: None,
-        })
-    }
+/// The times of an answer.
+///
+/// # Errors
+/// [`crate::error::Kind::Engine`] for an answer without times.
+pub(super) fn times(answer: serde_json::Value) -> Result<StepTimes> {
+    worker::read(answer, "PyTorch answered without the times of the step").map(AnsweredTimes::times)
 }
 
 /// The place of a layer in the network, and seconds: forward, backward, and backward without the gradients of its parameters.
@@ -87,23 +56,15 @@ impl Step for TorchStep {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;
         let answer = connection.ask(&worker::about(self.id, "step"), patience)?;
-        let times = Times::of(answer)?;
+        let times = times(answer)?;
         self.on_gpu_s = times.gpu_s;
         Ok(times)
     }
 
     fn at_work(&mut self, look: &mut dyn FnMut()) -> Result<()> {
-        match self.on_gpu_s {
-            Some(step_s) => {
-                let mut connection = self.connection.borrow_mut();
-                let answer = connection.worker.at_work(self.id, step_s, look);
-                connection.heeding(answer)
-            }
-            None => {
-                look();
-                Ok(())
-            }
-        }
+        let mut connection = self.connection.borrow_mut();
+        let answer = connection.worker.at_work(self.id, self.on_gpu_s, look);
+        connection.heeding(answer)
     }
 
     fn setup(&self) -> SetupTimes {
@@ -117,15 +78,15 @@ impl Step for TorchStep {
     fn kernels(&mut self) -> Result<Vec<KernelTime>> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.prepare;
-        worker::kernels(connection.ask(&worker::about(self.id, "kernels"), patience)?)
+        let answer = connection.ask(&worker::about(self.id, "kernels"), patience)?;
+        worker::read(answer, "no list of kernels was answered")
     }
 
     fn time_layers(&mut self) -> Result<()> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.step;
         let answer = connection.ask(&worker::about(self.id, "layers"), patience)?;
-        let times: Vec<LayerTimes> = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the layers: {error}")))?;
+        let times: Vec<LayerTimes> = worker::read(answer, "PyTorch answered without the times of the layers")?;
         let names =
             times.iter().filter_map(|times| Some((self.workload.network.layers.get(times.0)?.name.as_str(), *times)));
         let times: BTreeMap<&str, LayerTimes> = names.collect();
@@ -142,6 +103,6 @@ impl Step for TorchStep {
 impl Drop for TorchStep {
     /// Waits until the memory is released, so that its release does not disturb the steps of the next engine.
     fn drop(&mut self) {
-        self.connection.borrow_mut().release(self.id);
+        self.connection.borrow_mut().worker.release(self.id);
     }
 }

@@ -5,12 +5,12 @@ mod layers;
 mod parallel;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
+use crate::device::interpreter::tests::script;
 use crate::engine::cpu::CpuEngine;
 use crate::network::{Builder, Conv2d, Dense, Extent, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
 use crate::settings::*;
@@ -33,8 +33,11 @@ fn network(name: &str) -> Arc<Network> {
         "mnist_cnn" => Shape::Maps { channels: 1, height: 28, width: 28 },
         _ => Shape::Maps { channels: 3, height: 64, width: 64 },
     };
-    let mut network = Network::by_name(name, input, 5).unwrap();
-    // PyTorch draws its own masks, so dropout is left out of the comparison.
+    without_dropout(Network::by_name(name, input, 5).unwrap())
+}
+
+/// PyTorch draws its own masks, so dropout is left out of the comparison.
+fn without_dropout(mut network: Network) -> Arc<Network> {
     for layer in &mut network.layers {
         if let Operation::Dropout { rate } = &mut layer.operation {
             *rate = 0.0;
@@ -235,10 +238,7 @@ const AGREES: &str = r#"read -r line; echo '{"ok": {}}';"#;
 
 /// Runs a program with that shell text instead of Python.
 fn with_interpreter<T>(text: &str, test: impl FnOnce(&Path) -> T) -> T {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("python3");
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let (_guard, path) = script(text);
     test(&path)
 }
 
@@ -375,8 +375,7 @@ fn memory_that_runs_out_leaves_the_process_in_use() {
     });
 }
 
-/// A convolutional network on 90 drawn digits in batches of 20: the last batch has 10. It has no dropout, because
-/// PyTorch draws its own masks.
+/// A convolutional network on 90 drawn digits in batches of 20: the last batch has 10.
 #[test]
 fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
     use crate::data::digits::{SHAPE, TrainOrTest, draw};
@@ -393,14 +392,9 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
     fs::write(&labels, &digits.labels).unwrap();
     let raw = RawExamples { pixels, labels, count: 90 };
     let examples = Arc::new(Examples::new(Box::new(digits), normal.clone(), SHAPE));
-    let mut network = Network::by_name("mnist_cnn", SHAPE, 10).unwrap();
-    for layer in &mut network.layers {
-        if let Operation::Dropout { rate } = &mut layer.operation {
-            *rate = 0.0;
-        }
-    }
+    let network = without_dropout(Network::by_name("mnist_cnn", SHAPE, 10).unwrap());
     let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 1e-3, ..settings() };
-    let workload = Workload { network: Arc::new(network), batch_size: 20, settings };
+    let workload = Workload { network, batch_size: 20, settings };
     let mut shuffled = Vec::new();
     for workers in [0, 2] {
         let feed = Feed {

@@ -4,42 +4,34 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Connection, message};
 use crate::engine::train::{EpochTrainer, OwnEpoch, Score};
 use crate::engine::worker;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A training that is prepared in the PyTorch process.
 #[derive(Debug)]
 pub(super) struct TorchTraining {
-    id: u64,
-    connection: Rc<RefCell<Connection>>,
+    pub id: u64,
+    pub connection: Rc<RefCell<Connection>>,
 }
 
 impl TorchTraining {
-    pub fn new(id: u64, connection: Rc<RefCell<Connection>>) -> Self {
-        Self { id, connection }
-    }
-
-    fn ask<T: for<'a> Deserialize<'a>>(&self, request: &serde_json::Value) -> Result<T> {
+    fn ask<T: DeserializeOwned>(&self, request: &serde_json::Value) -> Result<T> {
         let mut connection = self.connection.borrow_mut();
         let patience = connection.worker.patience.epoch;
         let answer = connection.ask(request, patience)?;
-        serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered something else: {error}")))
+        worker::read(answer, "PyTorch answered something else")
     }
 }
 
 /// The answer, as `Training.epoch` of the Python program writes it.
 #[derive(Deserialize)]
 struct Epoch {
-    epoch_s: f64,
-    wait_s: f64,
-    compute_s: Option<f64>,
-    user_s: Option<f64>,
-    system_s: Option<f64>,
-    examples: usize,
+    #[serde(flatten)]
+    epoch: OwnEpoch,
     /// Texts, because JSON cannot represent NaN as a number.
     losses: Vec<String>,
 }
@@ -51,16 +43,10 @@ struct Evaluated {
     loss: String,
 }
 
-/// An answer without contents.
-#[derive(Deserialize)]
-struct Nothing {}
-
 impl EpochTrainer for TorchTraining {
     fn epoch(&mut self, epoch: usize, steps: Option<usize>) -> Result<OwnEpoch> {
-        let answer: Epoch = self.ask(&message::epoch(self.id, epoch, steps))?;
-        let losses = answer.losses.iter().map(|loss| loss.parse().unwrap_or(f64::NAN)).collect();
-        let Epoch { epoch_s, wait_s, compute_s, user_s, system_s, examples, .. } = answer;
-        Ok(OwnEpoch { epoch_s, wait_s, compute_s, user_s, system_s, examples, losses })
+        let Epoch { epoch, losses } = self.ask(&message::epoch(self.id, epoch, steps))?;
+        Ok(OwnEpoch { losses: losses.iter().map(|loss| loss.parse().unwrap_or(f64::NAN)).collect(), ..epoch })
     }
 
     fn evaluate(&mut self) -> Result<Score> {
@@ -69,13 +55,13 @@ impl EpochTrainer for TorchTraining {
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.ask::<Nothing>(&worker::about(self.id, "restart")).map(drop)
+        self.ask::<IgnoredAny>(&worker::about(self.id, "restart")).map(drop)
     }
 }
 
 impl Drop for TorchTraining {
     /// Waits until the memory is released and the workers have ended.
     fn drop(&mut self) {
-        self.connection.borrow_mut().release(self.id);
+        self.connection.borrow_mut().worker.release(self.id);
     }
 }

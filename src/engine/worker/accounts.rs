@@ -1,4 +1,4 @@
-//! The report of a process on the threads that computed a step.
+//! The report of a process on a step, and on the threads that computed it.
 
 use std::sync::LazyLock;
 
@@ -6,14 +6,32 @@ use serde::Deserialize;
 
 use crate::device::witness::{Span, Witnessed};
 use crate::device::witnessed::Events;
-use crate::engine::processor;
+use crate::engine::{StepTimes, processor};
 
 /// Asking takes longer than a short step.
 pub(super) static CORES: LazyLock<usize> = LazyLock::new(processor::cores);
 
+/// The times of a step, as a process answers them.
+#[derive(Deserialize)]
+pub struct AnsweredTimes {
+    #[serde(flatten)]
+    times: StepTimes,
+    /// A text, since JSON cannot represent not-a-number.
+    loss: Option<String>,
+    #[serde(flatten)]
+    accounts: Accounts,
+}
+
+impl AnsweredTimes {
+    pub fn times(self) -> StepTimes {
+        let loss = self.loss.and_then(|loss| loss.parse().ok());
+        StepTimes { loss, witnessed: self.accounts.witnessed(), ..self.times }
+    }
+}
+
 /// As `python/witness.py` writes it, or a person's own program, which need not know all of it.
 #[derive(Debug, Default, Deserialize)]
-pub struct Accounts {
+struct Accounts {
     /// For each thread seconds on a processor, seconds of waiting for one, and how often it was given one.
     threads: Option<Vec<(f64, f64, f64)>>,
     /// Processor time of all threads together, where they are not known one by one.
@@ -25,7 +43,7 @@ pub struct Accounts {
 
 impl Accounts {
     /// `None` if the report does not contain processor time.
-    pub fn witnessed(&self) -> Option<Witnessed> {
+    fn witnessed(&self) -> Option<Witnessed> {
         let span = |&(run_s, wait_s, times): &(f64, f64, f64)| Span { run_s, wait_s: Some(wait_s), times };
         let threads: Vec<Span> = match (&self.threads, self.cpu_s) {
             (Some(threads), _) if !threads.is_empty() => threads.iter().map(span).collect(),

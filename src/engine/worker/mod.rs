@@ -3,16 +3,18 @@
 mod accounts;
 mod process;
 
+use std::fmt::Display;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{KernelTime, let_it_begin, steps_at_work};
+use super::{let_it_begin, steps_at_work};
 use crate::device::root::FilesystemRoot;
 use crate::device::witness::{Outside, Witnessed};
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
-pub use accounts::Accounts;
+pub use accounts::AnsweredTimes;
 pub use process::{Pipes, Process, Program, ProgramHost};
 
 /// The time after which a process that does not answer counts as hung.
@@ -60,12 +62,12 @@ pub fn about(id: u64, what: &str) -> Value {
     json!({"do": what, "id": id})
 }
 
-/// What a process answers to the request `kernels`.
+/// An answer; `otherwise` says what a process did that answered something else.
 ///
 /// # Errors
 /// [`Kind::Engine`] where it is something else.
-pub fn kernels(answer: Value) -> Result<Vec<KernelTime>> {
-    serde_json::from_value(answer).map_err(|error| Error::engine(format!("no list of kernels was answered: {error}")))
+pub fn read<T: DeserializeOwned>(answer: Value, otherwise: impl Display) -> Result<T> {
+    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{otherwise}: {error}")))
 }
 
 /// The name of a file that is in only one of two lists, or has another hash there.
@@ -77,11 +79,15 @@ fn changed(first: &Value, files: &Value) -> Option<String> {
 }
 
 impl Worker {
-    /// [`super::Step::at_work`] of step `id`, whose last step took that long.
+    /// [`super::Step::at_work`] of step `id`, whose last step took that long on a device other than the processor.
     ///
     /// # Errors
     /// As [`Worker::ask`].
-    pub fn at_work(&mut self, id: u64, step_s: f64, look: &mut dyn FnMut()) -> Result<()> {
+    pub fn at_work(&mut self, id: u64, step_s: Option<f64>, look: &mut dyn FnMut()) -> Result<()> {
+        let Some(step_s) = step_s else {
+            look();
+            return Ok(());
+        };
         let request = json!({"do": "work", "id": id, "count": steps_at_work(step_s)});
         let mut meanwhile = || {
             let_it_begin();

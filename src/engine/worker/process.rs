@@ -36,7 +36,6 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long an answer is waited for before the process is looked at.
 const TURN: Duration = Duration::from_secs(1);
 
-/// What a process runs.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// In messages: `PyTorch`, `bert.py`.
@@ -72,7 +71,6 @@ pub struct Pipes {
     pub answers: u32,
 }
 
-/// A running process.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -85,7 +83,6 @@ pub struct Process {
     words: Arc<Mutex<VecDeque<String>>>,
 }
 
-/// One line of answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WorkerReply {

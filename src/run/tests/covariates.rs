@@ -7,7 +7,6 @@ use std::process::Command;
 use super::{Ended, Recorded};
 use crate::analysis::{Query, analyse};
 use crate::chart::figures::{Destination, Figures};
-use crate::device::selector::Selector;
 use crate::device::{self, Covariates, Device};
 use crate::engine::cudnn::recorded;
 use crate::needs::shared_library;
@@ -100,7 +99,7 @@ fn placed(facts: &str) -> String {
 fn run(folder: &Path) -> (Recorded, Ended) {
     let sweep = Recorded::new(SPEC, folder);
     recorded::begin(None);
-    let ended = sweep.go(Begin::Anew, |_| device::open(&Selector::gpu("0000:03:00.0")));
+    let ended = sweep.go(Begin::Anew, |_| device::open(Some("0000:03:00.0")));
     (sweep, ended)
 }
 

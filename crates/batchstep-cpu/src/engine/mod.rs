@@ -49,7 +49,7 @@ pub struct DeviceName {
 }
 
 /// The times of one step, in seconds. `None`: not measured by this engine; it is never given as 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct StepTimes {
     /// Host clock, from a synchronised start to a synchronised end.
     pub step_s: f64,
@@ -64,10 +64,13 @@ pub struct StepTimes {
     /// The time in which gradients of several processes were averaged; a part of it overlaps the backward pass.
     pub allreduce_s: Option<f64>,
     /// The loss of this step, read outside the timed region.
+    #[serde(skip)]
     pub loss: Option<f64>,
     /// What happened to the threads that computed it, where the engine knows and they are another process's.
+    #[serde(skip)]
     pub witnessed: Option<Witnessed>,
     /// The counts of the process that ran it, if that is another process.
+    #[serde(skip)]
     pub worker: Option<WorkerCounts>,
 }
 
@@ -80,7 +83,7 @@ pub struct TeamTime {
 }
 
 /// Counts of a process that ran a step for this one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct WorkerCounts {
     /// The most memory so far in this visit: allocated on a GPU, else resident.
     pub peak_memory_bytes: Option<u64>,
@@ -103,7 +106,7 @@ pub struct SetupTimes {
 }
 
 /// How one layer was executed in one direction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerExecution {
     pub layer: String,
     pub operation: String,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::Deserialize;
+
 use super::{Settings, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Shape;
@@ -126,7 +128,7 @@ pub struct Feed {
 }
 
 /// One epoch of an engine that feeds itself.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct OwnEpoch {
     pub epoch_s: f64,
     /// The time that the loop waited for its loader.
@@ -139,6 +141,7 @@ pub struct OwnEpoch {
     pub system_s: Option<f64>,
     pub examples: usize,
     /// The loss of each step, before its update.
+    #[serde(skip)]
     pub losses: Vec<f64>,
 }
 

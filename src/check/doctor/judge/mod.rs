@@ -20,28 +20,27 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings.push(driver(evidence));
     findings.push(nvml(evidence));
     findings.extend(gpus(evidence));
-    let newest = evidence.driver.as_ref().and_then(|driver| driver.1);
-    findings.extend(libraries(evidence, newest));
+    findings.extend(libraries(evidence));
     findings.push(pytorch(evidence));
     findings
 }
 
 fn ok(subject: impl Into<String>, detail: impl Into<String>) -> Finding {
-    Finding { subject: subject.into(), status: Status::Ok, detail: detail.into(), remedy: None, commands: Vec::new() }
+    Finding { status: Status::Ok, ..missing(subject, detail, None) }
 }
 
-fn missing(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
+pub(super) fn missing(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
     let remedy = remedy.map(str::to_string);
     Finding { subject: subject.into(), status: Status::Missing, detail: detail.into(), remedy, commands: Vec::new() }
 }
 
-fn warning(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
+pub(super) fn warning(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
     Finding { status: Status::Warning, ..missing(subject, detail, remedy) }
 }
 
 impl Finding {
     /// With the commands of its remedy.
-    fn by(self, commands: &[&str]) -> Self {
+    pub(super) fn by(self, commands: &[&str]) -> Self {
         Self { commands: commands.iter().map(|command| (*command).to_owned()).collect(), ..self }
     }
 }
@@ -164,21 +163,17 @@ fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
 
 fn driver(evidence: &Evidence) -> Finding {
     let subject = "GPU driver";
-    let Some((path, cuda)) = &evidence.driver else {
-        return match &evidence.driver_refusal {
-            None => without_driver(&evidence.environment),
-            Some(Refusal { what, remedy, commands }) => {
-                warning(subject, format!("installed, but {what}"), Some(remedy)).by(commands)
-            }
-        };
-    };
-    let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
-    let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
-    let detail = format!("{version}, runs CUDA up to {cuda} ({path})");
-    match &evidence.driver_refusal {
-        None => ok(subject, detail),
-        Some(Refusal { what, remedy, commands }) => {
-            warning(subject, format!("{detail}; {what}"), Some(remedy)).by(commands)
+    let found = evidence.driver.as_ref().map(|(path, cuda)| {
+        let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
+        let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
+        format!("{version}, runs CUDA up to {cuda} ({path})")
+    });
+    match (&evidence.driver_refusal, found) {
+        (None, None) => without_driver(&evidence.environment),
+        (None, Some(detail)) => ok(subject, detail),
+        (Some(Refusal { what, remedy, commands }), found) => {
+            let detail = found.map_or(format!("installed, but {what}"), |found| format!("{found}; {what}"));
+            warning(subject, detail, Some(remedy)).by(commands)
         }
     }
 }
@@ -282,11 +277,11 @@ fn pcie(index: usize, link: &Link) -> Finding {
 
 /// The libraries of the GPU engine. Without a driver they are of no use, and one line says so. With one, the missing
 /// libraries share one line, with the one command that installs them all.
-fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
+fn libraries(evidence: &Evidence) -> Vec<Finding> {
     let subject = "GPU libraries";
     let (absent, there): (Vec<&LibraryReport>, Vec<&LibraryReport>) =
         evidence.environment.libraries.iter().partition(|found| found.problem.is_some() && found.path.is_none());
-    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, evidence, newest)).collect();
+    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, evidence)).collect();
     if absent.is_empty() {
         return findings;
     }
@@ -295,8 +290,7 @@ fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
     } else {
         let mut packages: Vec<String> = Vec::new();
         for found in &absent {
-            let remedy = found.library.remedy(newest.map(|version| version.0));
-            let package = remedy.trim_start_matches(PIP).to_string();
+            let package = remedy(found, evidence).trim_start_matches(PIP).to_string();
             if !packages.contains(&package) {
                 packages.push(package);
             }
@@ -319,9 +313,15 @@ fn installed(finding: Finding, evidence: &Evidence, command: &str) -> Finding {
     }
 }
 
-fn library(found: &LibraryReport, evidence: &Evidence, newest: Option<(u32, u32)>) -> Finding {
+/// The command that installs a library for the newest CUDA that the driver runs.
+fn remedy(found: &LibraryReport, evidence: &Evidence) -> String {
+    let newest = evidence.driver.as_ref().and_then(|driver| driver.1);
+    found.library.remedy(newest.map(|version| version.0))
+}
+
+fn library(found: &LibraryReport, evidence: &Evidence) -> Finding {
     let subject = found.library.name();
-    let remedy = found.library.remedy(newest.map(|version| version.0));
+    let remedy = remedy(found, evidence);
     let path = found.path.as_ref().map(|path| path.display().to_string());
     match (&found.problem, path) {
         (None, path) => {

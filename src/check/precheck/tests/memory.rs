@@ -58,10 +58,9 @@ fn plan_with(change: fn(&mut Settings)) -> Plan {
 /// How often something is checked.
 fn checks(engine: Named, plan: &Plan, cache: &Cache) -> usize {
     let mut engines = Engines::of(EngineName::Candle, Box::new(engine));
-    let mut heard = Heard::default();
-    let found = qualify(plan, &mut engines, Asked::Every, cache, &mut heard).unwrap();
-    assert_eq!(found.cells, [Some(true); 2], "{:?}", heard.0);
-    heard.0.iter().filter(|line| line.starts_with("checking")).count()
+    let (cells, said) = asked_of(plan, &mut engines, Asked::Every, cache);
+    assert_eq!(cells, Ok(vec![Some(true); 2]), "{said:?}");
+    said.iter().filter(|line| line.starts_with("checking")).count()
 }
 
 fn as_before(_: &mut Settings) {}
@@ -90,14 +89,12 @@ fn a_pass_belongs_to_the_algorithms_that_were_in_force_after_the_check() {
 #[test]
 fn nothing_is_remembered_of_a_step_whose_algorithms_are_not_known() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan_with(as_before);
-    let mut heard = Heard::default();
     for _ in 0..2 {
         let mut engines = Engines::of(EngineName::Candle, Box::new(Named { algorithms: "", ..named() }));
-        let found = qualify(&plan, &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
-        assert_eq!(found.cells, [Some(false); 2]);
+        let (cells, said) = asked_of(&plan_with(as_before), &mut engines, Asked::Every, &cache(&folder));
+        assert_eq!(cells, Ok(vec![Some(false); 2]));
+        assert!(said[0].starts_with("checking"), "{said:?}");
     }
-    assert_eq!(heard.0.iter().filter(|line| line.starts_with("checking")).count(), 2, "{:?}", heard.0);
 }
 
 #[test]

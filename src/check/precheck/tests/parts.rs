@@ -35,9 +35,7 @@ fn passes(network: &Arc<Network>, batch_size: usize, settings: Settings) {
 
 #[test]
 fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     for network in operators().unwrap() {
         for (precision, layout) in WAYS {
             passes(&network, 3, settings(precision, layout));
@@ -48,9 +46,7 @@ fn every_operator_matches_the_cpu_engine_on_the_same_operands() {
 /// On 32x32 both have batch norms over one position at their end: two values of each channel, whose gradients are nothing but rounding errors.
 #[test]
 fn networks_with_branches_and_with_next_to_nothing_left_pass() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     let small = Shape::Maps { channels: 3, height: 32, width: 32 };
     let of = |name: &str, (precision, layout): (Precision, Layout)| {
         passes(&Arc::new(Network::by_name(name, small, 5).unwrap()), 2, settings(precision, layout));
@@ -65,9 +61,7 @@ fn networks_with_branches_and_with_next_to_nothing_left_pass() {
 
 #[test]
 fn a_wrong_kernel_is_found_where_it_is_with_layer_shape_batch_size_and_number() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     let spec = format!(
         "{EVERY_OPERATOR}[sweep]\nbatch_size = [3]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n"
     );

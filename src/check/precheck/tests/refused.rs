@@ -3,20 +3,15 @@
 use super::*;
 use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault, emulator};
 
-/// The error, or what was checked; and what the user reads.
-fn settled(faults: &[(&'static str, KernelFault)], cache: &Cache) -> (Result<Vec<Option<bool>>, String>, Vec<String>) {
+fn settled(faults: &[(&'static str, KernelFault)], cache: &Cache) -> Answer {
     let mut engines = Engines::of(EngineName::Cudnn, Box::new(EmulatedEngine::with(faults)));
-    let mut heard = Heard::default();
     let plan = plan(&format!("{EVERY_OPERATOR}[sweep]\nbatch_size = [2, 3]\n[engine]\nname = \"auto\"\n"));
-    let answer = qualify(&plan, &mut engines, Asked::Gpu, cache, &mut heard);
-    (answer.map(|found| found.cells).map_err(|error| error.to_string()), heard.0)
+    asked_of(&plan, &mut engines, Asked::Gpu, cache)
 }
 
 #[test]
 fn an_operator_that_computes_zeros_or_writes_too_far_ends_the_run_with_its_layer_and_a_remedy() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     for operator in ["batch_norm", "depthwise_conv2d", "global_average_pool", "max_pool2d", "optimizer"] {
         for (fault, reason) in [(KernelFault::Zeros, "off by"), (KernelFault::TooFar, "bytes behind `")] {
             let folder = tempfile::tempdir().unwrap();
@@ -33,9 +28,7 @@ fn an_operator_that_computes_zeros_or_writes_too_far_ends_the_run_with_its_layer
 
 #[test]
 fn an_operator_that_is_refused_ends_the_run_where_auto_took_the_engine() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     let folder = tempfile::tempdir().unwrap();
     let error = settled(&[("loss", KernelFault::Refused)], &cache(&folder)).0.unwrap_err();
     assert!(error.contains("no step of this plan can be computed here") && error.contains("help: "), "{error}");
@@ -43,9 +36,7 @@ fn an_operator_that_is_refused_ends_the_run_where_auto_took_the_engine() {
 
 #[test]
 fn a_gpu_that_computes_everything_passes_and_a_pass_is_not_repeated() {
-    if emulator().is_none() {
-        return;
-    }
+    let Some(_) = emulator() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (answer, said) = settled(&[], &cache(&folder));
     assert_eq!((answer, said.len()), (Ok(vec![Some(true); 2]), 1));

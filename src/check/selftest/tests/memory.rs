@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::device::root::{field, kilobytes};
 use crate::network::build::Builder;
 use crate::network::{Dense, Shape};
 
@@ -22,8 +23,7 @@ fn workload() -> Workload {
 /// The most that this process has held at any time, in bytes.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    kilobytes(field(&status, "VmHWM")?)
 }
 
 /// In a process of its own, which holds nothing of other tests'.

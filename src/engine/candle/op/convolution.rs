@@ -4,7 +4,6 @@
 use candle_core::{Result, Tensor};
 use candle_nn::{Conv2d, Conv2dConfig, Module};
 
-use super::strided;
 use super::window::SlidingWindow;
 use crate::network::{self, Extent};
 
@@ -43,9 +42,6 @@ impl Convolution {
     }
 
     /// Applies it to N x C x H x W.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let [vertical, horizontal] = self.windows;
         let mut x = x.clone();
@@ -56,7 +52,9 @@ impl Convolution {
         if !self.thins {
             return Ok(y);
         }
-        let keep = |window: SlidingWindow| strided(0, window.stride, window.outputs(), y.device());
+        let keep = |window: SlidingWindow| {
+            Tensor::from_iter((0..window.outputs()).map(|at| (at * window.stride) as u32), y.device())
+        };
         y.index_select(&keep(vertical)?, 2)?.contiguous()?.index_select(&keep(horizontal)?, 3)
     }
 }

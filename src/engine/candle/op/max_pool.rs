@@ -10,7 +10,6 @@ use candle_core::{Result, Tensor};
 use super::window::SlidingWindow;
 use crate::network::{self, Extent};
 
-/// The largest value of each window.
 #[derive(Clone, Debug)]
 pub struct MaxPool {
     vertical: Places,
@@ -22,7 +21,6 @@ pub struct MaxPool {
 struct Places(Vec<Vec<u32>>);
 
 impl MaxPool {
-    /// Windows on such maps.
     pub fn new(p: &network::MaxPool2d, maps: Extent) -> Self {
         let windows = SlidingWindow::both(maps, p.kernel, p.stride, p.padding);
         let [vertical, horizontal] =
@@ -31,9 +29,6 @@ impl MaxPool {
     }
 
     /// Applies it to N x C x H x W: rows first, then columns, 2k operations instead of k^2.
-    ///
-    /// # Errors
-    /// candle's, where memory cannot be had.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.horizontal.maximum(&self.vertical.maximum(x, 2)?, 3)
     }

@@ -18,10 +18,10 @@ impl SlidingWindow {
     /// Along the height, and along the width.
     pub fn both(map: Extent, kernel: Extent, stride: Extent, around: Padding) -> [Self; 2] {
         let Padding { top, bottom, left, right } = around;
-        let (length, kernel_rows, down) = (map.height, kernel.height, stride.height);
-        let vertical = Self { length, kernel: kernel_rows, stride: down, before: top, after: bottom };
-        let (length, kernel_columns, right_by) = (map.width, kernel.width, stride.width);
-        [vertical, Self { length, kernel: kernel_columns, stride: right_by, before: left, after: right }]
+        [
+            Self { length: map.height, kernel: kernel.height, stride: stride.height, before: top, after: bottom },
+            Self { length: map.width, kernel: kernel.width, stride: stride.width, before: left, after: right },
+        ]
     }
 
     pub fn padded(self) -> usize {

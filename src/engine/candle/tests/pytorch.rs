@@ -20,36 +20,11 @@ fn check(network: &str, steps: usize) {
 }
 
 #[test]
-fn steps_of_vgg16_match_pytorch() {
-    check("vgg16", 3);
-}
-
-#[test]
-fn steps_of_vgg19_match_pytorch() {
-    check("vgg19", 1);
-}
-
-#[test]
-fn steps_of_mobilenet_match_pytorch() {
-    check("mobilenet", 3);
-}
-
-#[test]
-fn steps_of_resnet50_match_pytorch() {
-    check("resnet50", 1);
-}
-
-#[test]
-fn steps_of_resnet50_v1_5_match_pytorch() {
-    check("resnet50_v1_5", 1);
-}
-
-#[test]
-fn steps_of_mnist_cnn_match_pytorch() {
-    check("mnist_cnn", 3);
-}
-
-#[test]
-fn steps_of_mlp_match_pytorch() {
-    check("mlp", 3);
+fn steps_of_every_network_match_pytorch() {
+    for network in ["vgg16", "mobilenet", "mnist_cnn", "mlp"] {
+        check(network, 3);
+    }
+    for network in ["vgg19", "resnet50", "resnet50_v1_5"] {
+        check(network, 1);
+    }
 }
