@@ -162,7 +162,7 @@ pub fn of_run(path: &Path, found: &[Analysed], options: &Options) -> Vec<Result<
 pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result<Advice, Silence> {
     let series = &found.series;
     let work = RateConversion::of(series, options.work.as_ref())?;
-    let rates = Rates::of(series, &work)?;
+    let rates = Rates::of(series, &found.findings.factor, &work)?;
     let allowed = allowed(series, &work, &rates, options)?;
     let every = Comparison::new(&rates, &(0..rates.x.len()).collect::<Vec<_>>());
     let avoid = avoided(&found.findings.jumps, series.kind, &every);

@@ -1,8 +1,9 @@
 use super::comparison::Comparison;
 use super::*;
 use crate::analysis::{Measurement, Size, names};
-use crate::detect::{Observation, Settings};
+use crate::detect::{Findings, Observation, Settings};
 use crate::random::Rng;
+use crate::report::{Style, size_advices};
 
 /// Noise of a planted series, as shares of the time.
 #[derive(Clone, Copy)]
@@ -146,6 +147,48 @@ fn behind_a_jump_from_a_size_to_avoid_the_earlier_one_counts() {
     assert!(avoided.sizes.starts_with(&expected) && avoided.sizes.iter().all(|x| *x < 40.0), "{avoided:?}");
 }
 
+/// Five blocks on a machine that becomes up to 4 % slower and faster over stretches of some twenty visits. A step takes 10 ms and 1 ms for each example, so that
+/// the rates of neighbouring sizes near 64 differ by 0.2 %.
+fn unsteady(seed: u64) -> Analysed {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for block in 0..5 {
+        let mut sizes: Vec<u32> = (1..=64).collect();
+        rng.shuffle(&mut sizes);
+        for x in sizes.into_iter().map(f64::from) {
+            let order = steps.len() as f64;
+            let y = rising(x) * (0.04 * (order / 21.0).sin() + 0.0005 * rng.normal()).exp();
+            steps.push(Observation { order: Some(order), block: Some(block), ..Observation::new(x, y) });
+        }
+    }
+    found(Series::planted(Vec::new(), steps.into_iter().map(Measurement::from).collect()))
+}
+
+/// What the user reads of it: the size after `Use`.
+fn used(found: &Analysed) -> String {
+    let advice = advise(found, &Options::default(), None);
+    let text = size_advices(std::slice::from_ref(found), &[advice], 1, true)[0].render(&Style::PLAIN);
+    text.split_whitespace().skip_while(|word| *word != "Use").nth(1).expect("a size").to_owned()
+}
+
+/// What disturbs all sizes at once belongs to no size: the fitted curve is without it, and so is the advice.
+#[test]
+fn the_size_to_use_is_the_best_of_the_fitted_curve() {
+    let mut own_levels = 0;
+    for seed in 0..8 {
+        let found = unsteady(seed);
+        assert!(!found.findings.factor.is_empty(), "{seed}");
+        assert_eq!(used(&found), "64", "{seed}");
+        let with_factor = Findings { factor: Vec::new(), ..found.findings };
+        own_levels += usize::from(used(&Analysed { findings: with_factor, ..found }) == "64");
+    }
+    assert!(own_levels < 8, "their own levels have the same order");
+    // Of rates the factor is the inverse.
+    let found = unsteady(1);
+    let rates = as_rates(&found.series, "throughput", "images/s", |x| x);
+    assert_eq!(used(&Analysed { findings: rates.find(&Settings::default()), series: rates }), "64");
+}
+
 #[test]
 fn of_equal_rates_none_is_better_and_none_is_avoided() {
     let advice = advised(series(10, QUIET, 4, &flat)).expect("advice");
@@ -257,7 +300,7 @@ fn runs_that_show_nothing_get_no_advice() {
 
 /// The sizes of a series, each compared with all others.
 fn compared(series: &Series) -> Comparison {
-    let rates = Rates::of(series, &RateConversion::of(series, None).expect("work")).expect("rates");
+    let rates = Rates::of(series, &[], &RateConversion::of(series, None).expect("work")).expect("rates");
     let every: Vec<usize> = (0..rates.x.len()).collect();
     Comparison::new(&rates, &every)
 }
