@@ -106,7 +106,10 @@ impl Evidence {
         let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
         let reason = |(found, answers): (&Analysed, &Answers)| {
             let label = found.series.label();
-            Reason { name: format!("{label}: mechanisms"), document: report::explanation(&label, answers) }
+            Reason {
+                name: format!("{label}: mechanisms"),
+                document: report::explanation(&label, &found.findings, answers),
+            }
         };
         shown.map(reason).collect()
     }
