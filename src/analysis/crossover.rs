@@ -315,7 +315,6 @@ fn root(points: &[LogRatio], place: usize) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
     use crate::detect::Observation;
 
     /// The crossovers of the steps, as for a file without setup.
@@ -328,14 +327,8 @@ pub(crate) mod tests {
     /// Six blocks of a step time of `fixed` seconds and `each` for an example, with 1 % of noise.
     pub(crate) fn series(engine: &str, fixed: f64, each: f64, seed: u64) -> Series {
         let mut rng = Rng::new(seed);
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in SIZES {
-                let y = (fixed + each * x) * (1.0 + 0.01 * rng.normal());
-                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
-            }
-        }
-        Series::planted(vec![("engine".into(), engine.into()), ("device".into(), engine.into())], measurements)
+        let time = |_, x| (fixed + each * x) * (1.0 + 0.01 * rng.normal());
+        Series::in_blocks(&[("engine", engine), ("device", engine)], 6, &SIZES, time)
     }
 
     /// Rates have the crossover of their times, and without blocks every value is a visit.
@@ -414,11 +407,8 @@ pub(crate) mod tests {
     fn a_crossover_is_open_above_unless_the_order_at_the_largest_size_is_shown() {
         // The blocks' times at the smaller and at the larger size.
         let of = |engine: &str, small: f64, large: &[f64]| {
-            let visit = |(block, &y): (u32, &f64)| {
-                let at = |x, y| Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) });
-                [at(100.0, small), at(1000.0, y)]
-            };
-            Series::planted(vec![("engine".into(), engine.into())], (0..).zip(large).flat_map(visit).collect())
+            let time = |block, x| if x == 100.0 { small } else { large[block as usize] };
+            Series::in_blocks(&[("engine", engine)], large.len() as u32, &[100.0, 1000.0], time)
         };
         let slower = [1.00, 1.01, 1.05];
         let faster = [0.99, 0.98, 0.97];

@@ -277,6 +277,19 @@ impl Series {
             goal: None,
         }
     }
+
+    /// The same with a step of `y(block, size)` in each of so many blocks at each of `sizes`.
+    pub(crate) fn in_blocks(
+        group: &[(&str, &str)],
+        blocks: u32,
+        sizes: &[f64],
+        mut y: impl FnMut(u32, f64) -> f64,
+    ) -> Self {
+        let places = (0..blocks).flat_map(|block| sizes.iter().map(move |x| (block, *x)));
+        let step = |(block, x)| Observation { block: Some(block), ..Observation::new(x, y(block, x)) }.into();
+        let group = group.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::planted(group, places.map(step).collect())
+    }
 }
 
 #[cfg(test)]

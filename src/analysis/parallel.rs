@@ -156,25 +156,15 @@ pub(super) fn cell_medians<const N: usize>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::{Observation, Settings, detect};
+    use crate::detect::Settings;
 
     /// Six blocks at batch sizes 1 to 20, of `time` with a little spread.
     fn series(processes: &str, scaling: &str, cells: std::ops::Range<i64>, time: impl Fn(f64) -> f64) -> Series {
         let mut random = crate::random::Rng::new(cells.start as u64 + 5);
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in 1..=20 {
-                let y = time(f64::from(x)) * (1.0 + 0.001 * random.normal());
-                measurements
-                    .push(Measurement::from(Observation { block: Some(block), ..Observation::new(f64::from(x), y) }));
-            }
-        }
+        let sizes: Vec<f64> = (1..=20).map(f64::from).collect();
         let group = [("model", "mlp"), ("processes", processes), ("scaling", scaling)];
-        let mut series = Series::planted(group.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec(), measurements);
-        series.facts.insert("scaling".into(), scaling.into());
-        series.cells = cells.collect();
-        series
+        let series = Series::in_blocks(&group, 6, &sizes, |_, x| time(x) * (1.0 + 0.001 * random.normal()));
+        Series { cells: cells.collect(), facts: [("scaling".into(), scaling.into())].into(), ..series }
     }
 
     /// One process takes 10 ms + 1 ms an example, and 4 ms more beyond 12; two take 12 ms + 1 ms an example with weak scaling, 10 ms + 0.5 ms with strong.
@@ -186,11 +176,7 @@ pub(crate) mod tests {
             series("2", "weak", 40..60, |x| 0.012 + 0.001 * x),
             series("2", "strong", 60..80, |x| 0.01 + 0.0005 * x),
         ];
-        let analysed = |series: Series| {
-            let findings = detect(&series.observations(), &Settings::default());
-            Analysed { series, findings }
-        };
-        all.into_iter().map(analysed).collect()
+        all.into_iter().map(|series| Analysed { findings: series.find(&Settings::default()), series }).collect()
     }
 
     #[test]

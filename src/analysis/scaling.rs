@@ -125,20 +125,11 @@ pub(super) fn without(series: &Series, column: &str) -> Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
 
     /// Four blocks at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
     fn series(model: &str, threads: &str, seconds: f64) -> Series {
-        let steps = (0..4u32).flat_map(|block| [1.0, 2.0].map(|x| (block, x)));
-        let measurements = steps
-            .map(|(block, x)| {
-                let y = seconds * x * (1.0 + 0.001 * f64::from(block));
-                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
-            })
-            .collect();
-        let group = vec![("model".to_owned(), model.to_owned()), ("threads".to_owned(), threads.to_owned())];
-        Series::planted(group, measurements)
+        let time = |block, x| seconds * x * (1.0 + 0.001 * f64::from(block));
+        Series::in_blocks(&[("model", model), ("threads", threads)], 4, &[1.0, 2.0], time)
     }
 
     #[test]

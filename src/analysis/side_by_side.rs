@@ -158,20 +158,10 @@ pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
 
-    /// Four blocks of three steps at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
+    /// Four blocks at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
     fn series(group: &[(&str, &str)], seconds: f64) -> Series {
-        let steps = (0..4u32).flat_map(|block| (0..3).flat_map(move |step| [1.0, 2.0].map(|x| (block, step, x))));
-        let measurements = steps
-            .map(|(block, step, x)| {
-                let y = seconds * x * (1.0 + 0.001 * f64::from(block) + 0.0001 * f64::from(step));
-                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
-            })
-            .collect();
-        let group = group.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Series::planted(group, measurements)
+        Series::in_blocks(group, 4, &[1.0, 2.0], |block, x| seconds * x * (1.0 + 0.001 * f64::from(block)))
     }
 
     fn run(ways: &[(&str, &str, &str, f64)]) -> Vec<Series> {

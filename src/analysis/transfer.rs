@@ -56,22 +56,13 @@ pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
     use crate::random::Rng;
 
     /// Six blocks at three batch sizes, of `each` seconds an example, with 0.1 % of noise.
     fn series(engine: &str, data: &str, each: f64) -> Series {
         let mut random = Rng::new(each.to_bits());
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in [10.0, 100.0, 1000.0] {
-                let y = (1e-3 + each * x) * (1.0 + 0.001 * random.normal());
-                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
-            }
-        }
-        let group = [("model", "mlp"), ("engine", engine), ("data", data)];
-        Series::planted(group.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), measurements)
+        let time = |_, x| (1e-3 + each * x) * (1.0 + 0.001 * random.normal());
+        Series::in_blocks(&[("model", "mlp"), ("engine", engine), ("data", data)], 6, &[10.0, 100.0, 1000.0], time)
     }
 
     /// A copy makes each example of the engine `cpu` half as dear again, and nothing of `torch`, which has no series without.

@@ -73,19 +73,12 @@ fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {
 mod tests {
     use super::*;
     use crate::analysis::compare::{Decision, compare};
-    use crate::detect::Observation;
     use crate::random::Rng;
 
     /// `blocks` visits to batch sizes 1 to 6, of 1 ms per example times `factor`, with 1 % of noise.
     fn run(rng: &mut Rng, blocks: u32, factor: f64) -> Vec<Series> {
-        let mut measurements = Vec::new();
-        for block in 0..blocks {
-            for x in 1..=6u32 {
-                let y = 0.001 * f64::from(x) * factor * (1.0 + 0.01 * rng.normal());
-                measurements.push(Observation { block: Some(block), ..Observation::new(x.into(), y) }.into());
-            }
-        }
-        vec![Series::planted(Vec::new(), measurements)]
+        let time = |_, x| 0.001 * x * factor * (1.0 + 0.01 * rng.normal());
+        vec![Series::in_blocks(&[], blocks, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], time)]
     }
 
     #[test]
