@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::gather::{Candidate, CollectedPart, Gathered, OfDevice};
 use super::layout::{MARK, of_device, of_network, tables, values};
+use super::rows::{all, replace};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
@@ -165,10 +166,8 @@ impl<'a> Pending<'a> {
     fn new(root: &'a Path) -> Result<Self> {
         let mut known = BTreeMap::new();
         for device in values(&root.join(tables::RUNS), "device")? {
-            dataset::rows(&of_device(root, tables::RUNS, &device), &mut |run: CollectedRun| {
-                known.insert(run.run_id, run.digest);
-                Ok(())
-            })?;
+            let runs: Vec<CollectedRun> = all(&of_device(root, tables::RUNS, &device))?;
+            known.extend(runs.into_iter().map(|run| (run.run_id, run.digest)));
         }
         let (runs, cells, layers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Self { root, known, runs, cells, layers, rows: 0 })
@@ -237,34 +236,20 @@ impl<'a> Pending<'a> {
     /// Writes all pending rows. The runs are written last: a run without its row there counts as not collected.
     fn merge(&mut self) -> Result<()> {
         for (place, cells) in std::mem::take(&mut self.cells) {
-            merge_cells(&of_network(self.root, tables::CELLS, &place.device, &place.network), cells)?;
+            let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
+            let path = of_network(self.root, tables::CELLS, &place.device, &place.network);
+            replace(&path, cells, |cell| replaced.contains(&cell.run_id))?;
         }
         for (place, layers) in std::mem::take(&mut self.layers) {
             merge_layers(&of_network(self.root, tables::LAYERS, &place.device, &place.network), layers)?;
         }
         for (device, runs) in std::mem::take(&mut self.runs) {
-            let path = of_device(self.root, tables::RUNS, &device);
             let replaced: BTreeSet<String> = runs.iter().map(|run| run.run_id.clone()).collect();
-            dataset::replace(&path, |put| {
-                dataset::rows(&path, &mut |row: CollectedRun| {
-                    if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
-                })?;
-                runs.into_iter().try_for_each(put)
-            })?;
+            replace(&of_device(self.root, tables::RUNS, &device), runs, |run| replaced.contains(&run.run_id))?;
         }
         self.rows = 0;
         Ok(())
     }
-}
-
-fn merge_cells(path: &Path, cells: Vec<CollectedCell>) -> Result<()> {
-    let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
-    dataset::replace(path, |put| {
-        dataset::rows(path, &mut |row: CollectedCell| {
-            if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
-        })?;
-        cells.into_iter().try_for_each(put)
-    })
 }
 
 /// The key that distinguishes one cell's layers from another's.
@@ -302,10 +287,6 @@ fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
     })?;
     layers.iter().for_each(&mut see);
     let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
-    dataset::replace(path, |put| {
-        dataset::rows(path, &mut |row: CollectedLayer| {
-            if !incoming.contains(&row.run_id) && is_kept(&row) { put(row) } else { Ok(()) }
-        })?;
-        layers.into_iter().filter(is_kept).try_for_each(put)
-    })
+    let outdated = |row: &CollectedLayer| incoming.contains(&row.run_id) || !is_kept(row);
+    replace(path, layers.into_iter().filter(is_kept).collect(), outdated)
 }

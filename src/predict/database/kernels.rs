@@ -1,9 +1,9 @@
 //! Kernels that others measured and published, with source and licence.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::layout::{of_device, tables};
+use super::layout::tables;
+use super::rows::replace_published;
 use crate::error::{Error, Result};
 use crate::store::{CollectedKernel, Table, dataset};
 
@@ -51,19 +51,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<CollectedKernel>> {
 /// # Errors
 /// [`crate::error::Kind::Io`].
 pub(super) fn store(rows: Vec<CollectedKernel>, root: &Path) -> Result<()> {
-    let Some(source) = rows.first().map(|row| row.source.clone()) else { return Ok(()) };
-    let mut devices: BTreeMap<String, Vec<CollectedKernel>> = BTreeMap::new();
-    for row in rows {
-        devices.entry(row.device_name.clone()).or_default().push(row);
-    }
-    for (device, rows) in devices {
-        let path = of_device(root, tables::KERNELS, &device);
-        dataset::replace(&path, |put| {
-            dataset::rows(&path, &mut |row: CollectedKernel| if row.source == source { Ok(()) } else { put(row) })?;
-            rows.into_iter().try_for_each(put)
-        })?;
-    }
-    Ok(())
+    replace_published(root, tables::KERNELS, rows, |row| [&row.device_name, &row.source])
 }
 
 fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>> {
