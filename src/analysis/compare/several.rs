@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, in_its_source, in_one_unit};
 use super::common::nothing_in_common;
-use super::{ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, overall, step_names};
+use super::{Comparison, Overall, Rules, Series, When, against, are_rates, overall, step_names};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -43,11 +43,11 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
             return Err(in_its_source(series, error));
         }
         found.when = When::of(baseline, series, rules.design);
-        found.runs = if let When::InTurns { rounds } = found.when { [rounds; 2] } else { [1, 1] };
+        found.runs = found.when.runs();
+        found.in_kind_of(baseline);
     }
     let mut between = between(&all, rules);
-    if baseline.iter().any(|series| series.kind == TimeOrRate::Rate) {
-        against_first.iter_mut().flat_map(|one| &mut one.cells).for_each(ComparedCell::as_rate);
+    if are_rates(baseline) {
         between.iter_mut().for_each(|one| one.overall.as_rate());
     }
     Ok(Several { against_first, between })

@@ -52,6 +52,11 @@ impl When {
         if machines.len() == 1 && from < other_to && other_from < to { Self::Mixed } else { Self::Apart }
     }
 
+    /// The runs of each side, of two that are compared: in turns, the rounds.
+    pub(super) fn runs(self) -> [usize; 2] {
+        if let Self::InTurns { rounds } = self { [rounds; 2] } else { [1; 2] }
+    }
+
     /// Whether a temporary slowdown of the machine affects both runs alike, so that a difference comes from the code.
     pub fn shares_the_machine(self) -> bool {
         matches!(self, Self::InTurns { .. } | Self::AtTheSameTime | Self::Mixed)
