@@ -46,6 +46,25 @@ pub struct Row {
     pub reported: Option<Reported>,
 }
 
+impl Row {
+    /// A cell of a series on a device, with the engine `engine`, of which only the time is known.
+    fn new(device: &str, engine: &str, series: &Series, cell: &Cell, step: Estimate, basis: Basis) -> Self {
+        Self {
+            device: device.to_owned(),
+            engine: engine.to_owned(),
+            model: cell.model.clone(),
+            settings: series.settings.clone(),
+            batch_size: cell.batch_size,
+            step,
+            slowdown: 1.0,
+            basis,
+            power_w: None,
+            before_jump: false,
+            reported: None,
+        }
+    }
+}
+
 /// A step that others measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {

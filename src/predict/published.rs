@@ -142,24 +142,11 @@ impl Published {
                 Some(other) => other.rows[at].step.seconds * here / self.seconds(&layers, other.rates),
                 None => here,
             };
-            Row {
-                device: device.to_owned(),
-                // Whatever engine the spec names: PyTorch with cuDNN made these kernels.
-                engine: "published kernels".to_owned(),
-                model: cell.model.clone(),
-                settings: series.settings.clone(),
-                batch_size: cell.batch_size,
-                step: Estimate::around(seconds, radius),
-                slowdown: 1.0,
-                basis: Basis::Rates {
-                    devices,
-                    kernels_on_it: own.is_some(),
-                    scaled_from: elsewhere.as_ref().map(|other| other.device.clone()),
-                },
-                power_w: None,
-                before_jump: false,
-                reported: self.reported(device, cell),
-            }
+            let scaled_from = elsewhere.as_ref().map(|other| other.device.clone());
+            let basis = Basis::Rates { devices, kernels_on_it: own.is_some(), scaled_from };
+            // Whatever engine the spec names: PyTorch with cuDNN made these kernels.
+            let row = Row::new(device, "published kernels", series, cell, Estimate::around(seconds, radius), basis);
+            Row { reported: self.reported(device, cell), ..row }
         };
         Ok(series.cells.iter().enumerate().map(row).collect())
     }

@@ -34,23 +34,23 @@ struct OperationRates {
     wider: usize,
 }
 
-impl Kinds {
-    fn number(&mut self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
-        let mut number = |name: String| {
-            let next = self.0.len();
-            *self.0.entry(name).or_insert(next)
-        };
+impl OperationRates {
+    fn of(operation: &str, direction: &str, algorithm: Option<&str>, mut number: impl FnMut(String) -> usize) -> Self {
         let wider = number(format!("{operation} {direction}"));
         let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        OperationRates { own, wider }
+        Self { own, wider }
+    }
+}
+
+impl Kinds {
+    fn number(&mut self, name: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
     }
 
-    /// The kind with that name; a kind that was not measured gets a number that no other has.
-    fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
-        let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
-        let wider = number(format!("{operation} {direction}"));
-        let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        OperationRates { own, wider }
+    /// A kind that was not measured gets a number that no other has.
+    fn known(&self, name: &str) -> usize {
+        self.0.get(name).copied().unwrap_or(usize::MAX)
     }
 }
 
@@ -138,19 +138,9 @@ impl Others {
         };
         let row = |cell: &&crate::spec::plan::Cell| {
             let work = self.work(&cell.workload.network, cell.batch_size, &cell.workload.settings);
-            Row {
-                device: known.device.to_owned(),
-                engine: self.engine.name().to_owned(),
-                model: cell.model.clone(),
-                settings: series.settings.clone(),
-                batch_size: cell.batch_size,
-                step: model.at(&work),
-                slowdown: self.slowdown,
-                basis: Basis::Layers { networks: model.networks, covered: model.covers(&work) },
-                power_w: None,
-                before_jump: false,
-                reported: None,
-            }
+            let basis = Basis::Layers { networks: model.networks, covered: model.covers(&work) };
+            let row = Row::new(known.device, self.engine.name(), series, cell, model.at(&work), basis);
+            Row { slowdown: self.slowdown, ..row }
         };
         Ok(series.cells.iter().map(row).collect())
     }
@@ -161,7 +151,9 @@ impl Others {
         let layers = layers.into_iter().map(|layer| {
             let chosen = || own::kernel(self.engine, network, layer.index, batch, settings);
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
-            let OperationRates { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
+            let number = |name: String| self.kinds.known(&name);
+            let OperationRates { own, wider } =
+                OperationRates::of(layer.operation, layer.direction.name(), algorithm, number);
             let multiplies = multiplies(layer.operation);
             let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
             let sides = [terms, channels, places];
@@ -227,7 +219,9 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let Some(rows) = of_cell.get(&key) else { continue };
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
         let work = rows.iter().map(|row| {
-            let OperationRates { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
+            let number = |name: String| kinds.number(name);
+            let OperationRates { own, wider } =
+                OperationRates::of(&row.operation, &row.direction, row.algorithm.as_deref(), number);
             let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
             let sides = [row.terms, row.channels, row.places];
             LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }
