@@ -9,6 +9,7 @@ mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
+pub mod environment;
 mod gathering;
 mod goal;
 mod interference;

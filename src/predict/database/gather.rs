@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::beside::Beside;
 use super::findings::Findings;
 use super::identity::{describe, network_id};
 use super::lacking::leave_out;
+use crate::analysis::environment::Environment;
 use crate::error::{Error, Kind, Result};
 use crate::network::Sides;
 use crate::os::look;
@@ -40,48 +39,6 @@ pub(super) struct Gathered {
     pub parts: Vec<CollectedPart>,
 }
 
-/// The part of `environment.json` that the database keeps in columns.
-#[derive(Deserialize)]
-struct Environment {
-    run_id: String,
-    #[serde(default)]
-    engines: Vec<EngineFacts>,
-    #[serde(default)]
-    peaks: Vec<MeasuredPeaks>,
-    #[serde(default)]
-    machine: StoredMachine,
-}
-
-#[derive(Deserialize)]
-struct EngineFacts {
-    name: String,
-    device: String,
-    device_name: String,
-}
-
-#[derive(Default, Deserialize)]
-struct StoredMachine {
-    batchstep: Option<String>,
-    started: Option<String>,
-    os: Option<String>,
-    #[serde(default)]
-    allowance: Allowance,
-    #[serde(default)]
-    driver: Driver,
-}
-
-#[derive(Default, Deserialize)]
-struct Allowance {
-    #[serde(default)]
-    cpus: Vec<u64>,
-    quota_cores: Option<f64>,
-}
-
-#[derive(Default, Deserialize)]
-struct Driver {
-    version: Option<String>,
-}
-
 /// A run directory whose small files were read.
 pub(super) struct Candidate<'a> {
     path: &'a Path,
@@ -103,12 +60,16 @@ impl<'a> Candidate<'a> {
             return Err(here(why_not(path)?));
         }
         let environment_text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
-        let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| {
+        let damaged = |why: &dyn std::fmt::Display| {
             here(
-                Error::data(format!("its {} cannot be read: {error}", files::ENVIRONMENT))
+                Error::data(format!("its {} cannot be read: {why}", files::ENVIRONMENT))
                     .hint("a run without its environment belongs to no device: measure it again"),
             )
-        })?;
+        };
+        let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| damaged(&error))?;
+        if environment.run_id.is_empty() {
+            return Err(damaged(&"it has no `run_id`"));
+        }
         let mut tables = Vec::new();
         for name in [files::CELLS, files::LAYERS, files::JUMPS] {
             tables.push(look::bytes(&path.join(name))?.unwrap_or_default());
