@@ -63,7 +63,6 @@ const OPTIONAL: &[&str] = &[
     OTHERS,
 ];
 
-/// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
@@ -122,7 +121,6 @@ impl Columns {
         self.others.iter().find(|one| one.ours == ours).map(|one| (one.theirs.as_str(), one.factor))
     }
 
-    /// What the x counts.
     pub fn size(&self) -> Size {
         Size::of(&self.x)
     }
@@ -199,7 +197,6 @@ impl Columns {
         group
     }
 
-    /// The columns that describe a series.
     pub fn facts(&self) -> Vec<&'static str> {
         facts().filter(|name| self.is_there(name)).collect()
     }

@@ -91,7 +91,6 @@ impl Control {
         })
     }
 
-    /// True where it was made by the same engine on the same device.
     pub fn speaks_for(&self, series: &Series) -> bool {
         let same = |name: &str, value: &String| series.facts.get(name) == Some(value);
         same("engine", &self.engine) && same("device_name", &self.device_name)

@@ -21,7 +21,6 @@ use crate::stats::bootstrap::percentiles;
 use crate::stats::quantile::median;
 use crate::stats::repetitions::paired_ratio;
 
-/// Resamples of the bootstrap.
 const RESAMPLES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
@@ -44,7 +43,6 @@ pub struct Crossover {
     pub at: Option<Crossing>,
 }
 
-/// Where two series cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     pub size: f64,
@@ -66,7 +64,6 @@ impl Crossover {
 /// The crossovers of a run or file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Crossovers {
-    /// The crossovers of single steps.
     pub steps: Vec<Crossover>,
     /// The crossovers of setup and [`TRAINING_STEPS`] steps; empty where the data contain no setup.
     pub trainings: Vec<Crossover>,
@@ -74,7 +71,6 @@ pub struct Crossovers {
     pub setups: Vec<SeriesSetup>,
 }
 
-/// The setup of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesSetup {
     pub series: String,
@@ -105,7 +101,6 @@ impl Crossovers {
         Ok(Self { trainings: pairs(series, &trained), steps, setups })
     }
 
-    /// Whether any pair crosses.
     pub fn any(&self) -> bool {
         self.steps.iter().chain(&self.trainings).any(|pair| pair.at.is_some())
     }
@@ -214,7 +209,6 @@ struct LogRatio {
     log_ratio: f64,
 }
 
-/// One of so many `pairs`.
 fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, pairs: usize) -> Option<Crossover> {
     let shared: Vec<SharedSize> =
         a.0.iter()

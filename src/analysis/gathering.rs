@@ -27,12 +27,10 @@ const FEWEST_SIZES: usize = 3;
 /// Rows of a file in which visits of the same number are the same visit.
 const STRETCH: u64 = 4096;
 
-/// Series under way.
 pub(super) struct Gathering {
     columns: Columns,
     keys: Vec<(String, Names)>,
     facts: Vec<(&'static str, Names)>,
-    /// Machines.
     nodes: Names,
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
@@ -50,7 +48,6 @@ pub(super) struct Gathering {
     others: BTreeMap<String, usize>,
 }
 
-/// One combination of the keys' values.
 struct Gathered {
     key: Vec<u32>,
     /// The cells of the plan that belong to it.
@@ -142,7 +139,6 @@ impl Gathering {
         self.columns.wanted().into_iter().map(str::to_string).collect()
     }
 
-    /// Takes in a batch of rows.
     pub fn take(&mut self, batch: &Table) -> Result<()> {
         let mut codes = |(name, names): &mut (String, Names)| names.codes(name, &batch.distinct(name)?);
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;

@@ -11,7 +11,6 @@ use crate::spec::{Experiment, FIRST_BLOCKS};
 use crate::store::{Table, files};
 use crate::units::Seconds;
 
-/// What a run is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The smallest jump, relative, that the run is to show.
@@ -31,7 +30,6 @@ impl Goal {
     }
 }
 
-/// What the spec asks for.
 #[derive(Debug)]
 pub(super) struct Asked {
     path: PathBuf,

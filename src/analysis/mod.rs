@@ -69,11 +69,9 @@ pub struct Series {
     pub source: String,
     /// Column and value, in the order of the columns.
     pub group: Vec<(String, String)>,
-    /// What the x counts.
     pub size: Size,
     /// The column of the values.
     pub y: String,
-    /// Whether they are times or rates.
     pub kind: TimeOrRate,
     /// Their unit: `s`, `ms`, `GB/s`, ..., or empty where the column does not say.
     pub unit: String,
@@ -100,7 +98,6 @@ pub struct Series {
     pub others: BTreeMap<String, usize>,
     /// How a table of another program was read; for a run, that its spec cannot be read.
     pub notes: Vec<String>,
-    /// What the user said about the columns.
     pub asked: Query,
     /// What the spec of its run asks for, and how far the run has come; `None` in data of other programs.
     pub goal: Option<Goal>,
@@ -224,14 +221,12 @@ impl Series {
     }
 }
 
-/// A unit without prefix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaseUnit {
     pub name: String,
     pub factor: f64,
 }
 
-/// A series with what was found in it.
 #[derive(Clone, Debug)]
 pub struct Analysed {
     pub series: Series,

@@ -24,23 +24,18 @@ pub struct Parallel {
     /// `vgg16`, `vgg16, bf16`.
     pub name: String,
     pub scaling: Scaling,
-    /// Unit of the times.
     pub unit: String,
     pub fewest: u32,
     pub processes: u32,
-    /// By batch size.
     pub cells: Vec<ParallelCell>,
     pub jumps: Vec<Beside>,
 }
 
-/// What more processes bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParallelCell {
     /// The batch size of each process in weak scaling, of all processes together in strong scaling.
     pub batch_size: f64,
-    /// Time with the fewest processes.
     pub alone: f64,
-    /// Time with more.
     pub together: f64,
     pub efficiency: f64,
     /// 95 % interval of the efficiency.

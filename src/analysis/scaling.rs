@@ -12,21 +12,16 @@ use crate::analysis::compare::{self, Rules};
 pub struct Scaling {
     /// `vgg16`, `vgg16, torch`.
     pub name: String,
-    /// Unit of the times.
     pub unit: String,
     pub fewest: u32,
     pub threads: u32,
-    /// By batch size.
     pub cells: Vec<Gain>,
 }
 
-/// What more threads bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     pub x: f64,
-    /// Time with the fewest threads.
     pub alone: f64,
-    /// Time with more.
     pub together: f64,
     /// The first over the second.
     pub speed_up: f64,

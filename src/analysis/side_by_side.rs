@@ -19,7 +19,6 @@ pub struct Pair {
     /// `torch, graph, max-autotune`.
     pub second: String,
     pub against: Against,
-    /// Unit of the times.
     pub unit: String,
     pub tasks: Vec<Task>,
 }

@@ -9,7 +9,6 @@ use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
 use crate::stats::robust;
 
-/// Slow, or fast, sizes of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlowSizes {
     /// Ascending.
@@ -32,7 +31,6 @@ pub struct Class {
     pub common: Common,
     /// The median over the slow ones.
     pub relative: f64,
-    /// The number of slow sizes in the class.
     pub slow: usize,
     /// The number of sizes in the class that were measured where they can be judged.
     pub of: usize,
@@ -40,7 +38,6 @@ pub struct Class {
     pub p_value: f64,
 }
 
-/// What a class has in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Common {
     MultiplesOf(u64),
@@ -70,7 +67,6 @@ const PAIRED: usize = 256;
 /// Larger sizes are not asked whether they are prime.
 const LARGEST_PRIME: u64 = 1 << 30;
 
-/// Which sizes are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
     Slow,
@@ -120,7 +116,6 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
     Some(SlowSizes { class: class(&found, &judged), sizes: found })
 }
 
-/// The class that the detector found.
 fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
     let divisor = whole(found.of)?;
     let theirs = points.iter().zip(&found.shares).filter(|(point, _)| point.x.rem_euclid(found.of) == 0.0);

@@ -6,17 +6,14 @@ use super::scaling::without;
 use super::{Series, TimeOrRate};
 use crate::settings::DataPath;
 
-/// The column of the axis.
 const DATA: &str = "data";
 
-/// One series with its copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
     /// `vgg16`, `mlp, cpu`.
     pub name: String,
     /// How the batch reaches the device: `pageable`, `pinned`, `prefetch`.
     pub data: String,
-    /// The unit of the times.
     pub unit: String,
     /// By batch size: the first time is that with the batch in place, the second that with its copy.
     pub cells: Vec<ComparedCell>,

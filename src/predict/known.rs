@@ -18,7 +18,6 @@ const FEWEST_LEVELS: usize = 3;
 /// Networks whose repeated runs say how far runs differ.
 const MOST_NETWORKS: usize = 40;
 
-/// One device of a database.
 pub(super) struct Measured<'a> {
     pub database: &'a Database,
     pub device: &'a str,

@@ -24,7 +24,6 @@ pub use published::{PublishedKernels, published_kernels};
 use unseen::Others;
 pub use unseen::{Learnable, learnable};
 
-/// One cell on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub device: String,
@@ -42,7 +41,6 @@ pub struct Row {
     pub power_w: Option<f64>,
     /// The time jumps up after this batch size: the next example costs more.
     pub before_jump: bool,
-    /// What others measured of this step.
     pub reported: Option<Reported>,
 }
 
@@ -65,7 +63,6 @@ impl Row {
     }
 }
 
-/// A step that others measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
     pub seconds: f64,
@@ -73,7 +70,6 @@ pub struct Reported {
     pub by: String,
 }
 
-/// Where a time comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Basis {
     /// The curve of the same network on the same device.
@@ -94,7 +90,6 @@ pub enum Place {
 }
 
 impl Basis {
-    /// In words.
     pub fn describe(&self) -> String {
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         match self {
@@ -149,12 +144,10 @@ pub struct PredictedCells {
     pub unknown: Vec<String>,
 }
 
-/// On which devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
     /// One device: measured here, or by others.
     Named(String),
-    /// All devices that were measured here.
     Measured,
     /// Also devices that others measured.
     All,

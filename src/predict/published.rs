@@ -33,7 +33,6 @@ struct Fitted {
     radii: BTreeMap<usize, f64>,
 }
 
-/// Every published kernel of a database.
 struct All {
     devices: Vec<PublishedGpu>,
     /// By operation.
@@ -120,7 +119,6 @@ impl Published {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// One row for each cell.
     pub fn rows(&self, database: &Database, device: &str, series: &Series) -> Result<Vec<Row>> {
         let Some(place) = self.devices.iter().position(|gpu| gpu.name == device) else {
             return Err(Error::spec(format!("there are no published kernels of `{device}`")));

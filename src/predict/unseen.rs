@@ -15,7 +15,6 @@ use crate::store::{AxisValues, CollectedCell, CollectedLayer};
 /// Batch sizes of one network that are learned from, at most.
 const MOST_SIZES: usize = 12;
 
-/// What the other networks say.
 pub(super) struct Others {
     model: Option<StepModel>,
     networks: usize,
@@ -124,7 +123,6 @@ impl Others {
         Ok(Self { model: StepModel::fit(&steps), networks: names.len(), kinds, slowdown, engine })
     }
 
-    /// One row for each cell; a sentence where there are too few networks to learn from.
     pub fn rows(&self, series: &Series, known: &Measured) -> std::result::Result<Vec<Row>, String> {
         let Some(model) = &self.model else {
             return Err(format!(
@@ -169,9 +167,7 @@ impl Others {
     }
 }
 
-/// A layer in one direction.
 pub(super) struct PlannedLayer {
-    /// Its place in the network.
     pub index: usize,
     pub operation: &'static str,
     pub direction: Direction,

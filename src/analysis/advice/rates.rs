@@ -40,7 +40,6 @@ pub(super) struct Rates {
     pub influence: Vec<Vec<(usize, f64)>>,
     /// Sizes with fewer than [`FEWEST_VISITS`].
     pub too_few: Vec<f64>,
-    /// Whether blocks are known.
     pub blocks: bool,
 }
 
@@ -107,10 +106,8 @@ type BlockRates = Vec<(Option<(u32, u32)>, f64)>;
 
 /// The visits of a series by the bits of their size.
 struct BySize {
-    /// The sizes with enough visits.
     kept: Vec<(u64, BlockRates)>,
     few: Vec<(u64, BlockRates)>,
-    /// Whether blocks are known.
     blocks: bool,
 }
 

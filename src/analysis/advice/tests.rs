@@ -62,7 +62,6 @@ fn plateau(x: f64) -> f64 {
     0.001 * x.max(20.0)
 }
 
-/// The same up to 40.
 fn late_plateau(x: f64) -> f64 {
     0.001 * x.max(40.0)
 }
@@ -72,7 +71,6 @@ fn staircase(x: f64) -> f64 {
     0.010 + 0.004 * (x / 16.0).ceil()
 }
 
-/// The same rate for every size.
 fn flat(x: f64) -> f64 {
     0.001 * x
 }

@@ -32,7 +32,6 @@ pub struct Spread {
     pub cell: f64,
 }
 
-/// A whole comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     pub cells: Vec<ComparedCell>,
@@ -76,7 +75,6 @@ impl Comparison {
         }
     }
 
-    /// The number of cells with a decision.
     pub fn count(&self, decision: Decision) -> usize {
         self.cells.iter().filter(|cell| cell.decision == decision).count()
     }

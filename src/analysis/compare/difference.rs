@@ -16,7 +16,6 @@ pub(super) struct Difference {
     pub(super) apart: Apart,
 }
 
-/// How far two cells lie apart.
 pub(super) struct Apart {
     pub(super) first: f64,
     pub(super) second: f64,

@@ -86,7 +86,6 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
     Ok(found)
 }
 
-/// The comparison of tables with one value for each size.
 fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     let (mut differences, apart) = differences(a, b, 0, rules);
     if differences.is_empty() {

@@ -32,7 +32,6 @@ impl Overall {
 /// A series in both runs: its blocks' means (with several runs a side, its runs'), on the logarithmic scale.
 pub(super) struct Pair<'a> {
     pub(super) group: &'a str,
-    /// Common to both runs.
     pub(super) cells: usize,
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,

@@ -20,7 +20,6 @@ pub struct Several {
 pub struct Between {
     pub first: usize,
     pub second: usize,
-    /// The second against the first.
     pub overall: Overall,
 }
 

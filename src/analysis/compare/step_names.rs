@@ -3,7 +3,6 @@
 use crate::analysis::Series;
 use crate::settings::EngineName;
 
-/// The column of the name.
 const NAME: &str = "model";
 
 /// What the sides' steps are called, if each side is of one step of the user's own and these names differ. They then name the versions, and do not

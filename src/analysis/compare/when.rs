@@ -7,7 +7,6 @@ use super::{Design, Series};
 /// When the second run was measured, beside the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// In turns, round by round.
     InTurns {
         /// Rounds that both have.
         rounds: usize,
@@ -18,7 +17,6 @@ pub enum When {
     AtTheSameTime,
     /// On another machine, or at another time of the same one.
     Apart,
-    /// The data do not say.
     #[default]
     Unknown,
 }

@@ -18,14 +18,12 @@ use crate::store::{
 /// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
 
-/// The outcome for one path.
 #[derive(Debug)]
 pub struct Taken {
     pub path: PathBuf,
     pub outcome: Outcome,
 }
 
-/// What happened to it.
 #[derive(Debug)]
 pub enum Outcome {
     /// It is new.
@@ -131,7 +129,6 @@ fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inner)
 }
 
-/// A device and a network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DeviceAndNetwork {
     device: String,
@@ -197,7 +194,6 @@ impl<'a> Pending<'a> {
         Ok(Content::Run { run_id, digest, gathered: candidate.gather()? })
     }
 
-    /// Takes it into the database.
     fn take(&mut self, content: Content) -> Result<Outcome> {
         Ok(match content {
             Content::Known => Outcome::Unchanged,

@@ -27,13 +27,11 @@ pub(super) struct CollectedPart {
     pub layers: Vec<CollectedLayer>,
 }
 
-/// The part of a run for one of its devices.
 pub(super) struct OfDevice {
     pub device: String,
     pub run: CollectedRun,
 }
 
-/// Everything that is kept of a run.
 pub(super) struct Gathered {
     pub runs: Vec<OfDevice>,
     pub parts: Vec<CollectedPart>,

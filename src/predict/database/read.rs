@@ -27,7 +27,6 @@ impl Database {
         Ok(Self { root: root.to_path_buf(), devices: values(&root.join(tables::CELLS), "device")? })
     }
 
-    /// Its folder.
     pub fn root(&self) -> &Path {
         &self.root
     }

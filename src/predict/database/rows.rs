@@ -7,7 +7,6 @@ use super::layout::{of_device, values};
 use crate::error::Result;
 use crate::store::{Record, dataset};
 
-/// All rows of a table.
 pub(super) fn all<R: Record>(path: &Path) -> Result<Vec<R>> {
     let mut rows = Vec::new();
     dataset::rows(path, &mut |row| {

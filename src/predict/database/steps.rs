@@ -13,7 +13,6 @@ const NUMBERS: [&str; 4] = ["flops_per_s", "bytes_per_s", "batch_size", EXAMPLES
 /// The column that distinguishes such a table from others.
 const EXAMPLES: &str = "examples_per_s";
 
-/// Whether a file is such a table.
 pub(super) fn is_table(path: &Path) -> Result<bool> {
     Ok(Table::names(path)?.iter().any(|name| name == EXAMPLES))
 }

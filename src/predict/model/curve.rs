@@ -9,14 +9,12 @@ use super::conformal::{Z, radius};
 use crate::stats::nonnegative;
 use crate::stats::quantile::median;
 
-/// A measured step time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     pub batch: f64,
     pub seconds: f64,
 }
 
-/// The findings of the detector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Breaks {
     /// The batch sizes after which the time jumps.
@@ -129,7 +127,6 @@ impl Curve {
         Some(Self { pieces, stairs, neighbours, inside_radius, beyond, beyond_radius, between_runs })
     }
 
-    /// Whether `batch` lies among the measured batch sizes.
     pub fn is_inside(&self, batch: f64) -> bool {
         let levels = &self.pieces.levels;
         (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)

@@ -27,7 +27,6 @@ pub struct LayerWork {
     pub bytes: f64,
     /// The terms of each of its sums, its channels, and the places of a channel.
     pub sides: [f64; 3],
-    /// The measured time, if there is one.
     pub seconds: Option<f64>,
 }
 
@@ -86,7 +85,6 @@ pub struct StepModel {
     seen: BTreeSet<usize>,
 }
 
-/// The time of a layer of one kind.
 #[derive(Clone, Debug)]
 struct KindModel {
     /// The factors of a layer's start, its FLOPs and its bytes.
@@ -148,7 +146,6 @@ struct Timed<'a> {
     seconds: f64,
 }
 
-/// The kinds of the layers of some steps.
 fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize, KindModel> {
     let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
     for step in steps.iter().filter(|step| used(step)) {
@@ -196,7 +193,6 @@ impl KindModel {
         Self { factors, correction, samples }
     }
 
-    /// Seconds of a layer.
     fn seconds(&self, layer: &LayerWork, batch: f64) -> f64 {
         let here = features(layer, batch);
         by_factors(layer, &self.factors) * (self.correction.at(&here) + self.left_nearby(&here)).exp()

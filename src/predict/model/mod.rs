@@ -31,7 +31,6 @@ impl Estimate {
         Self { seconds, low: seconds * (-radius).exp(), high: seconds * radius.exp() }
     }
 
-    /// Whether a measured time lies in the interval.
     pub fn holds(&self, seconds: f64) -> bool {
         (self.low..=self.high).contains(&seconds)
     }
@@ -41,7 +40,6 @@ impl Estimate {
         0.5 * (self.high / self.low).ln()
     }
 
-    /// The estimate times a known factor.
     pub fn times(&self, factor: f64) -> Self {
         Self { seconds: self.seconds * factor, low: self.low * factor, high: self.high * factor }
     }

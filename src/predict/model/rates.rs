@@ -9,14 +9,12 @@ use super::conformal::radius;
 use crate::stats::nonnegative::least_squares;
 use crate::stats::quantile::median;
 
-/// The known rates of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     pub flops_per_s: f64,
     pub bytes_per_s: f64,
 }
 
-/// A measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredKernel {
     /// A number for each device.
@@ -67,12 +65,10 @@ impl RateModel {
         Self { factors: least_squares(&rows, &vec![1.0; rows.len()]) }
     }
 
-    /// Seconds of one layer.
     pub fn seconds(&self, work: Work, rates: Rates) -> f64 {
         terms(work, rates).iter().zip(self.factors).map(|(term, factor)| term * factor).sum()
     }
 
-    /// Seconds of all layers of a step.
     pub fn step(&self, layers: &[Work], rates: Rates) -> f64 {
         layers.iter().map(|work| self.seconds(*work, rates)).sum()
     }

@@ -50,7 +50,6 @@ pub struct Launch {
     pub time_s: f64,
 }
 
-/// All of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     pub gpus: Vec<GpuFigures>,

@@ -122,7 +122,6 @@ impl KernelModel {
         Some(terms.iter().zip(factors).map(|(term, factor)| term * factor).sum())
     }
 
-    /// The kernels that were fitted.
     pub fn kernels(&self) -> impl Iterator<Item = Kernel> + '_ {
         self.kernels.keys().copied()
     }

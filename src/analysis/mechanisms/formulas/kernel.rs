@@ -50,7 +50,6 @@ pub enum Family {
 impl Family {
     pub const ALL: [Self; 4] = [Self::NonFusedWinograd, Self::FusedWinograd, Self::ImplicitProduct, Self::Dense];
 
-    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::NonFusedWinograd => "non-fused Winograd",
@@ -144,7 +143,6 @@ impl Kernel {
         }
     }
 
-    /// Blocks of the launch.
     pub fn blocks(self, layer: &LayerSizes, batch: usize) -> usize {
         self.grid(layer, batch).into_iter().product()
     }

@@ -32,12 +32,10 @@ pub use kernel::{Family, Kernel, Tile, WINOGRAD_BATCH};
 
 use crate::network::{Extent, Network, Operation, Padding, Shape};
 
-/// The operations that the mechanisms know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KnownOperation {
     /// A convolution of 3 x 3 taps with stride 1, one group, and padding that keeps the size.
     Convolution3x3,
-    /// A fully connected layer.
     Dense,
 }
 

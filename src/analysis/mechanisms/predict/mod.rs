@@ -15,7 +15,6 @@ use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
 use crate::store::LayerRow;
 
-/// All predictions for one series.
 pub(super) struct Predictions {
     /// By mechanism and place, the work at each batch size.
     works: Vec<LayerAmounts>,
