@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Estimate;
 use super::conformal::{Z, radius};
-use crate::stats::nonnegative;
+use super::terms::{fitted, sum};
 use crate::stats::quantile::median;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -331,8 +331,7 @@ fn continued(levels: &[Level], way: Continuation, batch: f64) -> f64 {
             let terms = |x: f64| [1.0, x, stairs.steps(x)];
             let rows: Vec<[f64; 3]> =
                 levels.iter().map(|level| terms(level.batch).map(|term| term / level.seconds)).collect();
-            let factors = nonnegative::least_squares(&rows, &vec![1.0; rows.len()]);
-            terms(batch).iter().zip(factors).map(|(term, factor)| term * factor).sum()
+            sum(&terms(batch), &fitted(&rows))
         }
     };
     value.max(smallest)

@@ -6,7 +6,7 @@
 //! rates, its time there is scaled by the ratio of the two sums; this includes effects that the sum leaves out.
 
 use super::conformal::radius;
-use crate::stats::nonnegative::least_squares;
+use super::terms::{fitted, sum};
 use crate::stats::quantile::median;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,11 +62,11 @@ impl RateModel {
         let rows: Vec<[f64; 3]> = kernels
             .map(|k| terms(Work { flops: k.flops, bytes: k.bytes }, k.rates).map(|term| term / k.seconds))
             .collect();
-        Self { factors: least_squares(&rows, &vec![1.0; rows.len()]) }
+        Self { factors: fitted(&rows) }
     }
 
     pub fn seconds(&self, work: Work, rates: Rates) -> f64 {
-        terms(work, rates).iter().zip(self.factors).map(|(term, factor)| term * factor).sum()
+        sum(&terms(work, rates), &self.factors)
     }
 
     pub fn step(&self, layers: &[Work], rates: Rates) -> f64 {
