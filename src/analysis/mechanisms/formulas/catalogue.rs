@@ -1,7 +1,7 @@
 //! The mechanisms by name, each with its formula and its source.
 
-use super::cpu::Blocking;
 use super::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
+use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
 
 /// What may make a layer's work grow in a step.
