@@ -12,6 +12,8 @@ const SIZE: &str = "batch_size";
 const TIMES: &[&str] = &["step_time_s", "epoch_time_s", "elapsed_s", "median_s"];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
+/// Those that follow from the engine.
+pub(super) const FOLLOW_THE_ENGINE: &[&str] = &["device", "device_name"];
 /// What others call them.
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 /// The machine that measured a step.
@@ -100,20 +102,15 @@ impl Columns {
         })
     }
 
-    /// The columns of a table of another program, with `y` as its column of values.
-    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
+    /// The columns of a table of another program, with `y` as its column of values, and `others` that are ours under another name.
+    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query, others: Vec<OtherName>) -> Self {
         let (group, may_split) = match &query.group {
             Some(_) => (Some(choice.keys.clone()), Vec::new()),
             // A coordinate splits wherever it varies.
             None => (None, choice.keys.iter().filter(|key| !coordinates().any(|own| own == **key)).cloned().collect()),
         };
         let (x, present) = (choice.x.clone(), present.to_vec());
-        Self { x, y: y.to_string(), kind: choice.kind, group, may_split, present, others: Vec::new() }
-    }
-
-    /// The same, with columns that are ours under another name.
-    pub fn with(self, others: Vec<OtherName>) -> Self {
-        Self { others, ..self }
+        Self { x, y: y.to_string(), kind: choice.kind, group, may_split, present, others }
     }
 
     /// The column that holds what we call `ours`, and what its values are multiplied by.

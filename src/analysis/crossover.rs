@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::columns::FOLLOW_THE_ENGINE;
 pub use super::setup::Setup;
 use super::setup::setups;
 use super::{Series, TimeOrRate};
@@ -26,8 +27,6 @@ const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
 /// The steps of a whole training: the full-batch epochs of the study that asked when a GPU pays.
 pub const TRAINING_STEPS: usize = 2000;
-/// Columns that follow from the engine.
-const FOLLOWS: &[&str] = &["device", "device_name"];
 
 /// Two series that differ only in the engine or only in the number of threads.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,7 +142,8 @@ fn differ_in_one(first: &Series, second: &Series) -> bool {
         (Some(one), Some(other)) => one != other,
         _ => false,
     };
-    let differing: Vec<&str> = names.into_iter().filter(|name| !FOLLOWS.contains(name)).filter(differs).collect();
+    let differing: Vec<&str> =
+        names.into_iter().filter(|name| !FOLLOW_THE_ENGINE.contains(name)).filter(differs).collect();
     matches!(differing[..], ["engine"] | ["threads"])
 }
 
@@ -218,13 +218,7 @@ fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, p
     if shared.len() < 2 {
         return None;
     }
-    let points: Vec<LogRatio> = shared
-        .iter()
-        .map(|at| LogRatio {
-            log_size: at.size.ln(),
-            log_ratio: log_ratio(&mut at.first.clone(), &mut at.second.clone()),
-        })
-        .collect();
+    let points = log_ratios(&shared, <[f64]>::to_vec);
     if points.iter().any(|point| !point.log_ratio.is_finite()) {
         return None;
     }
@@ -252,8 +246,12 @@ fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, p
     })
 }
 
-fn log_ratio(a: &mut [f64], b: &mut [f64]) -> f64 {
-    (median(a) / median(b)).ln()
+/// Of the medians of what `of` takes of the times.
+fn log_ratios(shared: &[SharedSize], mut of: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<LogRatio> {
+    let mut middle = |times: &[f64]| median(&mut of(times));
+    let point =
+        |at: &SharedSize| LogRatio { log_size: at.size.ln(), log_ratio: (middle(&at.first) / middle(&at.second)).ln() };
+    shared.iter().map(point).collect()
 }
 
 fn changes(pair: &[LogRatio]) -> bool {
@@ -262,14 +260,7 @@ fn changes(pair: &[LogRatio]) -> bool {
 
 /// The logarithm of the last crossing of a resample; beyond the end at which the resample lies where it has none.
 fn resampled(shared: &[SharedSize], rng: &mut Rng, points: &[LogRatio]) -> f64 {
-    let mut draw = |times: &[f64]| -> Vec<f64> { (0..times.len()).map(|_| times[rng.below(times.len())]).collect() };
-    let sample: Vec<LogRatio> = shared
-        .iter()
-        .map(|at| LogRatio {
-            log_size: at.size.ln(),
-            log_ratio: log_ratio(&mut draw(&at.first), &mut draw(&at.second)),
-        })
-        .collect();
+    let sample = log_ratios(shared, |times| (0..times.len()).map(|_| times[rng.below(times.len())]).collect());
     let end = |point: Option<&LogRatio>| point.map_or(0.0, |point| point.log_ratio);
     let ends_alike = (end(sample.last()) > 0.0) == (end(points.last()) > 0.0);
     match last_crossing(&sample) {

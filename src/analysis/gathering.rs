@@ -103,36 +103,26 @@ impl Names {
 }
 
 impl Gathering {
-    pub fn new(columns: Columns) -> Self {
+    /// Of at most `most` steps of all series together, and for a run what its spec asks for.
+    pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
-        let (index, gathered) = (HashMap::new(), Vec::new());
         Self {
             columns,
             keys,
             facts,
             nodes: Names::default(),
-            index,
-            gathered,
+            index: HashMap::new(),
+            gathered: Vec::new(),
             rows: 0,
             gaps: Vec::new(),
             failed: HashMap::new(),
             kept: 0,
-            most: MOST_STEPS,
-            asked: None,
+            most,
+            asked,
             visits: HashMap::new(),
             others: BTreeMap::new(),
         }
-    }
-
-    /// The same, with at most `most` steps of all series together.
-    pub fn of_at_most(columns: Columns, most: usize) -> Self {
-        Self { most, ..Self::new(columns) }
-    }
-
-    /// The same, for a run whose spec asks for `asked`.
-    pub fn asked(self, asked: Option<Asked>) -> Self {
-        Self { asked, ..self }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -268,16 +258,12 @@ impl Gathering {
             self.keys[key].1.varies(&keys[key]) && !self.determines_x(key) && self.tells_apart(key)
         });
         let split = |key: &[u32]| -> Vec<u32> { splits.iter().map(|&at| key[at]).collect() };
-        let mut visits: HashMap<Vec<u32>, Visits> = HashMap::new();
         for (key, own) in std::mem::take(&mut self.visits) {
-            visits.entry(split(&key)).or_default().join(own);
+            self.visits.entry(split(&key)).or_default().join(own);
         }
-        self.visits = visits;
-        let mut failed: HashMap<Vec<u32>, BTreeSet<u64>> = HashMap::new();
         for (key, mut own) in std::mem::take(&mut self.failed) {
-            failed.entry(split(&key)).or_default().append(&mut own);
+            self.failed.entry(split(&key)).or_default().append(&mut own);
         }
-        self.failed = failed;
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -540,7 +526,7 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let names = Table::names(&path).expect("names");
         let columns = Columns::choose(&names, &Query::default()).expect("columns");
-        let mut gathering = Gathering { most, ..Gathering::new(columns) };
+        let mut gathering = Gathering::new(columns, most, None);
         let wanted = gathering.wanted();
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         Table::scan(&path, &wanted, &mut |batch| gathering.take(&batch)).expect("read");

@@ -42,7 +42,7 @@ use crate::table::names;
 pub use crate::table::{Query, Size, TimeOrRate};
 use columns::Columns;
 pub use command::again;
-use gathering::Gathering;
+use gathering::{Gathering, MOST_STEPS};
 use goal::Asked;
 pub use goal::Goal;
 pub use sheets::columns_apart;
@@ -340,7 +340,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
         None => {
             let columns =
                 Columns::choose(&Table::names(path)?, query).map_err(|error| error.at(path.display().to_string()))?;
-            let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
+            let mut gathering = Gathering::new(columns, MOST_STEPS, Asked::of(path)?);
             let wanted = gathering.wanted();
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
             Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;

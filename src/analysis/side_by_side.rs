@@ -4,12 +4,10 @@
 //! alike. A pair is one variant of the first engine (its launch, its algorithms) and one variant of another engine; the ratio
 //! of a cell and its interval are those of [`crate::analysis::compare`].
 
+use super::columns::FOLLOW_THE_ENGINE;
 use crate::analysis::Series;
 use crate::analysis::compare::{self, ComparedCell, Rules};
 use crate::settings::{AXES, Axis, EngineName, Role};
-
-/// Columns that follow from the engine.
-const FOLLOWS: &[&str] = &["device", "device_name"];
 
 /// One way of the first engine against one of another, or against the fastest of its ways, over all that both executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +72,8 @@ impl<'a> Entry<'a> {
         let engine = &series.group.iter().find(|(name, _)| name == "engine")?.1;
         let method_axis = |name: &str| AXES.iter().find(|axis| axis.column == name && axis.role == Role::Method);
         let method = series.group.iter().filter_map(|(name, value)| Some((method_axis(name)?, value.as_str())));
-        let is_task = |name: &str| name != "engine" && method_axis(name).is_none() && !FOLLOWS.contains(&name);
+        let is_task =
+            |name: &str| name != "engine" && method_axis(name).is_none() && !FOLLOW_THE_ENGINE.contains(&name);
         let task = series.group.iter().filter(|(name, _)| is_task(name)).cloned().collect();
         Some(Self { engine, method: method.collect(), task, series })
     }
