@@ -314,25 +314,20 @@ mod tests {
     use crate::detect::{Observation, Settings, detect};
     use crate::random::Rng;
 
+    /// The slow sizes.
     fn found(
         x: impl Iterator<Item = u32>,
         kind: TimeOrRate,
         value: impl Fn(u32) -> f64,
         noise: f64,
     ) -> Option<SlowSizes> {
-        of(Speed::Slow, x, kind, value, noise)
+        sizes(&noisy(x, value, noise), kind, Speed::Slow)
     }
 
-    fn of(
-        speed: Speed,
-        x: impl Iterator<Item = u32>,
-        kind: TimeOrRate,
-        value: impl Fn(u32) -> f64,
-        noise: f64,
-    ) -> Option<SlowSizes> {
+    fn noisy(x: impl Iterator<Item = u32>, value: impl Fn(u32) -> f64, noise: f64) -> Findings {
         let mut random = Rng::new(5);
         let point = |x: u32| point(x, value(x) * (1.0 + noise * random.normal()));
-        sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind, speed)
+        Findings { points: x.map(point).collect(), ..Findings::default() }
     }
 
     fn point(x: u32, center: f64) -> Point {
@@ -413,7 +408,7 @@ mod tests {
     #[test]
     fn sizes_that_are_fast_by_themselves_are_named_too() {
         let dips = |x: u32| 29.0 * if x.is_multiple_of(8) { 0.1 } else { 1.0 };
-        let fast = of(Speed::Fast, 17..=70, TimeOrRate::Time, dips, 0.02).expect("fast sizes");
+        let fast = sizes(&noisy(17..=70, dips, 0.02), TimeOrRate::Time, Speed::Fast).expect("fast sizes");
         let class = fast.class.expect("a class");
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(8), 6, 6));
         assert!((class.relative + 0.9).abs() < 0.02, "{class:?}");

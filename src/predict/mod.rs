@@ -22,7 +22,7 @@ use known::Measured;
 use published::Published;
 pub use published::{PublishedKernels, published_kernels};
 use unseen::Others;
-pub use unseen::{Learnable, learnable};
+pub use unseen::{Learned, learnable};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {

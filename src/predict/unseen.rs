@@ -70,10 +70,10 @@ fn comparable(a: &AxisValues, b: &AxisValues) -> bool {
 }
 
 /// The measured steps of many networks, as work.
-struct Learned {
-    steps: Vec<StepWork>,
+pub struct Learned {
+    pub steps: Vec<StepWork>,
     /// By their numbers in the steps.
-    names: Vec<String>,
+    pub names: Vec<String>,
     kinds: Kinds,
     slowdown: f64,
 }
@@ -99,21 +99,13 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
     Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
 }
 
-/// The measured steps of a device from which a prediction for other networks learns, each with its number among `names`, for an evaluation
-/// that leaves some of them out.
-#[derive(Clone, Debug)]
-pub struct Learnable {
-    pub steps: Vec<StepWork>,
-    pub names: Vec<String>,
-}
-
-/// The measured steps with this engine and these settings; the loss and the optimizer may differ.
+/// The measured steps of a device with this engine and these settings (the loss and the optimizer may differ), from which a prediction for other networks
+/// learns: for an evaluation that leaves some of them out.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
-pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learnable> {
-    let Learned { steps, names, .. } = learned(&Measured::new(database, device)?, engine, axes)?;
-    Ok(Learnable { steps, names })
+pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
+    learned(&Measured::new(database, device)?, engine, axes)
 }
 
 impl Others {

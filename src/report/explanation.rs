@@ -379,7 +379,7 @@ fn candidate(candidate: &Candidate) -> Value {
 mod tests {
     use super::*;
     use crate::analysis::mechanisms::JumpCandidates;
-    use crate::detect::{Note, Settings, detect};
+    use crate::detect::{Note, Point};
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -437,17 +437,8 @@ mod tests {
         let said = |findings: &Findings| {
             [explanation, brief_explanation].map(|of| of("mlp", findings, &answers(&[])).render(&Style::PLAIN))
         };
-        let none = detect(&[], &Settings::default());
-        let point = |x: u32| crate::detect::Point {
-            x: f64::from(x),
-            count: 1,
-            center: 1.0,
-            low: 1.0,
-            high: 1.0,
-            fit: 1.0,
-            off: false,
-        };
-        let searched = Findings { points: (1..=20).map(point).collect(), notes: Vec::new(), ..none };
+        let point = |x| Point { x: f64::from(x), count: 1, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
+        let searched = Findings { points: (1..=20).map(point).collect(), ..Findings::default() };
         assert!(
             said(&searched).iter().all(|text| text.starts_with("mlp: no jump to explain\n")),
             "{:?}",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::gather::{Candidate, CollectedPart, Gathered, OfDevice};
+use super::gather::{Candidate, DeviceAndNetwork, Gathered, Part};
 use super::layout::{MARK, of_device, of_network, tables, values};
 use super::rows::{all, replace};
 use super::{kernels, steps};
@@ -11,9 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
 use crate::os::look;
 use crate::store::dataset::{self, Writer};
-use crate::store::{
-    CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION, files,
-};
+use crate::store::{CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION, files};
 
 /// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
@@ -129,12 +127,6 @@ fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inner)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct DeviceAndNetwork {
-    device: String,
-    network: String,
-}
-
 /// What a path holds.
 enum Content {
     /// A run that the database has.
@@ -154,8 +146,7 @@ struct Pending<'a> {
     /// The digest of each run that is in the database or pending.
     known: BTreeMap<String, String>,
     runs: BTreeMap<String, Vec<CollectedRun>>,
-    cells: BTreeMap<DeviceAndNetwork, Vec<CollectedCell>>,
-    layers: BTreeMap<DeviceAndNetwork, Vec<CollectedLayer>>,
+    parts: BTreeMap<DeviceAndNetwork, Part>,
     rows: usize,
 }
 
@@ -166,8 +157,7 @@ impl<'a> Pending<'a> {
             let runs: Vec<CollectedRun> = all(&of_device(root, tables::RUNS, &device))?;
             known.extend(runs.into_iter().map(|run| (run.run_id, run.digest)));
         }
-        let (runs, cells, layers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { root, known, runs, cells, layers, rows: 0 })
+        Ok(Self { root, known, runs: BTreeMap::new(), parts: BTreeMap::new(), rows: 0 })
     }
 
     /// Reads what a path holds.
@@ -208,7 +198,7 @@ impl<'a> Pending<'a> {
                 Outcome::Published { count, what: "kernels" }
             }
             Content::Run { run_id, digest, gathered } => {
-                let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
+                let cells = gathered.parts.values().map(|part| part.cells.len()).sum();
                 self.put(gathered);
                 let is_known = self.known.insert(run_id, digest).is_some();
                 if is_known { Outcome::Replaced { cells } } else { Outcome::Added { cells } }
@@ -217,13 +207,13 @@ impl<'a> Pending<'a> {
     }
 
     fn put(&mut self, gathered: Gathered) {
-        for CollectedPart { device, network, cells, layers } in gathered.parts {
-            let place = DeviceAndNetwork { device, network };
+        for (place, Part { cells, layers }) in gathered.parts {
             self.rows += cells.len() + layers.len();
-            self.cells.entry(place.clone()).or_default().extend(cells);
-            self.layers.entry(place).or_default().extend(layers);
+            let part = self.parts.entry(place).or_default();
+            part.cells.extend(cells);
+            part.layers.extend(layers);
         }
-        for OfDevice { device, run } in gathered.runs {
+        for (device, run) in gathered.runs {
             self.rows += 1;
             self.runs.entry(device).or_default().push(run);
         }
@@ -231,12 +221,10 @@ impl<'a> Pending<'a> {
 
     /// Writes all pending rows. The runs are written last: a run without its row there counts as not collected.
     fn merge(&mut self) -> Result<()> {
-        for (place, cells) in std::mem::take(&mut self.cells) {
+        for (place, Part { cells, layers }) in std::mem::take(&mut self.parts) {
             let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
             let path = of_network(self.root, tables::CELLS, &place.device, &place.network);
             replace(&path, cells, |cell| replaced.contains(&cell.run_id))?;
-        }
-        for (place, layers) in std::mem::take(&mut self.layers) {
             merge_layers(&of_network(self.root, tables::LAYERS, &place.device, &place.network), layers)?;
         }
         for (device, runs) in std::mem::take(&mut self.runs) {
