@@ -44,15 +44,12 @@ const FACTS: &[&str] = &[
     NODE,
     X_NAME,
 ];
-/// Columns that are read where they are there.
-const OPTIONAL: &[&str] = &[
+/// Columns of a step that are read where they are there: of numbers, and of what is true of it or not.
+pub(super) const NUMBERS: &[&str] = &[
     "order",
     "block",
     "visit",
     "cell",
-    "warmup",
-    "outlier",
-    "status",
     "sm_clock_hz",
     "cpu_clock_hz",
     "temperature_c",
@@ -60,10 +57,9 @@ const OPTIONAL: &[&str] = &[
     "task_clock_s",
     PEAK,
     STARTED,
-    "disturbed",
     DELAY,
-    OTHERS,
 ];
+pub(super) const FLAGS: &[&str] = &["warmup", "outlier", "disturbed", "status"];
 
 pub(super) struct Columns {
     pub x: String,
@@ -136,12 +132,8 @@ impl Columns {
     pub fn wanted(&self) -> Vec<&str> {
         let mut wanted = vec![self.x.as_str(), self.y.as_str()];
         wanted.extend(self.group.iter().flatten().map(String::as_str));
-        let known: Vec<&'static str> = OPTIONAL.iter().copied().chain(facts()).chain(coordinates()).collect();
-        for name in known {
-            if self.is_there(name) {
-                wanted.push(name);
-            }
-        }
+        let of_steps = [NUMBERS, FLAGS, &[OTHERS]].concat();
+        wanted.extend(of_steps.into_iter().chain(facts()).chain(coordinates()).filter(|name| self.is_there(name)));
         wanted.extend(self.others.iter().map(|one| one.theirs.as_str()));
         wanted.extend(self.other_sizes());
         wanted.extend(self.may_split.iter().map(String::as_str));

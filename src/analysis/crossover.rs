@@ -130,18 +130,13 @@ fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
 
 /// Whether the groups differ only in the engine or only in the number of threads.
 fn differ_in_one(first: &Series, second: &Series) -> bool {
-    let null = |value: &str| value.is_empty() || value == "null";
-    let value = |series: &Series, name: &str| {
-        let found = series.group.iter().find(|(own, _)| own == name);
-        found.map(|(_, value)| value.clone()).filter(|value| !null(value))
-    };
     let mut names: Vec<&str> = first.group.iter().chain(&second.group).map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let differs = |name: &&str| match (value(first, name), value(second, name)) {
-        (Some(one), Some(other)) => one != other,
-        _ => false,
+    let value = |series: &Series, name: &str| {
+        series.value(name).filter(|value| !["", "null"].contains(value)).map(str::to_owned)
     };
+    let differs = |name: &&str| value(first, name).zip(value(second, name)).is_some_and(|(one, other)| one != other);
     let differing: Vec<&str> =
         names.into_iter().filter(|name| !FOLLOW_THE_ENGINE.contains(name)).filter(differs).collect();
     matches!(differing[..], ["engine"] | ["threads"])

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, DELAY, NODE, OTHERS, STARTED, WAITS_IN, X_NAME};
+use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
 use super::other_names::PEAK;
 use super::{Gap, Measurement, Query, Series, Size, is_null};
@@ -413,20 +413,7 @@ struct MeasurementColumns {
 impl MeasurementColumns {
     fn read(batch: &Table, columns: &Columns) -> Result<Self> {
         let mut numbers = BTreeMap::new();
-        for name in [
-            "order",
-            "block",
-            "visit",
-            "cell",
-            "sm_clock_hz",
-            "cpu_clock_hz",
-            "temperature_c",
-            "cycles",
-            "task_clock_s",
-            PEAK,
-            STARTED,
-            DELAY,
-        ] {
+        for &name in NUMBERS {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
             } else if let Some((theirs, factor)) = columns.theirs(name) {
@@ -434,12 +421,12 @@ impl MeasurementColumns {
             }
         }
         let mut flags = BTreeMap::new();
-        let ok = Status::Ok.name();
-        let is_true = ["1", "true"];
-        for (name, yes) in [("warmup", is_true), ("outlier", is_true), ("disturbed", is_true), ("status", [ok, ok])] {
+        for &name in FLAGS {
+            let holds =
+                |text: &str| if name == "status" { text == Status::Ok.name() } else { ["1", "true"].contains(&text) };
             if batch.has(name) {
                 let texts = batch.distinct(name)?;
-                let said: Vec<bool> = texts.distinct.iter().map(|t| yes.contains(&t.to_lowercase().as_str())).collect();
+                let said: Vec<bool> = texts.distinct.iter().map(|text| holds(&text.to_lowercase())).collect();
                 flags.insert(name, texts.codes.iter().map(|&code| said[code as usize]).collect());
             }
         }

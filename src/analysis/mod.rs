@@ -155,6 +155,11 @@ impl Series {
         values.join(", ")
     }
 
+    /// The group's value in one column.
+    pub fn value(&self, column: &str) -> Option<&str> {
+        self.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
+    }
+
     /// Whether its values are what a model says, by the name of their column.
     pub fn is_forecast(&self) -> bool {
         names::Reading::of(&self.y).is_forecast()

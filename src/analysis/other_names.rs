@@ -59,7 +59,7 @@ fn memory(name: &str) -> Option<(String, f64)> {
     let says = |all: &[&str]| words.iter().any(|word| all.contains(word));
     let is_size =
         says(&["mem", "memory", "vram", "rss"]) && !says(&["bandwidth", "util", "clock", "s", "sec", "free", "total"]);
-    let (unit, factor) = [
+    let (_, factor) = [
         ("bytes", 1.0),
         ("kb", 1e3),
         ("mb", 1e6),
@@ -70,7 +70,7 @@ fn memory(name: &str) -> Option<(String, f64)> {
     ]
     .into_iter()
     .find(|(unit, _)| words.last() == Some(unit))?;
-    (is_size && !unit.is_empty()).then(|| (name.to_owned(), factor))
+    is_size.then(|| (name.to_owned(), factor))
 }
 
 /// Whether each of its values comes with each size, equally often: then it numbers the passes over all sizes.

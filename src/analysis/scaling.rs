@@ -85,7 +85,7 @@ pub(super) struct Against {
 
 /// Pairs each series with the series that has the smallest value of `column` and is otherwise the same.
 pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Against> {
-    let number = |series: &Series| series.group.iter().find(|(name, _)| name == column)?.1.parse::<u32>().ok();
+    let number = |series: &Series| series.value(column)?.parse::<u32>().ok();
     let bare: Vec<Series> = series.iter().map(|series| without(series, column)).collect();
     let against = |together: usize| {
         let more = number(&series[together])?;

@@ -69,7 +69,7 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn new(series: &'a Series) -> Option<Self> {
-        let engine = &series.group.iter().find(|(name, _)| name == "engine")?.1;
+        let engine = series.value("engine")?;
         let method_axis = |name: &str| AXES.iter().find(|axis| axis.column == name && axis.role == Role::Method);
         let method = series.group.iter().filter_map(|(name, value)| Some((method_axis(name)?, value.as_str())));
         let is_task =

@@ -32,20 +32,19 @@ impl Transfer {
 
 /// Every series that copies. Empty where the run has one way of the data.
 pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
-    let data = |series: &Series| series.group.iter().find(|(name, _)| name == DATA).map(|(_, value)| value.clone());
     let bare: Vec<Series> = series.iter().map(|series| without(series, DATA)).collect();
-    let resident = Some(DataPath::Resident.name().to_owned());
+    let resident = DataPath::Resident.name();
     let one = |copied: usize| {
-        let own = data(&series[copied]).filter(|own| Some(own) != resident.as_ref())?;
+        let own = series[copied].value(DATA).filter(|own| *own != resident)?;
         if series[copied].kind != TimeOrRate::Time {
             return None;
         }
-        let in_place =
-            (0..series.len()).find(|&at| data(&series[at]) == resident && bare[at].group == bare[copied].group)?;
+        let in_place = (0..series.len())
+            .find(|&at| series[at].value(DATA) == Some(resident) && bare[at].group == bare[copied].group)?;
         let pair = [in_place, copied].map(|at| std::slice::from_ref(&bare[at]));
         let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], rules);
         let (name, unit) = (bare[copied].label(), bare[copied].unit.clone());
-        (!cells.is_empty()).then(|| Transfer { name, unit, data: own, cells, overall: overall.pop() })
+        (!cells.is_empty()).then(|| Transfer { name, unit, data: own.to_owned(), cells, overall: overall.pop() })
     };
     (0..series.len()).filter_map(one).collect()
 }

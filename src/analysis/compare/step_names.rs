@@ -28,6 +28,5 @@ fn step_name<'a, S: IntoIterator<Item = &'a Series>>(side: S) -> Option<&'a str>
 /// What the step of a series is called; `None` if it is not the user's own.
 fn own_name(series: &Series) -> Option<&str> {
     let engine = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    let name = series.group.iter().find(|(column, _)| column == NAME);
-    name.filter(|_| engine.is_some_and(EngineName::is_own)).map(|(_, name)| name.as_str())
+    series.value(NAME).filter(|_| engine.is_some_and(EngineName::is_own))
 }
