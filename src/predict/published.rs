@@ -28,8 +28,7 @@ struct PublishedGpu {
 
 struct Fitted {
     model: RateModel,
-    devices: Vec<usize>,
-    /// The radius of each device when it is left out, in the order of `devices`.
+    /// The radius of each device when it is left out.
     radii: BTreeMap<usize, f64>,
 }
 
@@ -92,13 +91,9 @@ impl Published {
                 devices.push(PublishedGpu { name: step.device_name.clone(), rates });
             }
         }
-        let fitted = |kernels: Vec<MeasuredKernel>| {
-            let errors = left_out(&kernels);
-            Fitted {
-                model: RateModel::fit(kernels.iter().copied()),
-                devices: errors.iter().map(|errors| errors.device).collect(),
-                radii: errors.iter().map(|errors| (errors.device, errors.radius)).collect(),
-            }
+        let fitted = |kernels: Vec<MeasuredKernel>| Fitted {
+            model: RateModel::fit(kernels.iter().copied()),
+            radii: left_out(&kernels).into_iter().map(|errors| (errors.device, errors.radius)).collect(),
         };
         Ok(Self { devices, models: kernels.into_iter().map(|(of, kernels)| (of, fitted(kernels))).collect(), steps })
     }
@@ -132,7 +127,7 @@ impl Published {
         let own = radii(&|device| device == place);
         // These are errors of single kernels. The errors of a sum would be smaller if the kernels' errors were independent, which is not known.
         let radius = own.or_else(|| radii(&|_| true)).unwrap_or(f64::INFINITY);
-        let devices = self.models.values().map(|fitted| fitted.devices.len()).max().unwrap_or(0);
+        let devices = self.models.values().map(|fitted| fitted.radii.len()).max().unwrap_or(0);
         let row = |(at, cell): (usize, &&Cell)| {
             let layers = layers_of(&cell.workload.network, cell.batch_size, cell.workload.settings.precision);
             let here = self.seconds(&layers, rates);
