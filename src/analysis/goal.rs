@@ -42,9 +42,6 @@ const SMALLEST_JUMP: f64 = 0.01;
 
 impl Asked {
     /// The goal of the run at `path`, or of the run that wrote the file `path`; `None` for data of other programs.
-    ///
-    /// # Errors
-    /// As [`Table::spec`].
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let experiment = match Table::spec(path)? {
             // A spec of another version may not be valid in this one; its rows can be read all the same.

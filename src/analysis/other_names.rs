@@ -27,9 +27,6 @@ const PASSES: &[&str] =
 const MOST_ROWS: usize = 200_000;
 
 /// The columns of `sheet` that are ours under another name.
-///
-/// # Errors
-/// As [`Table::scan_sheet`].
 pub(super) fn of(sheet: &Sheet, path: &Path, x: &str, used: &[String]) -> Result<Vec<OtherName>> {
     let free = |name: &&String| *name != x && !used.contains(name);
     let has = |ours: &str| sheet.names().iter().any(|name| name == ours);

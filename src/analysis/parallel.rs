@@ -121,9 +121,6 @@ pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
 
 /// The median over the counted steps of each cell, by cell number, of what `value` makes of the numbers in `columns`. Steps of which it
 /// makes no finite number do not count. Empty where the steps of `path` lack one of the columns.
-///
-/// # Errors
-/// As [`Table::scan`].
 pub(super) fn cell_medians<const N: usize>(
     path: &Path,
     columns: [&str; N],

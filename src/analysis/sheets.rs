@@ -15,9 +15,6 @@ use crate::table::Sheet;
 const VALUES: &str = "column";
 
 /// Every series of the table.
-///
-/// # Errors
-/// As [`Sheet::choose`] and [`Table::scan_sheet`].
 pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Series>> {
     let choice = sheet.choose(query)?;
     let most = MOST_STEPS / choice.ys.len().max(1);

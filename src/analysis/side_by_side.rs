@@ -50,12 +50,8 @@ impl Task {
 
     /// The smallest and the largest ratio; `None` without cells.
     pub fn extremes(&self) -> Option<(f64, f64)> {
-        let ratios = self.cells.iter().map(|cell| cell.ratio);
-        let pair = |seen: Option<(f64, f64)>, ratio: f64| match seen {
-            None => Some((ratio, ratio)),
-            Some((low, high)) => Some((low.min(ratio), high.max(ratio))),
-        };
-        ratios.fold(None, pair)
+        let ratios = || self.cells.iter().map(|cell| cell.ratio);
+        ratios().reduce(f64::min).zip(ratios().reduce(f64::max))
     }
 }
 

@@ -43,9 +43,8 @@ impl Priced {
 
 /// The rows of one network on one device with one set of settings, by their places; in order.
 pub fn groups(rows: &[Priced]) -> Vec<Vec<&Priced>> {
-    let same = |a: &Priced, b: &Priced| {
-        let key = |priced: &Priced| (priced.row.device.clone(), priced.row.model.clone(), priced.row.settings.clone());
-        a.row.engine == b.row.engine && key(a) == key(b)
+    let same = |Priced { row: a, .. }: &Priced, Priced { row: b, .. }: &Priced| {
+        a.device == b.device && a.engine == b.engine && a.model == b.model && a.settings == b.settings
     };
     rows.chunk_by(same).map(|group| group.iter().collect()).collect()
 }

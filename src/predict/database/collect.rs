@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::gather::{Candidate, DeviceAndNetwork, Gathered, Part};
 use super::layout::{MARK, of_device, of_network, tables, values};
-use super::rows::{all, replace};
+use super::rows::{all, replace, replace_published};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
@@ -189,12 +189,12 @@ impl<'a> Pending<'a> {
             Content::Known => Outcome::Unchanged,
             Content::Steps(rows) => {
                 let count = rows.len();
-                steps::store(rows, self.root)?;
+                replace_published(self.root, tables::STEPS, rows, |row| [&row.device_name, &row.source])?;
                 Outcome::Published { count, what: "steps" }
             }
             Content::Kernels(rows) => {
                 let count = rows.len();
-                kernels::store(rows, self.root)?;
+                replace_published(self.root, tables::KERNELS, rows, |row| [&row.device_name, &row.source])?;
                 Outcome::Published { count, what: "kernels" }
             }
             Content::Run { run_id, digest, gathered } => {

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use super::layout::tables;
-use super::rows::replace_published;
 use crate::error::{Error, Result};
 use crate::store::{CollectedKernel, Table, dataset};
 
@@ -44,14 +42,6 @@ pub(super) fn read(path: &Path) -> Result<Vec<CollectedKernel>> {
             "published numbers come in as the table of `scripts/fetch-published`; its columns are in scripts/README.md",
         )
     })
-}
-
-/// Brings such a table into the database, and replaces earlier rows from the same source.
-///
-/// # Errors
-/// [`crate::error::Kind::Io`].
-pub(super) fn store(rows: Vec<CollectedKernel>, root: &Path) -> Result<()> {
-    replace_published(root, tables::KERNELS, rows, |row| [&row.device_name, &row.source])
 }
 
 fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>> {

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use super::layout::tables;
-use super::rows::replace_published;
 use crate::error::{Error, Result};
 use crate::settings::Precision;
 use crate::store::{CollectedStep, Table};
@@ -25,14 +23,6 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
 pub(super) fn read(path: &Path) -> Result<Vec<CollectedStep>> {
     rows(path)
         .map_err(|error| error.hint("experiments/predict/published_steps.csv is such a table, with all its columns"))
-}
-
-/// Brings its rows into the database and replaces earlier rows from the same sources.
-///
-/// # Errors
-/// [`crate::error::Kind::Io`].
-pub(super) fn store(rows: Vec<CollectedStep>, root: &Path) -> Result<()> {
-    replace_published(root, tables::STEPS, rows, |row| [&row.device_name, &row.source])
 }
 
 fn rows(path: &Path) -> Result<Vec<CollectedStep>> {

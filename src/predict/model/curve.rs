@@ -148,13 +148,11 @@ impl Curve {
             let Value { seconds, spread } = self.pieces.value(batch, self.stairs, self.neighbours);
             return Estimate::around(seconds, self.inside_radius.hypot(repeated) + spread);
         }
-        if batch < first {
-            let seconds = self.pieces.value(batch, self.stairs, self.neighbours.max(2)).seconds;
-            let distance = (first - batch) / first;
-            return Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated));
-        }
-        let seconds = continued(levels, self.beyond, batch);
-        let distance = (batch - last) / last;
+        let (seconds, distance) = if batch < first {
+            (self.pieces.value(batch, self.stairs, self.neighbours.max(2)).seconds, (first - batch) / first)
+        } else {
+            (continued(levels, self.beyond, batch), (batch - last) / last)
+        };
         Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated))
     }
 }
