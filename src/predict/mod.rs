@@ -257,3 +257,11 @@ fn series<'a>(plan: &'a Plan, experiment: &Experiment) -> Vec<Series<'a>> {
     };
     plan.cells.chunk_by(same).map(of).collect()
 }
+
+/// The places of the names that are `asked`, else of those with that word; in any case.
+fn called(names: &[&str], asked: &str) -> Vec<usize> {
+    let wanted = asked.to_lowercase();
+    let all = |is: &dyn Fn(&str) -> bool| (0..names.len()).filter(|at| is(&names[*at].to_lowercase())).collect();
+    let whole: Vec<usize> = all(&|name| name == wanted);
+    if whole.is_empty() { all(&|name| name.split([' ', '-']).any(|word| word == wanted)) } else { whole }
+}

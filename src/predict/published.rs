@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
-use super::{Basis, Reported, Row, Series};
+use super::{Basis, Reported, Row, Series, called};
 use crate::error::{Error, Result};
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
@@ -104,14 +104,8 @@ impl Published {
 
     /// The device that `asked` names: by its whole name, or by a part that only one has.
     pub fn find(&self, asked: &str) -> Option<String> {
-        let wanted = asked.to_lowercase();
-        let names = self.names();
-        if let Some(name) = names.iter().find(|name| name.to_lowercase() == wanted) {
-            return Some(name.clone());
-        }
-        let words = |name: &str| name.to_lowercase().split([' ', '-']).any(|word| word == wanted);
-        let mut found = names.into_iter().filter(|name| words(name));
-        found.next().filter(|_| found.next().is_none())
+        let names: Vec<&str> = self.devices.iter().map(|gpu| gpu.name.as_str()).collect();
+        if let [one] = called(&names, asked)[..] { Some(names[one].to_owned()) } else { None }
     }
 
     pub fn rows(&self, database: &Database, device: &str, series: &Series) -> Result<Vec<Row>> {

@@ -18,6 +18,7 @@ use std::path::Path;
 use crate::analysis::mechanisms::formulas::{Kernel, KnownOperation, LayerSizes};
 use crate::error::{Error, Result, nearest};
 use crate::os::look;
+use crate::predict::called;
 use crate::store::Table;
 
 /// Where `scripts/fetch-published` writes by default.
@@ -128,15 +129,11 @@ impl Published {
             self.launches.iter().any(|l| l.gpu == place && l.layer.product == KnownOperation::Convolution3x3)
         };
         let places: Vec<usize> = (0..self.gpus.len()).filter(convolves).collect();
-        let name = |place: usize| self.gpus[place].name.to_lowercase();
-        let wanted = asked.to_lowercase();
-        let words = |name: &str, part: &str| name.split([' ', '-']).any(|word| word == part);
-        let found: Vec<usize> =
-            places.iter().copied().filter(|&place| name(place) == wanted || words(&name(place), &wanted)).collect();
-        if let [one] = found[..] {
-            return Ok(one);
-        }
         let names: Vec<&str> = places.iter().map(|&place| self.gpus[place].name.as_str()).collect();
+        let found = called(&names, asked);
+        if let [one] = found[..] {
+            return Ok(places[one]);
+        }
         let words: Vec<&str> = names.iter().flat_map(|name| name.split([' ', '-'])).collect();
         let what = if found.is_empty() { "no GPU" } else { "more than one GPU" };
         let error = Error::spec(format!(

@@ -58,9 +58,7 @@ impl Family {
             Self::Dense => "dense",
         }
     }
-}
 
-impl Family {
     /// The family of a kernel by its name and its launch grid, whatever program launched it. `None` where the name says nothing.
     pub fn of(name: &str, grid: [u32; 3]) -> Option<Self> {
         let name = name.to_ascii_lowercase();
