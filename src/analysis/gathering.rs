@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
+use super::interference::{VisitKey, visit};
 use super::other_names::PEAK;
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
@@ -57,8 +58,8 @@ struct Gathered {
     steps: Vec<(u64, Measurement)>,
     /// As [`Series::measured`].
     measured: Option<[f64; 2]>,
-    /// The memory at the peak of each visit, by the bits of its x, its machine and its block.
-    peaks: BTreeMap<(u64, Option<u32>, Option<u32>), f64>,
+    /// The memory at the peak of each visit.
+    peaks: BTreeMap<VisitKey, f64>,
     /// Only visits whose hash ends in at least this many zeros are kept.
     level: u32,
 }
@@ -320,7 +321,7 @@ impl Gathering {
         let mut facts = BTreeMap::new();
         for ((name, names), code) in self.facts.iter().zip(&series.facts) {
             let value = code.map(|code| names.texts[code as usize].as_str());
-            if let Some(value) = value.filter(|value| !value.is_empty() && *value != "NaN") {
+            if let Some(value) = value.filter(|value| !is_null(value)) {
                 facts.insert(name.to_string(), foreign::name(value));
             }
         }
@@ -354,7 +355,7 @@ impl Gathering {
 }
 
 /// For each x, the least peak of its visits.
-fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTreeMap<u64, f64> {
+fn least_peaks(visits: &BTreeMap<VisitKey, f64>) -> BTreeMap<u64, f64> {
     let mut least = BTreeMap::new();
     for ((x, ..), peak) in visits {
         least.entry(*x).and_modify(|least: &mut f64| *least = least.min(*peak)).or_insert(*peak);
@@ -365,7 +366,7 @@ fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTree
 impl Gathered {
     fn note_peak(&mut self, seen: &Observation, bytes: Option<f64>) {
         if let Some(bytes) = bytes {
-            let peak = self.peaks.entry((seen.x.to_bits(), seen.node, seen.block)).or_insert(bytes);
+            let peak = self.peaks.entry(visit(seen)).or_insert(bytes);
             *peak = peak.max(bytes);
         }
     }
