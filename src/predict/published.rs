@@ -51,9 +51,9 @@ fn all(database: &Database) -> Result<All> {
             let of = |value: i64| value as f64;
             let pixels = of(row.batch_size) * of(row.height) * of(row.width);
             let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
-            let (flops, moved) =
-                (2.0 * pixels * weights, pixels * (of(row.in_channels) + of(row.out_channels)) + weights);
-            let kernel = MeasuredKernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
+            let moved = pixels * (of(row.in_channels) + of(row.out_channels)) + weights;
+            let work = Work { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
+            let kernel = MeasuredKernel { device, rates, work, seconds: row.time_s };
             kernels.entry(row.operation).or_default().push(kernel);
         }
     }

@@ -20,8 +20,7 @@ pub struct MeasuredKernel {
     /// A number for each device.
     pub device: usize,
     pub rates: Rates,
-    pub flops: f64,
-    pub bytes: f64,
+    pub work: Work,
     pub seconds: f64,
 }
 
@@ -59,9 +58,7 @@ impl RateModel {
 
     /// Fitted to kernels by their relative errors.
     pub fn fit(kernels: impl Iterator<Item = MeasuredKernel>) -> Self {
-        let rows: Vec<[f64; 3]> = kernels
-            .map(|k| terms(Work { flops: k.flops, bytes: k.bytes }, k.rates).map(|term| term / k.seconds))
-            .collect();
+        let rows: Vec<[f64; 3]> = kernels.map(|k| terms(k.work, k.rates).map(|term| term / k.seconds)).collect();
         Self { factors: fitted(&rows) }
     }
 
@@ -84,9 +81,7 @@ pub fn left_out(kernels: &[MeasuredKernel]) -> Vec<DeviceErrors> {
     let errors = |device: usize| {
         let model = RateModel::fit(kernels.iter().filter(|kernel| kernel.device != device).copied());
         let own = kernels.iter().filter(|kernel| kernel.device == device);
-        let error = |k: &MeasuredKernel| {
-            (k.seconds / model.seconds(Work { flops: k.flops, bytes: k.bytes }, k.rates)).ln().abs()
-        };
+        let error = |k: &MeasuredKernel| (k.seconds / model.seconds(k.work, k.rates)).ln().abs();
         let mut errors: Vec<f64> = own.map(error).collect();
         let kernels = errors.len();
         DeviceErrors { device, kernels, median: median(&mut errors).exp_m1(), radius: radius(&mut errors) }
@@ -107,7 +102,7 @@ mod tests {
         (0..200).map(move |_| {
             let (flops, bytes) = (10f64.powf(7.0 + 3.0 * rng.uniform()), 10f64.powf(5.0 + 3.0 * rng.uniform()));
             let seconds = extra * (2.0 * flops / rates.flops_per_s + 1.5 * bytes / rates.bytes_per_s + 5e-6);
-            MeasuredKernel { device, rates, flops, bytes, seconds }
+            MeasuredKernel { device, rates, work: Work { flops, bytes }, seconds }
         })
     }
 
