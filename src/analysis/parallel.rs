@@ -35,7 +35,7 @@ pub struct Parallel {
 pub struct ParallelCell {
     /// The batch size of each process in weak scaling, of all processes together in strong scaling.
     pub batch_size: f64,
-    pub alone: f64,
+    /// Time with more processes.
     pub together: f64,
     pub efficiency: f64,
     /// 95 % interval of the efficiency.
@@ -74,7 +74,6 @@ pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules
         let shares = shares(together, reducing);
         let cell = |gain: Gain| ParallelCell {
             batch_size: gain.x,
-            alone: gain.alone,
             together: gain.together,
             efficiency: gain.speed_up / ideal,
             low: gain.low / ideal,

@@ -21,9 +21,9 @@ pub struct Scaling {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     pub x: f64,
-    pub alone: f64,
+    /// Time with more threads.
     pub together: f64,
-    /// The first over the second.
+    /// The time with the fewest over that.
     pub speed_up: f64,
     /// 95 % interval of the speed-up.
     pub low: f64,
@@ -102,7 +102,6 @@ pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<
     let [alone, together] = [against.alone, against.together].map(|place| [without(&series[place], against.column)]);
     let gain = |cell: compare::ComparedCell| Gain {
         x: cell.x,
-        alone: cell.first,
         together: cell.second,
         speed_up: 1.0 / cell.ratio,
         low: 1.0 / cell.high,
