@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::scaling::{Against, Gain, against_fewest, gains, without};
-use crate::analysis::compare::Rules;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::settings::Scaling;
@@ -64,7 +63,7 @@ impl Beside {
 
 /// Every series with more processes against the one that differs from it in nothing but having the fewest. Empty where the run has one
 /// number of processes. `reducing` is the share of each cell, by its number in the plan; see [`reducing`].
-pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules) -> Vec<Parallel> {
+pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parallel> {
     let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
     let one = |against: Against| {
         let together = &series[against.together];
@@ -80,7 +79,7 @@ pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules
             high: gain.high / ideal,
             reducing: shares.get(&gain.x.to_bits()).copied(),
         };
-        let cells: Vec<ParallelCell> = gains(&series, &against, rules).into_iter().map(cell).collect();
+        let cells: Vec<ParallelCell> = gains(&series, &against).into_iter().map(cell).collect();
         let jumps_after = |place: usize, x: f64| found[place].findings.jumps.iter().any(|jump| jump.after == x);
         let beside = |pair: &[ParallelCell]| Beside {
             before: pair[0],
@@ -173,7 +172,7 @@ pub(crate) mod tests {
     #[test]
     fn the_efficiency_matches_the_textbook_and_jumps_with_the_step_of_one_process() {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
-        let found = parallel(&run(), &shares, &Rules::default());
+        let found = parallel(&run(), &shares);
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();
         assert_eq!(names, [("mlp", Scaling::Weak, 1, 2), ("mlp", Scaling::Strong, 1, 2)]);
         // By hand, at batch size 10: 20 / 22 weak, 20 / 15 / 2 strong.
@@ -201,6 +200,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_number_of_processes_has_no_efficiency() {
-        assert_eq!(parallel(&run()[..2], &BTreeMap::new(), &Rules::default()), []);
+        assert_eq!(parallel(&run()[..2], &BTreeMap::new()), []);
     }
 }

@@ -58,9 +58,9 @@ impl Scaling {
 
 /// Every series on more threads against the one that differs from it in nothing but having the fewest. Empty where the run has
 /// one number of threads.
-pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
+pub fn scaling(series: &[Series]) -> Vec<Scaling> {
     let one = |against: Against| Scaling {
-        cells: gains(series, &against, rules),
+        cells: gains(series, &against),
         unit: series[against.together].unit.clone(),
         fewest: against.fewest,
         threads: against.number,
@@ -98,7 +98,7 @@ pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Aga
 }
 
 /// The cells that both have: how much faster the one with more is.
-pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<Gain> {
+pub(super) fn gains(series: &[Series], against: &Against) -> Vec<Gain> {
     let [alone, together] = [against.alone, against.together].map(|place| [without(&series[place], against.column)]);
     let gain = |cell: compare::ComparedCell| Gain {
         x: cell.x,
@@ -107,7 +107,7 @@ pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<
         low: 1.0 / cell.high,
         high: 1.0 / cell.low,
     };
-    compare::compare(&alone, &together, rules).cells.into_iter().map(gain).collect()
+    compare::compare(&alone, &together, &Rules::default()).cells.into_iter().map(gain).collect()
 }
 
 /// The series as if it had no such column.
@@ -130,7 +130,7 @@ mod tests {
     fn speed_up_and_efficiency_match_the_textbook() {
         let run =
             [series("mlp", "4", 0.3), series("mlp", "1", 0.9), series("mlp", "2", 0.5), series("vgg16", "2", 1.0)];
-        let found = scaling(&run, &Rules::default());
+        let found = scaling(&run);
         let names: Vec<_> = found.iter().map(|s| (s.name.as_str(), s.fewest, s.threads, s.cells.len())).collect();
         assert_eq!(names, [("mlp", 1, 4, 2), ("mlp", 1, 2, 2)]);
         // By hand: 0.9 / 0.3 = 3 on 4 threads is 75 %; 0.9 / 0.5 = 1.8 on 2 is 90 %.
@@ -146,6 +146,6 @@ mod tests {
 
     #[test]
     fn one_number_of_threads_scales_nowhere() {
-        assert_eq!(scaling(&[series("mlp", "2", 1.0), series("vgg16", "2", 1.0)], &Rules::default()), []);
+        assert_eq!(scaling(&[series("mlp", "2", 1.0), series("vgg16", "2", 1.0)]), []);
     }
 }

@@ -31,7 +31,7 @@ impl Transfer {
 }
 
 /// Every series that copies. Empty where the run has one way of the data.
-pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
+pub fn transfers(series: &[Series]) -> Vec<Transfer> {
     let bare: Vec<Series> = series.iter().map(|series| without(series, DATA)).collect();
     let resident = DataPath::Resident.name();
     let one = |copied: usize| {
@@ -42,7 +42,7 @@ pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
         let in_place = (0..series.len())
             .find(|&at| series[at].value(DATA) == Some(resident) && bare[at].group == bare[copied].group)?;
         let pair = [in_place, copied].map(|at| std::slice::from_ref(&bare[at]));
-        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], rules);
+        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], &Rules::default());
         let (name, unit) = (bare[copied].label(), bare[copied].unit.clone());
         (!cells.is_empty()).then(|| Transfer { name, unit, data: own.to_owned(), cells, overall: overall.pop() })
     };
@@ -73,7 +73,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_way_of_the_data_is_held_against_the_batch_in_place() {
-        let found = transfers(&run(), &Rules::default());
+        let found = transfers(&run());
         let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.data.as_str())).collect();
         assert_eq!(names, [("mlp, cpu", "pageable"), ("mlp, cpu", "pinned")]);
         // By hand, at 1000: 4 ms / 3 ms and 3.5 ms / 3 ms; at 10: 1.03 / 1.02.
@@ -91,14 +91,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_copy_that_costs_nothing_that_can_be_shown_has_no_dearest_size() {
-        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)], &Rules::default());
+        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)]);
         assert!(found.len() == 1 && found[0].cells.len() == 3 && found[0].dearest().is_none(), "{found:?}");
     }
 
     // The copy makes 1.2 ms at 100 to 1.3 ms.
     #[test]
     fn a_size_that_is_longer_only_by_its_own_interval_is_not_the_dearest() {
-        let mut found = transfers(&run(), &Rules::default());
+        let mut found = transfers(&run());
         let last = found[0].cells.last_mut().expect("cells");
         assert!(last.x == 1000.0 && last.low > 1.0 && last.decision == Decision::Slower, "{last:?}");
         last.decision = Decision::Ambiguous;
@@ -108,6 +108,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_way_of_the_data_has_nothing_to_be_held_against() {
-        assert_eq!(transfers(&run()[..2], &Rules::default()), []);
+        assert_eq!(transfers(&run()[..2]), []);
     }
 }
