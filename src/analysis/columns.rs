@@ -133,7 +133,9 @@ impl Columns {
         let mut wanted = vec![self.x.as_str(), self.y.as_str()];
         wanted.extend(self.group.iter().flatten().map(String::as_str));
         let of_steps = [NUMBERS, FLAGS, &[OTHERS]].concat();
-        wanted.extend(of_steps.into_iter().chain(facts()).chain(coordinates()).filter(|name| self.is_there(name)));
+        for name in of_steps.into_iter().chain(facts()).chain(coordinates()).filter(|name| self.is_there(name)) {
+            wanted.push(name);
+        }
         wanted.extend(self.others.iter().map(|one| one.theirs.as_str()));
         wanted.extend(self.other_sizes());
         wanted.extend(self.may_split.iter().map(String::as_str));

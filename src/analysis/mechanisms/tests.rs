@@ -37,11 +37,11 @@ fn answered(
         Series { cells, ..Series::planted(Vec::new(), Vec::new()) }
     };
     let series: Vec<Series> = (0..given.len() as i64).map(series).collect();
-    let case = |(series, Given { settings, findings, causes })| {
+    let cases = series.iter().zip(given).map(|(series, Given { settings, findings, causes })| {
         let setup = Some(Setup { engine, network, settings, machine });
         KnownSeries { series, findings, setup, causes }
-    };
-    explain(&series.iter().zip(given).map(case).collect::<Vec<_>>(), layers, &BTreeMap::new())
+    });
+    explain(&cases.collect::<Vec<_>>(), layers, &BTreeMap::new())
 }
 
 /// The same for one series with the default settings on an unknown machine.
