@@ -5,16 +5,11 @@ use crate::detect::{Findings, Jump, Point};
 /// No positive quantity falls by more than all of it. A trend that is drawn on across a steep curve can say so; such a jump is then measured
 /// between the sizes beside it.
 pub(super) fn falls(findings: &mut Findings) {
-    if findings.points.iter().any(|point| point.center <= 0.0) {
-        return;
+    let Findings { points, jumps, .. } = findings;
+    if !points.iter().any(|point| point.center <= 0.0) {
+        let is_all = |jump: &&mut Jump| jump.relative <= -1.0 || jump.size < 0.0 && -jump.low >= level(jump);
+        jumps.iter_mut().filter(is_all).for_each(|jump| measure(jump, points));
     }
-    let points = std::mem::take(&mut findings.points);
-    for jump in
-        findings.jumps.iter_mut().filter(|jump| jump.relative <= -1.0 || jump.size < 0.0 && -jump.low >= level(jump))
-    {
-        measure(jump, &points);
-    }
-    findings.points = points;
 }
 
 /// The fit at a jump.

@@ -12,6 +12,8 @@ const SIZE: &str = "batch_size";
 const TIMES: &[&str] = &["step_time_s", "epoch_time_s", "elapsed_s", "median_s"];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
+/// Those that follow from the engine.
+pub(super) const FOLLOW_THE_ENGINE: &[&str] = &["device", "device_name"];
 /// What others call them.
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 /// The machine that measured a step.
@@ -42,15 +44,12 @@ const FACTS: &[&str] = &[
     NODE,
     X_NAME,
 ];
-/// Columns that are read where they are there.
-const OPTIONAL: &[&str] = &[
+/// Columns of a step that are read where they are there: of numbers, and of what is true of it or not.
+pub(super) const NUMBERS: &[&str] = &[
     "order",
     "block",
     "visit",
     "cell",
-    "warmup",
-    "outlier",
-    "status",
     "sm_clock_hz",
     "cpu_clock_hz",
     "temperature_c",
@@ -58,12 +57,10 @@ const OPTIONAL: &[&str] = &[
     "task_clock_s",
     PEAK,
     STARTED,
-    "disturbed",
     DELAY,
-    OTHERS,
 ];
+pub(super) const FLAGS: &[&str] = &["warmup", "outlier", "disturbed", "status"];
 
-/// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
@@ -101,20 +98,15 @@ impl Columns {
         })
     }
 
-    /// The columns of a table of another program, with `y` as its column of values.
-    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query) -> Self {
+    /// The columns of a table of another program, with `y` as its column of values, and `others` that are ours under another name.
+    pub fn chosen(present: &[String], choice: &Choice, y: &str, query: &Query, others: Vec<OtherName>) -> Self {
         let (group, may_split) = match &query.group {
             Some(_) => (Some(choice.keys.clone()), Vec::new()),
             // A coordinate splits wherever it varies.
             None => (None, choice.keys.iter().filter(|key| !coordinates().any(|own| own == **key)).cloned().collect()),
         };
         let (x, present) = (choice.x.clone(), present.to_vec());
-        Self { x, y: y.to_string(), kind: choice.kind, group, may_split, present, others: Vec::new() }
-    }
-
-    /// The same, with columns that are ours under another name.
-    pub fn with(self, others: Vec<OtherName>) -> Self {
-        Self { others, ..self }
+        Self { x, y: y.to_string(), kind: choice.kind, group, may_split, present, others }
     }
 
     /// The column that holds what we call `ours`, and what its values are multiplied by.
@@ -122,7 +114,6 @@ impl Columns {
         self.others.iter().find(|one| one.ours == ours).map(|one| (one.theirs.as_str(), one.factor))
     }
 
-    /// What the x counts.
     pub fn size(&self) -> Size {
         Size::of(&self.x)
     }
@@ -141,11 +132,9 @@ impl Columns {
     pub fn wanted(&self) -> Vec<&str> {
         let mut wanted = vec![self.x.as_str(), self.y.as_str()];
         wanted.extend(self.group.iter().flatten().map(String::as_str));
-        let known: Vec<&'static str> = OPTIONAL.iter().copied().chain(facts()).chain(coordinates()).collect();
-        for name in known {
-            if self.is_there(name) {
-                wanted.push(name);
-            }
+        let of_steps = [NUMBERS, FLAGS, &[OTHERS]].concat();
+        for name in of_steps.into_iter().chain(facts()).chain(coordinates()).filter(|name| self.is_there(name)) {
+            wanted.push(name);
         }
         wanted.extend(self.others.iter().map(|one| one.theirs.as_str()));
         wanted.extend(self.other_sizes());
@@ -199,7 +188,6 @@ impl Columns {
         group
     }
 
-    /// The columns that describe a series.
     pub fn facts(&self) -> Vec<&'static str> {
         facts().filter(|name| self.is_there(name)).collect()
     }

@@ -65,17 +65,19 @@ impl Control {
     }
 
     /// What a series that is an A/A run says; `None` for every other.
-    pub fn of(series: &Series, settings: &Settings) -> Option<Self> {
+    pub fn of(series: &Series) -> Option<Self> {
         let fact = |name: &str| series.facts.get(name).cloned().unwrap_or_default();
         if series.early().is_some() {
             return None;
         }
+        // Intervals say nothing here.
+        let settings = Settings { resamples: 0, ..Settings::default() };
         let executes = series.facts.get("executed_batch_size")?.parse::<f64>().ok()? as u32;
         let observations = series.observations();
         let mut names: Vec<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();
         names.sort_unstable();
         names.dedup();
-        let (jumps, alarms) = alarms(&observations, settings).filter(|_| names.len() > 1)?;
+        let (jumps, alarms) = alarms(&observations, &settings).filter(|_| names.len() > 1)?;
         Some(Self {
             run_id: fact("run_id"),
             engine: fact("engine"),
@@ -91,7 +93,6 @@ impl Control {
         })
     }
 
-    /// True where it was made by the same engine on the same device.
     pub fn speaks_for(&self, series: &Series) -> bool {
         let same = |name: &str, value: &String| series.facts.get(name) == Some(value);
         same("engine", &self.engine) && same("device_name", &self.device_name)
@@ -132,7 +133,7 @@ fn read(path: &Path) -> Vec<Control> {
 /// near it that were made with the engine and the device of one of its series.
 pub fn applicable(path: &Path, found: &[Analysed], is_control: bool) -> Vec<Control> {
     if is_control {
-        return found.iter().filter_map(|found| Control::of(&found.series, &Settings::default())).collect();
+        return found.iter().filter_map(|found| Control::of(&found.series)).collect();
     }
     let mut controls: Vec<Control> = Vec::new();
     for control in near(path) {
@@ -162,9 +163,7 @@ pub fn to_json(controls: &[Control]) -> String {
 
 /// Jumps in the original run, and labellings with a jump; `None` without blocks, whose visits could be relabelled.
 fn alarms(observations: &[Observation], settings: &Settings) -> Option<(usize, u32)> {
-    // Intervals say nothing here.
-    let settings = Settings { resamples: 0, ..settings.clone() };
-    let found = |observations: &[Observation]| detect(observations, &settings).jumps.len();
+    let found = |observations: &[Observation]| detect(observations, settings).jumps.len();
     let mut blocks: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for seen in observations {
         let names = blocks.entry(seen.block?).or_default();
@@ -195,7 +194,6 @@ fn alarms(observations: &[Observation], settings: &Settings) -> Option<(usize, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
 
     /// An A/A run: `cells` names, 6 blocks of 3 steps, noise of 1 %, and what each name adds.
     fn series(cells: u32, adds: impl Fn(u32) -> f64) -> Series {
@@ -207,8 +205,7 @@ mod tests {
                     let y = 0.01 * (1.0 + adds(x)) * (1.0 + 0.01 * random.normal());
                     let order = Some(measurements.len() as f64);
                     let observation = Observation { block: Some(block), order, ..Observation::new(f64::from(x), y) };
-                    let (clock_hz, temperature_c) = (None, None);
-                    measurements.push(Measurement { clock_hz, temperature_c, ..observation.into() });
+                    measurements.push(observation.into());
                 }
             }
         }
@@ -220,7 +217,7 @@ mod tests {
     #[test]
     fn a_control_of_version_1_is_of_the_engine_that_was_called_candle() {
         let folder = tempfile::tempdir().expect("a folder");
-        let found = Control::of(&series(8, |_| 0.0), &Settings::default()).expect("a control");
+        let found = Control::of(&series(8, |_| 0.0)).expect("a control");
         let earlier = Document { version: 1, controls: vec![Control { engine: "candle".into(), ..found.clone() }] };
         let text = serde_json::to_string(&earlier).expect("a document");
         std::fs::write(folder.path().join(files::CONTROL), text).expect("written");
@@ -229,12 +226,12 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_has_few_alarms_and_they_stay_few_where_the_names_differ() {
-        let control = Control::of(&series(30, |_| 0.0), &Settings::default()).expect("an A/A run");
+        let control = Control::of(&series(30, |_| 0.0)).expect("an A/A run");
         assert_eq!((control.executes, control.cells, control.labellings), (8, 30, 200));
         // Stated: 1 %. Three standard deviations of a count of 2 above it are 6.
         assert!(control.alarms <= 6, "{}", control.alarms);
         // Cells that really differ are seen in the run as it was; dealing their visits anew hides it.
-        let broken = Control::of(&series(30, |x| if x > 15 { 0.05 } else { 0.0 }), &Settings::default());
+        let broken = Control::of(&series(30, |x| if x > 15 { 0.05 } else { 0.0 }));
         assert_eq!(broken.expect("an A/A run").jumps, 1);
     }
 
@@ -244,7 +241,7 @@ mod tests {
         for name in ["aa", "vgg16"] {
             std::fs::create_dir(results.path().join(name)).expect("a folder");
         }
-        let mut control = Control::of(&series(9, |_| 0.0), &Settings::default()).expect("an A/A run");
+        let mut control = Control::of(&series(9, |_| 0.0)).expect("an A/A run");
         (control.alarms, control.measured) = (10, 5);
         let newer = Control { alarms: 20, measured: 6, ..control.clone() };
         let foreign = Control { device_name: "another".into(), measured: 7, ..control.clone() };
@@ -269,6 +266,6 @@ mod tests {
     fn a_run_that_is_no_control_gives_none() {
         let mut series = series(9, |_| 0.0);
         series.facts.remove("executed_batch_size");
-        assert_eq!(Control::of(&series, &Settings::default()), None);
+        assert_eq!(Control::of(&series), None);
     }
 }

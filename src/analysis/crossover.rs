@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::columns::FOLLOW_THE_ENGINE;
 pub use super::setup::Setup;
 use super::setup::setups;
 use super::{Series, TimeOrRate};
@@ -21,14 +22,11 @@ use crate::stats::bootstrap::percentiles;
 use crate::stats::quantile::median;
 use crate::stats::repetitions::paired_ratio;
 
-/// Resamples of the bootstrap.
 const RESAMPLES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
 /// The steps of a whole training: the full-batch epochs of the study that asked when a GPU pays.
 pub const TRAINING_STEPS: usize = 2000;
-/// Columns that follow from the engine.
-const FOLLOWS: &[&str] = &["device", "device_name"];
 
 /// Two series that differ only in the engine or only in the number of threads.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +42,6 @@ pub struct Crossover {
     pub at: Option<Crossing>,
 }
 
-/// Where two series cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     pub size: f64,
@@ -66,7 +63,6 @@ impl Crossover {
 /// The crossovers of a run or file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Crossovers {
-    /// The crossovers of single steps.
     pub steps: Vec<Crossover>,
     /// The crossovers of setup and [`TRAINING_STEPS`] steps; empty where the data contain no setup.
     pub trainings: Vec<Crossover>,
@@ -74,7 +70,6 @@ pub struct Crossovers {
     pub setups: Vec<SeriesSetup>,
 }
 
-/// The setup of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesSetup {
     pub series: String,
@@ -105,7 +100,6 @@ impl Crossovers {
         Ok(Self { trainings: pairs(series, &trained), steps, setups })
     }
 
-    /// Whether any pair crosses.
     pub fn any(&self) -> bool {
         self.steps.iter().chain(&self.trainings).any(|pair| pair.at.is_some())
     }
@@ -136,19 +130,15 @@ fn pairs(series: &[Series], cells: &[VisitMedians]) -> Vec<Crossover> {
 
 /// Whether the groups differ only in the engine or only in the number of threads.
 fn differ_in_one(first: &Series, second: &Series) -> bool {
-    let null = |value: &str| value.is_empty() || value == "null";
-    let value = |series: &Series, name: &str| {
-        let found = series.group.iter().find(|(own, _)| own == name);
-        found.map(|(_, value)| value.clone()).filter(|value| !null(value))
-    };
     let mut names: Vec<&str> = first.group.iter().chain(&second.group).map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let differs = |name: &&str| match (value(first, name), value(second, name)) {
-        (Some(one), Some(other)) => one != other,
-        _ => false,
+    let value = |series: &Series, name: &str| {
+        series.value(name).filter(|value| !["", "null"].contains(value)).map(str::to_owned)
     };
-    let differing: Vec<&str> = names.into_iter().filter(|name| !FOLLOWS.contains(name)).filter(differs).collect();
+    let differs = |name: &&str| value(first, name).zip(value(second, name)).is_some_and(|(one, other)| one != other);
+    let differing: Vec<&str> =
+        names.into_iter().filter(|name| !FOLLOW_THE_ENGINE.contains(name)).filter(differs).collect();
     matches!(differing[..], ["engine"] | ["threads"])
 }
 
@@ -214,7 +204,6 @@ struct LogRatio {
     log_ratio: f64,
 }
 
-/// One of so many `pairs`.
 fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, pairs: usize) -> Option<Crossover> {
     let shared: Vec<SharedSize> =
         a.0.iter()
@@ -224,13 +213,7 @@ fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, p
     if shared.len() < 2 {
         return None;
     }
-    let points: Vec<LogRatio> = shared
-        .iter()
-        .map(|at| LogRatio {
-            log_size: at.size.ln(),
-            log_ratio: log_ratio(&mut at.first.clone(), &mut at.second.clone()),
-        })
-        .collect();
+    let points = log_ratios(&shared, <[f64]>::to_vec);
     if points.iter().any(|point| !point.log_ratio.is_finite()) {
         return None;
     }
@@ -258,8 +241,12 @@ fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, p
     })
 }
 
-fn log_ratio(a: &mut [f64], b: &mut [f64]) -> f64 {
-    (median(a) / median(b)).ln()
+/// Of the medians of what `of` takes of the times.
+fn log_ratios(shared: &[SharedSize], mut of: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<LogRatio> {
+    let mut middle = |times: &[f64]| median(&mut of(times));
+    let point =
+        |at: &SharedSize| LogRatio { log_size: at.size.ln(), log_ratio: (middle(&at.first) / middle(&at.second)).ln() };
+    shared.iter().map(point).collect()
 }
 
 fn changes(pair: &[LogRatio]) -> bool {
@@ -268,14 +255,7 @@ fn changes(pair: &[LogRatio]) -> bool {
 
 /// The logarithm of the last crossing of a resample; beyond the end at which the resample lies where it has none.
 fn resampled(shared: &[SharedSize], rng: &mut Rng, points: &[LogRatio]) -> f64 {
-    let mut draw = |times: &[f64]| -> Vec<f64> { (0..times.len()).map(|_| times[rng.below(times.len())]).collect() };
-    let sample: Vec<LogRatio> = shared
-        .iter()
-        .map(|at| LogRatio {
-            log_size: at.size.ln(),
-            log_ratio: log_ratio(&mut draw(&at.first), &mut draw(&at.second)),
-        })
-        .collect();
+    let sample = log_ratios(shared, |times| (0..times.len()).map(|_| times[rng.below(times.len())]).collect());
     let end = |point: Option<&LogRatio>| point.map_or(0.0, |point| point.log_ratio);
     let ends_alike = (end(sample.last()) > 0.0) == (end(points.last()) > 0.0);
     match last_crossing(&sample) {
@@ -315,7 +295,6 @@ fn root(points: &[LogRatio], place: usize) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
     use crate::detect::Observation;
 
     /// The crossovers of the steps, as for a file without setup.
@@ -328,14 +307,8 @@ pub(crate) mod tests {
     /// Six blocks of a step time of `fixed` seconds and `each` for an example, with 1 % of noise.
     pub(crate) fn series(engine: &str, fixed: f64, each: f64, seed: u64) -> Series {
         let mut rng = Rng::new(seed);
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in SIZES {
-                let y = (fixed + each * x) * (1.0 + 0.01 * rng.normal());
-                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
-            }
-        }
-        Series::planted(vec![("engine".into(), engine.into()), ("device".into(), engine.into())], measurements)
+        let time = |_, x| (fixed + each * x) * (1.0 + 0.01 * rng.normal());
+        Series::in_blocks(&[("engine", engine), ("device", engine)], 6, &SIZES, time)
     }
 
     /// Rates have the crossover of their times, and without blocks every value is a visit.
@@ -414,11 +387,8 @@ pub(crate) mod tests {
     fn a_crossover_is_open_above_unless_the_order_at_the_largest_size_is_shown() {
         // The blocks' times at the smaller and at the larger size.
         let of = |engine: &str, small: f64, large: &[f64]| {
-            let visit = |(block, &y): (u32, &f64)| {
-                let at = |x, y| Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) });
-                [at(100.0, small), at(1000.0, y)]
-            };
-            Series::planted(vec![("engine".into(), engine.into())], (0..).zip(large).flat_map(visit).collect())
+            let time = |block, x| if x == 100.0 { small } else { large[block as usize] };
+            Series::in_blocks(&[("engine", engine)], large.len() as u32, &[100.0, 1000.0], time)
         };
         let slower = [1.00, 1.01, 1.05];
         let faster = [0.99, 0.98, 0.97];

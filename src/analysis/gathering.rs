@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, DELAY, NODE, OTHERS, STARTED, WAITS_IN, X_NAME};
+use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAITS_IN, X_NAME};
 use super::goal::{Asked, Visits};
+use super::interference::{VisitKey, visit};
 use super::other_names::PEAK;
 use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
@@ -27,12 +28,10 @@ const FEWEST_SIZES: usize = 3;
 /// Rows of a file in which visits of the same number are the same visit.
 const STRETCH: u64 = 4096;
 
-/// Series under way.
 pub(super) struct Gathering {
     columns: Columns,
     keys: Vec<(String, Names)>,
     facts: Vec<(&'static str, Names)>,
-    /// Machines.
     nodes: Names,
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
@@ -50,7 +49,6 @@ pub(super) struct Gathering {
     others: BTreeMap<String, usize>,
 }
 
-/// One combination of the keys' values.
 struct Gathered {
     key: Vec<u32>,
     /// The cells of the plan that belong to it.
@@ -60,8 +58,8 @@ struct Gathered {
     steps: Vec<(u64, Measurement)>,
     /// As [`Series::measured`].
     measured: Option<[f64; 2]>,
-    /// The memory at the peak of each visit, by the bits of its x, its machine and its block.
-    peaks: BTreeMap<(u64, Option<u32>, Option<u32>), f64>,
+    /// The memory at the peak of each visit.
+    peaks: BTreeMap<VisitKey, f64>,
     /// Only visits whose hash ends in at least this many zeros are kept.
     level: u32,
 }
@@ -106,43 +104,32 @@ impl Names {
 }
 
 impl Gathering {
-    pub fn new(columns: Columns) -> Self {
+    /// Of at most `most` steps of all series together, and for a run what its spec asks for.
+    pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
-        let (index, gathered) = (HashMap::new(), Vec::new());
         Self {
             columns,
             keys,
             facts,
             nodes: Names::default(),
-            index,
-            gathered,
+            index: HashMap::new(),
+            gathered: Vec::new(),
             rows: 0,
             gaps: Vec::new(),
             failed: HashMap::new(),
             kept: 0,
-            most: MOST_STEPS,
-            asked: None,
+            most,
+            asked,
             visits: HashMap::new(),
             others: BTreeMap::new(),
         }
-    }
-
-    /// The same, with at most `most` steps of all series together.
-    pub fn of_at_most(columns: Columns, most: usize) -> Self {
-        Self { most, ..Self::new(columns) }
-    }
-
-    /// The same, for a run whose spec asks for `asked`.
-    pub fn asked(self, asked: Option<Asked>) -> Self {
-        Self { asked, ..self }
     }
 
     pub fn wanted(&self) -> Vec<String> {
         self.columns.wanted().into_iter().map(str::to_string).collect()
     }
 
-    /// Takes in a batch of rows.
     pub fn take(&mut self, batch: &Table) -> Result<()> {
         let mut codes = |(name, names): &mut (String, Names)| names.codes(name, &batch.distinct(name)?);
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
@@ -272,16 +259,12 @@ impl Gathering {
             self.keys[key].1.varies(&keys[key]) && !self.determines_x(key) && self.tells_apart(key)
         });
         let split = |key: &[u32]| -> Vec<u32> { splits.iter().map(|&at| key[at]).collect() };
-        let mut visits: HashMap<Vec<u32>, Visits> = HashMap::new();
         for (key, own) in std::mem::take(&mut self.visits) {
-            visits.entry(split(&key)).or_default().join(own);
+            self.visits.entry(split(&key)).or_default().join(own);
         }
-        self.visits = visits;
-        let mut failed: HashMap<Vec<u32>, BTreeSet<u64>> = HashMap::new();
         for (key, mut own) in std::mem::take(&mut self.failed) {
-            failed.entry(split(&key)).or_default().append(&mut own);
+            self.failed.entry(split(&key)).or_default().append(&mut own);
         }
-        self.failed = failed;
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -338,7 +321,7 @@ impl Gathering {
         let mut facts = BTreeMap::new();
         for ((name, names), code) in self.facts.iter().zip(&series.facts) {
             let value = code.map(|code| names.texts[code as usize].as_str());
-            if let Some(value) = value.filter(|value| !value.is_empty() && *value != "NaN") {
+            if let Some(value) = value.filter(|value| !is_null(value)) {
                 facts.insert(name.to_string(), foreign::name(value));
             }
         }
@@ -372,7 +355,7 @@ impl Gathering {
 }
 
 /// For each x, the least peak of its visits.
-fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTreeMap<u64, f64> {
+fn least_peaks(visits: &BTreeMap<VisitKey, f64>) -> BTreeMap<u64, f64> {
     let mut least = BTreeMap::new();
     for ((x, ..), peak) in visits {
         least.entry(*x).and_modify(|least: &mut f64| *least = least.min(*peak)).or_insert(*peak);
@@ -383,7 +366,7 @@ fn least_peaks(visits: &BTreeMap<(u64, Option<u32>, Option<u32>), f64>) -> BTree
 impl Gathered {
     fn note_peak(&mut self, seen: &Observation, bytes: Option<f64>) {
         if let Some(bytes) = bytes {
-            let peak = self.peaks.entry((seen.x.to_bits(), seen.node, seen.block)).or_insert(bytes);
+            let peak = self.peaks.entry(visit(seen)).or_insert(bytes);
             *peak = peak.max(bytes);
         }
     }
@@ -431,20 +414,7 @@ struct MeasurementColumns {
 impl MeasurementColumns {
     fn read(batch: &Table, columns: &Columns) -> Result<Self> {
         let mut numbers = BTreeMap::new();
-        for name in [
-            "order",
-            "block",
-            "visit",
-            "cell",
-            "sm_clock_hz",
-            "cpu_clock_hz",
-            "temperature_c",
-            "cycles",
-            "task_clock_s",
-            PEAK,
-            STARTED,
-            DELAY,
-        ] {
+        for &name in NUMBERS {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
             } else if let Some((theirs, factor)) = columns.theirs(name) {
@@ -452,12 +422,12 @@ impl MeasurementColumns {
             }
         }
         let mut flags = BTreeMap::new();
-        let ok = Status::Ok.name();
-        let is_true = ["1", "true"];
-        for (name, yes) in [("warmup", is_true), ("outlier", is_true), ("disturbed", is_true), ("status", [ok, ok])] {
+        for &name in FLAGS {
+            let holds =
+                |text: &str| if name == "status" { text == Status::Ok.name() } else { ["1", "true"].contains(&text) };
             if batch.has(name) {
                 let texts = batch.distinct(name)?;
-                let said: Vec<bool> = texts.distinct.iter().map(|t| yes.contains(&t.to_lowercase().as_str())).collect();
+                let said: Vec<bool> = texts.distinct.iter().map(|text| holds(&text.to_lowercase())).collect();
                 flags.insert(name, texts.codes.iter().map(|&code| said[code as usize]).collect());
             }
         }
@@ -544,7 +514,7 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let names = Table::names(&path).expect("names");
         let columns = Columns::choose(&names, &Query::default()).expect("columns");
-        let mut gathering = Gathering { most, ..Gathering::new(columns) };
+        let mut gathering = Gathering::new(columns, most, None);
         let wanted = gathering.wanted();
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         Table::scan(&path, &wanted, &mut |batch| gathering.take(&batch)).expect("read");

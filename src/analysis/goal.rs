@@ -11,7 +11,6 @@ use crate::spec::{Experiment, FIRST_BLOCKS};
 use crate::store::{Table, files};
 use crate::units::Seconds;
 
-/// What a run is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The smallest jump, relative, that the run is to show.
@@ -31,7 +30,6 @@ impl Goal {
     }
 }
 
-/// What the spec asks for.
 #[derive(Debug)]
 pub(super) struct Asked {
     path: PathBuf,
@@ -44,9 +42,6 @@ const SMALLEST_JUMP: f64 = 0.01;
 
 impl Asked {
     /// The goal of the run at `path`, or of the run that wrote the file `path`; `None` for data of other programs.
-    ///
-    /// # Errors
-    /// As [`Table::spec`].
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let experiment = match Table::spec(path)? {
             // A spec of another version may not be valid in this one; its rows can be read all the same.

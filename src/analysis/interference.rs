@@ -13,9 +13,9 @@ const WORTH_SAYING: f64 = 0.05;
 const NAMED: usize = 3;
 
 /// A visit: the bits of its x, its machine, its block.
-type VisitKey = (u64, Option<u32>, Option<u32>);
+pub(super) type VisitKey = (u64, Option<u32>, Option<u32>);
 
-fn visit(seen: &Observation) -> VisitKey {
+pub(super) fn visit(seen: &Observation) -> VisitKey {
     (seen.x.to_bits(), seen.node, seen.block)
 }
 

@@ -17,7 +17,6 @@ use crate::store::files;
 /// Both sides of a jump of one series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
-    /// What the series is called.
     pub series: String,
     /// The last size before the jump, and the next one.
     pub after: usize,
@@ -26,17 +25,14 @@ pub struct Sides {
     pub behind: Vec<KernelTime>,
 }
 
-/// The file of a run.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Profiles {
     pub version: u32,
     pub jumps: Vec<Sides>,
 }
 
-/// The version of the file.
 pub const VERSION: u32 = 1;
 
-/// How one kernel changed at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Before and behind; `None`: it is not there on that side.

@@ -7,7 +7,6 @@ use crate::store::Table;
 /// The width of the link from one place in the run on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Width {
-    /// Position in the run.
     pub order: f64,
     /// In lanes; `None` where it could not be read.
     pub lanes: Option<f64>,
@@ -39,7 +38,6 @@ pub fn widths(path: &Path) -> Vec<Width> {
     readings
 }
 
-/// The width at a place of the run.
 pub fn width_at(readings: &[Width], order: f64) -> Option<f64> {
     let after = readings.partition_point(|reading| reading.order <= order);
     after.checked_sub(1).and_then(|at| readings[at].lanes)

@@ -9,6 +9,7 @@ mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
+pub mod environment;
 mod gathering;
 mod goal;
 mod interference;
@@ -41,7 +42,7 @@ use crate::table::names;
 pub use crate::table::{Query, Size, TimeOrRate};
 use columns::Columns;
 pub use command::again;
-use gathering::Gathering;
+use gathering::{Gathering, MOST_STEPS};
 use goal::Asked;
 pub use goal::Goal;
 pub use sheets::columns_apart;
@@ -68,11 +69,9 @@ pub struct Series {
     pub source: String,
     /// Column and value, in the order of the columns.
     pub group: Vec<(String, String)>,
-    /// What the x counts.
     pub size: Size,
     /// The column of the values.
     pub y: String,
-    /// Whether they are times or rates.
     pub kind: TimeOrRate,
     /// Their unit: `s`, `ms`, `GB/s`, ..., or empty where the column does not say.
     pub unit: String,
@@ -99,7 +98,6 @@ pub struct Series {
     pub others: BTreeMap<String, usize>,
     /// How a table of another program was read; for a run, that its spec cannot be read.
     pub notes: Vec<String>,
-    /// What the user said about the columns.
     pub asked: Query,
     /// What the spec of its run asks for, and how far the run has come; `None` in data of other programs.
     pub goal: Option<Goal>,
@@ -155,6 +153,11 @@ impl Series {
         let counts = |(name, value): &&(String, String)| !is_null(value) && column != Some(name.as_str());
         let values: Vec<String> = self.group.iter().filter(counts).map(word).collect();
         values.join(", ")
+    }
+
+    /// The group's value in one column.
+    pub fn value(&self, column: &str) -> Option<&str> {
+        self.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.as_str())
     }
 
     /// Whether its values are what a model says, by the name of their column.
@@ -223,14 +226,12 @@ impl Series {
     }
 }
 
-/// A unit without prefix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaseUnit {
     pub name: String,
     pub factor: f64,
 }
 
-/// A series with what was found in it.
 #[derive(Clone, Debug)]
 pub struct Analysed {
     pub series: Series,
@@ -276,6 +277,19 @@ impl Series {
             asked: Query::default(),
             goal: None,
         }
+    }
+
+    /// The same with a step of `y(block, size)` in each of so many blocks at each of `sizes`.
+    pub(crate) fn in_blocks(
+        group: &[(&str, &str)],
+        blocks: u32,
+        sizes: &[f64],
+        mut y: impl FnMut(u32, f64) -> f64,
+    ) -> Self {
+        let places = (0..blocks).flat_map(|block| sizes.iter().map(move |x| (block, *x)));
+        let step = |(block, x)| Observation { block: Some(block), ..Observation::new(x, y(block, x)) }.into();
+        let group = group.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::planted(group, places.map(step).collect())
     }
 }
 
@@ -331,7 +345,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
         None => {
             let columns =
                 Columns::choose(&Table::names(path)?, query).map_err(|error| error.at(path.display().to_string()))?;
-            let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
+            let mut gathering = Gathering::new(columns, MOST_STEPS, Asked::of(path)?);
             let wanted = gathering.wanted();
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
             Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;

@@ -27,9 +27,6 @@ const PASSES: &[&str] =
 const MOST_ROWS: usize = 200_000;
 
 /// The columns of `sheet` that are ours under another name.
-///
-/// # Errors
-/// As [`Table::scan_sheet`].
 pub(super) fn of(sheet: &Sheet, path: &Path, x: &str, used: &[String]) -> Result<Vec<OtherName>> {
     let free = |name: &&String| *name != x && !used.contains(name);
     let has = |ours: &str| sheet.names().iter().any(|name| name == ours);
@@ -59,7 +56,7 @@ fn memory(name: &str) -> Option<(String, f64)> {
     let says = |all: &[&str]| words.iter().any(|word| all.contains(word));
     let is_size =
         says(&["mem", "memory", "vram", "rss"]) && !says(&["bandwidth", "util", "clock", "s", "sec", "free", "total"]);
-    let (unit, factor) = [
+    let (_, factor) = [
         ("bytes", 1.0),
         ("kb", 1e3),
         ("mb", 1e6),
@@ -70,7 +67,7 @@ fn memory(name: &str) -> Option<(String, f64)> {
     ]
     .into_iter()
     .find(|(unit, _)| words.last() == Some(unit))?;
-    (is_size && !unit.is_empty()).then(|| (name.to_owned(), factor))
+    is_size.then(|| (name.to_owned(), factor))
 }
 
 /// Whether each of its values comes with each size, equally often: then it numbers the passes over all sizes.

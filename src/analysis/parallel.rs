@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::scaling::{Against, Gain, against_fewest, gains, without};
-use crate::analysis::compare::Rules;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
 use crate::settings::Scaling;
@@ -24,23 +23,18 @@ pub struct Parallel {
     /// `vgg16`, `vgg16, bf16`.
     pub name: String,
     pub scaling: Scaling,
-    /// Unit of the times.
     pub unit: String,
     pub fewest: u32,
     pub processes: u32,
-    /// By batch size.
     pub cells: Vec<ParallelCell>,
     pub jumps: Vec<Beside>,
 }
 
-/// What more processes bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParallelCell {
     /// The batch size of each process in weak scaling, of all processes together in strong scaling.
     pub batch_size: f64,
-    /// Time with the fewest processes.
-    pub alone: f64,
-    /// Time with more.
+    /// Time with more processes.
     pub together: f64,
     pub efficiency: f64,
     /// 95 % interval of the efficiency.
@@ -69,7 +63,7 @@ impl Beside {
 
 /// Every series with more processes against the one that differs from it in nothing but having the fewest. Empty where the run has one
 /// number of processes. `reducing` is the share of each cell, by its number in the plan; see [`reducing`].
-pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules) -> Vec<Parallel> {
+pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>) -> Vec<Parallel> {
     let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
     let one = |against: Against| {
         let together = &series[against.together];
@@ -79,14 +73,13 @@ pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules
         let shares = shares(together, reducing);
         let cell = |gain: Gain| ParallelCell {
             batch_size: gain.x,
-            alone: gain.alone,
             together: gain.together,
             efficiency: gain.speed_up / ideal,
             low: gain.low / ideal,
             high: gain.high / ideal,
             reducing: shares.get(&gain.x.to_bits()).copied(),
         };
-        let cells: Vec<ParallelCell> = gains(&series, &against, rules).into_iter().map(cell).collect();
+        let cells: Vec<ParallelCell> = gains(&series, &against).into_iter().map(cell).collect();
         let jumps_after = |place: usize, x: f64| found[place].findings.jumps.iter().any(|jump| jump.after == x);
         let beside = |pair: &[ParallelCell]| Beside {
             before: pair[0],
@@ -126,9 +119,6 @@ pub fn reducing(path: &Path) -> Result<BTreeMap<i64, f64>> {
 
 /// The median over the counted steps of each cell, by cell number, of what `value` makes of the numbers in `columns`. Steps of which it
 /// makes no finite number do not count. Empty where the steps of `path` lack one of the columns.
-///
-/// # Errors
-/// As [`Table::scan`].
 pub(super) fn cell_medians<const N: usize>(
     path: &Path,
     columns: [&str; N],
@@ -156,25 +146,15 @@ pub(super) fn cell_medians<const N: usize>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::{Observation, Settings, detect};
+    use crate::detect::Settings;
 
     /// Six blocks at batch sizes 1 to 20, of `time` with a little spread.
     fn series(processes: &str, scaling: &str, cells: std::ops::Range<i64>, time: impl Fn(f64) -> f64) -> Series {
         let mut random = crate::random::Rng::new(cells.start as u64 + 5);
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in 1..=20 {
-                let y = time(f64::from(x)) * (1.0 + 0.001 * random.normal());
-                measurements
-                    .push(Measurement::from(Observation { block: Some(block), ..Observation::new(f64::from(x), y) }));
-            }
-        }
+        let sizes: Vec<f64> = (1..=20).map(f64::from).collect();
         let group = [("model", "mlp"), ("processes", processes), ("scaling", scaling)];
-        let mut series = Series::planted(group.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec(), measurements);
-        series.facts.insert("scaling".into(), scaling.into());
-        series.cells = cells.collect();
-        series
+        let series = Series::in_blocks(&group, 6, &sizes, |_, x| time(x) * (1.0 + 0.001 * random.normal()));
+        Series { cells: cells.collect(), facts: [("scaling".into(), scaling.into())].into(), ..series }
     }
 
     /// One process takes 10 ms + 1 ms an example, and 4 ms more beyond 12; two take 12 ms + 1 ms an example with weak scaling, 10 ms + 0.5 ms with strong.
@@ -186,17 +166,13 @@ pub(crate) mod tests {
             series("2", "weak", 40..60, |x| 0.012 + 0.001 * x),
             series("2", "strong", 60..80, |x| 0.01 + 0.0005 * x),
         ];
-        let analysed = |series: Series| {
-            let findings = detect(&series.observations(), &Settings::default());
-            Analysed { series, findings }
-        };
-        all.into_iter().map(analysed).collect()
+        all.into_iter().map(|series| Analysed { findings: series.find(&Settings::default()), series }).collect()
     }
 
     #[test]
     fn the_efficiency_matches_the_textbook_and_jumps_with_the_step_of_one_process() {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
-        let found = parallel(&run(), &shares, &Rules::default());
+        let found = parallel(&run(), &shares);
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();
         assert_eq!(names, [("mlp", Scaling::Weak, 1, 2), ("mlp", Scaling::Strong, 1, 2)]);
         // By hand, at batch size 10: 20 / 22 weak, 20 / 15 / 2 strong.
@@ -224,6 +200,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_number_of_processes_has_no_efficiency() {
-        assert_eq!(parallel(&run()[..2], &BTreeMap::new(), &Rules::default()), []);
+        assert_eq!(parallel(&run()[..2], &BTreeMap::new()), []);
     }
 }

@@ -9,9 +9,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
-
-use crate::error::{Error, Result};
+use super::environment::Environment;
+use crate::error::Result;
 use crate::os::look;
 use crate::store::{CellRow, LayerRow, MeasuredPeaks, RunDirectory, files};
 
@@ -46,19 +45,11 @@ impl Nearest {
 /// # Errors
 /// [`Kind::Io`](crate::error::Kind::Io) and [`Kind::Data`](crate::error::Kind::Data) where a file is there and cannot be read.
 pub fn of_run(path: &Path) -> Result<Vec<Nearest>> {
-    #[derive(Default, Deserialize)]
-    struct EnvironmentPeaks {
-        #[serde(default)]
-        peaks: Vec<MeasuredPeaks>,
-    }
-    let environment = path.join(files::ENVIRONMENT);
-    let has_tables = look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::CELLS))?;
-    let Some(text) = look::text(&environment)?.filter(|_| has_tables) else {
+    if !look::is_file(&path.join(files::LAYERS))? || !look::is_file(&path.join(files::CELLS))? {
         return Ok(Vec::new());
-    };
-    let EnvironmentPeaks { peaks } = serde_json::from_str(&text)
-        .map_err(|error| Error::data(error.to_string()).at(environment.display().to_string()))?;
-    Ok(nearest(&RunDirectory::layers_of(path)?, &RunDirectory::cells_of(path)?, &peaks))
+    }
+    let Some(environment) = Environment::of_run(path)? else { return Ok(Vec::new()) };
+    Ok(nearest(&RunDirectory::layers_of(path)?, &RunDirectory::cells_of(path)?, &environment.peaks))
 }
 
 /// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells

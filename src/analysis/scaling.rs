@@ -12,23 +12,18 @@ use crate::analysis::compare::{self, Rules};
 pub struct Scaling {
     /// `vgg16`, `vgg16, torch`.
     pub name: String,
-    /// Unit of the times.
     pub unit: String,
     pub fewest: u32,
     pub threads: u32,
-    /// By batch size.
     pub cells: Vec<Gain>,
 }
 
-/// What more threads bring at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     pub x: f64,
-    /// Time with the fewest threads.
-    pub alone: f64,
-    /// Time with more.
+    /// Time with more threads.
     pub together: f64,
-    /// The first over the second.
+    /// The time with the fewest over that.
     pub speed_up: f64,
     /// 95 % interval of the speed-up.
     pub low: f64,
@@ -63,9 +58,9 @@ impl Scaling {
 
 /// Every series on more threads against the one that differs from it in nothing but having the fewest. Empty where the run has
 /// one number of threads.
-pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
+pub fn scaling(series: &[Series]) -> Vec<Scaling> {
     let one = |against: Against| Scaling {
-        cells: gains(series, &against, rules),
+        cells: gains(series, &against),
         unit: series[against.together].unit.clone(),
         fewest: against.fewest,
         threads: against.number,
@@ -90,7 +85,7 @@ pub(super) struct Against {
 
 /// Pairs each series with the series that has the smallest value of `column` and is otherwise the same.
 pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Against> {
-    let number = |series: &Series| series.group.iter().find(|(name, _)| name == column)?.1.parse::<u32>().ok();
+    let number = |series: &Series| series.value(column)?.parse::<u32>().ok();
     let bare: Vec<Series> = series.iter().map(|series| without(series, column)).collect();
     let against = |together: usize| {
         let more = number(&series[together])?;
@@ -103,17 +98,16 @@ pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Aga
 }
 
 /// The cells that both have: how much faster the one with more is.
-pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<Gain> {
+pub(super) fn gains(series: &[Series], against: &Against) -> Vec<Gain> {
     let [alone, together] = [against.alone, against.together].map(|place| [without(&series[place], against.column)]);
     let gain = |cell: compare::ComparedCell| Gain {
         x: cell.x,
-        alone: cell.first,
         together: cell.second,
         speed_up: 1.0 / cell.ratio,
         low: 1.0 / cell.high,
         high: 1.0 / cell.low,
     };
-    compare::compare(&alone, &together, rules).cells.into_iter().map(gain).collect()
+    compare::compare(&alone, &together, &Rules::default()).cells.into_iter().map(gain).collect()
 }
 
 /// The series as if it had no such column.
@@ -125,27 +119,18 @@ pub(super) fn without(series: &Series, column: &str) -> Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
 
     /// Four blocks at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
     fn series(model: &str, threads: &str, seconds: f64) -> Series {
-        let steps = (0..4u32).flat_map(|block| [1.0, 2.0].map(|x| (block, x)));
-        let measurements = steps
-            .map(|(block, x)| {
-                let y = seconds * x * (1.0 + 0.001 * f64::from(block));
-                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
-            })
-            .collect();
-        let group = vec![("model".to_owned(), model.to_owned()), ("threads".to_owned(), threads.to_owned())];
-        Series::planted(group, measurements)
+        let time = |block, x| seconds * x * (1.0 + 0.001 * f64::from(block));
+        Series::in_blocks(&[("model", model), ("threads", threads)], 4, &[1.0, 2.0], time)
     }
 
     #[test]
     fn speed_up_and_efficiency_match_the_textbook() {
         let run =
             [series("mlp", "4", 0.3), series("mlp", "1", 0.9), series("mlp", "2", 0.5), series("vgg16", "2", 1.0)];
-        let found = scaling(&run, &Rules::default());
+        let found = scaling(&run);
         let names: Vec<_> = found.iter().map(|s| (s.name.as_str(), s.fewest, s.threads, s.cells.len())).collect();
         assert_eq!(names, [("mlp", 1, 4, 2), ("mlp", 1, 2, 2)]);
         // By hand: 0.9 / 0.3 = 3 on 4 threads is 75 %; 0.9 / 0.5 = 1.8 on 2 is 90 %.
@@ -161,6 +146,6 @@ mod tests {
 
     #[test]
     fn one_number_of_threads_scales_nowhere() {
-        assert_eq!(scaling(&[series("mlp", "2", 1.0), series("vgg16", "2", 1.0)], &Rules::default()), []);
+        assert_eq!(scaling(&[series("mlp", "2", 1.0), series("vgg16", "2", 1.0)]), []);
     }
 }

@@ -15,17 +15,14 @@ use crate::table::Sheet;
 const VALUES: &str = "column";
 
 /// Every series of the table.
-///
-/// # Errors
-/// As [`Sheet::choose`] and [`Table::scan_sheet`].
 pub(super) fn series(path: &Path, sheet: &Sheet, query: &Query) -> Result<Vec<Series>> {
     let choice = sheet.choose(query)?;
     let most = MOST_STEPS / choice.ys.len().max(1);
     let used: Vec<String> = choice.ys.iter().chain(&choice.keys).cloned().collect();
     let others = other_names::of(sheet, path, &choice.x, &used)?;
     let gathering = |y: &String| {
-        let columns = Columns::chosen(sheet.names(), &choice, y, query).with(others.clone());
-        Gathering::of_at_most(columns, most)
+        let columns = Columns::chosen(sheet.names(), &choice, y, query, others.clone());
+        Gathering::new(columns, most, None)
     };
     let mut gatherings: Vec<Gathering> = choice.ys.iter().map(gathering).collect();
     let mut wanted: Vec<String> = gatherings.iter().flat_map(Gathering::wanted).collect();

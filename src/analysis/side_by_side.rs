@@ -4,12 +4,10 @@
 //! alike. A pair is one variant of the first engine (its launch, its algorithms) and one variant of another engine; the ratio
 //! of a cell and its interval are those of [`crate::analysis::compare`].
 
+use super::columns::FOLLOW_THE_ENGINE;
 use crate::analysis::Series;
 use crate::analysis::compare::{self, ComparedCell, Rules};
 use crate::settings::{AXES, Axis, EngineName, Role};
-
-/// Columns that follow from the engine.
-const FOLLOWS: &[&str] = &["device", "device_name"];
 
 /// One way of the first engine against one of another, or against the fastest of its ways, over all that both executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +17,6 @@ pub struct Pair {
     /// `torch, graph, max-autotune`.
     pub second: String,
     pub against: Against,
-    /// Unit of the times.
     pub unit: String,
     pub tasks: Vec<Task>,
 }
@@ -53,12 +50,8 @@ impl Task {
 
     /// The smallest and the largest ratio; `None` without cells.
     pub fn extremes(&self) -> Option<(f64, f64)> {
-        let ratios = self.cells.iter().map(|cell| cell.ratio);
-        let pair = |seen: Option<(f64, f64)>, ratio: f64| match seen {
-            None => Some((ratio, ratio)),
-            Some((low, high)) => Some((low.min(ratio), high.max(ratio))),
-        };
-        ratios.fold(None, pair)
+        let ratios = || self.cells.iter().map(|cell| cell.ratio);
+        ratios().reduce(f64::min).zip(ratios().reduce(f64::max))
     }
 }
 
@@ -72,10 +65,11 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn new(series: &'a Series) -> Option<Self> {
-        let engine = &series.group.iter().find(|(name, _)| name == "engine")?.1;
+        let engine = series.value("engine")?;
         let method_axis = |name: &str| AXES.iter().find(|axis| axis.column == name && axis.role == Role::Method);
         let method = series.group.iter().filter_map(|(name, value)| Some((method_axis(name)?, value.as_str())));
-        let is_task = |name: &str| name != "engine" && method_axis(name).is_none() && !FOLLOWS.contains(&name);
+        let is_task =
+            |name: &str| name != "engine" && method_axis(name).is_none() && !FOLLOW_THE_ENGINE.contains(&name);
         let task = series.group.iter().filter(|(name, _)| is_task(name)).cloned().collect();
         Some(Self { engine, method: method.collect(), task, series })
     }
@@ -158,20 +152,10 @@ pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
 
-    /// Four blocks of three steps at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
+    /// Four blocks at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
     fn series(group: &[(&str, &str)], seconds: f64) -> Series {
-        let steps = (0..4u32).flat_map(|block| (0..3).flat_map(move |step| [1.0, 2.0].map(|x| (block, step, x))));
-        let measurements = steps
-            .map(|(block, step, x)| {
-                let y = seconds * x * (1.0 + 0.001 * f64::from(block) + 0.0001 * f64::from(step));
-                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
-            })
-            .collect();
-        let group = group.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Series::planted(group, measurements)
+        Series::in_blocks(group, 4, &[1.0, 2.0], |block, x| seconds * x * (1.0 + 0.001 * f64::from(block)))
     }
 
     fn run(ways: &[(&str, &str, &str, f64)]) -> Vec<Series> {

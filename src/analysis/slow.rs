@@ -9,7 +9,6 @@ use crate::stats::distribution::ln_gamma;
 use crate::stats::quantile::median;
 use crate::stats::robust;
 
-/// Slow, or fast, sizes of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlowSizes {
     /// Ascending.
@@ -32,7 +31,6 @@ pub struct Class {
     pub common: Common,
     /// The median over the slow ones.
     pub relative: f64,
-    /// The number of slow sizes in the class.
     pub slow: usize,
     /// The number of sizes in the class that were measured where they can be judged.
     pub of: usize,
@@ -40,7 +38,6 @@ pub struct Class {
     pub p_value: f64,
 }
 
-/// What a class has in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Common {
     MultiplesOf(u64),
@@ -70,7 +67,6 @@ const PAIRED: usize = 256;
 /// Larger sizes are not asked whether they are prime.
 const LARGEST_PRIME: u64 = 1 << 30;
 
-/// Which sizes are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
     Slow,
@@ -120,7 +116,6 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
     Some(SlowSizes { class: class(&found, &judged), sizes: found })
 }
 
-/// The class that the detector found.
 fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
     let divisor = whole(found.of)?;
     let theirs = points.iter().zip(&found.shares).filter(|(point, _)| point.x.rem_euclid(found.of) == 0.0);
@@ -319,25 +314,20 @@ mod tests {
     use crate::detect::{Observation, Settings, detect};
     use crate::random::Rng;
 
+    /// The slow sizes.
     fn found(
         x: impl Iterator<Item = u32>,
         kind: TimeOrRate,
         value: impl Fn(u32) -> f64,
         noise: f64,
     ) -> Option<SlowSizes> {
-        of(Speed::Slow, x, kind, value, noise)
+        sizes(&noisy(x, value, noise), kind, Speed::Slow)
     }
 
-    fn of(
-        speed: Speed,
-        x: impl Iterator<Item = u32>,
-        kind: TimeOrRate,
-        value: impl Fn(u32) -> f64,
-        noise: f64,
-    ) -> Option<SlowSizes> {
+    fn noisy(x: impl Iterator<Item = u32>, value: impl Fn(u32) -> f64, noise: f64) -> Findings {
         let mut random = Rng::new(5);
         let point = |x: u32| point(x, value(x) * (1.0 + noise * random.normal()));
-        sizes(&Findings { points: x.map(point).collect(), ..Findings::default() }, kind, speed)
+        Findings { points: x.map(point).collect(), ..Findings::default() }
     }
 
     fn point(x: u32, center: f64) -> Point {
@@ -418,7 +408,7 @@ mod tests {
     #[test]
     fn sizes_that_are_fast_by_themselves_are_named_too() {
         let dips = |x: u32| 29.0 * if x.is_multiple_of(8) { 0.1 } else { 1.0 };
-        let fast = of(Speed::Fast, 17..=70, TimeOrRate::Time, dips, 0.02).expect("fast sizes");
+        let fast = sizes(&noisy(17..=70, dips, 0.02), TimeOrRate::Time, Speed::Fast).expect("fast sizes");
         let class = fast.class.expect("a class");
         assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(8), 6, 6));
         assert!((class.relative + 0.9).abs() < 0.02, "{class:?}");

@@ -10,9 +10,6 @@ use crate::os::look;
 use crate::table;
 
 /// Refuses a path that does not exist, a spec, and a spreadsheet, each with its own message.
-///
-/// # Errors
-/// [`Kind::Io`] and [`Kind::Data`].
 pub(super) fn check(path: &Path) -> Result<()> {
     let shown = path.display();
     if table::is_stdin(path) {

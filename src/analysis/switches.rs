@@ -7,17 +7,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::Value;
-
+use super::environment::Environment;
 use super::parallel::cell_medians;
 use super::{Analysed, Series};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::os::look;
-use crate::settings::EngineName;
-use crate::settings::members;
+use crate::settings::{EngineName, members};
 use crate::stats::quantile::median;
-use crate::store::files;
 
 /// What to set to see whether a jump goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,16 +136,9 @@ fn faults(path: &Path) -> Result<Faults> {
 
 /// The versions that the steps reported: `torch 2.15.0, Python 3.11.7`.
 fn version(path: &Path) -> Result<String> {
-    #[derive(Deserialize)]
-    struct EnvironmentEngines {
-        engines: Vec<BTreeMap<String, Value>>,
-    }
-    let file = path.join(files::ENVIRONMENT);
-    let Some(text) = look::text(&file)? else { return Ok(String::new()) };
-    let EnvironmentEngines { engines } =
-        serde_json::from_str(&text).map_err(|error| Error::data(error.to_string()).at(file.display().to_string()))?;
-    let versions = engines.iter().filter_map(|engine| engine.get("version")?.as_str());
-    Ok(versions.collect::<Vec<_>>().join(", ").to_lowercase())
+    let engines = Environment::of_run(path)?.unwrap_or_default().engines;
+    let versions: Vec<String> = engines.into_iter().filter_map(|engine| engine.version).collect();
+    Ok(versions.join(", ").to_lowercase())
 }
 
 #[cfg(test)]

@@ -6,17 +6,14 @@ use super::scaling::without;
 use super::{Series, TimeOrRate};
 use crate::settings::DataPath;
 
-/// The column of the axis.
 const DATA: &str = "data";
 
-/// One series with its copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
     /// `vgg16`, `mlp, cpu`.
     pub name: String,
     /// How the batch reaches the device: `pageable`, `pinned`, `prefetch`.
     pub data: String,
-    /// The unit of the times.
     pub unit: String,
     /// By batch size: the first time is that with the batch in place, the second that with its copy.
     pub cells: Vec<ComparedCell>,
@@ -34,21 +31,20 @@ impl Transfer {
 }
 
 /// Every series that copies. Empty where the run has one way of the data.
-pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
-    let data = |series: &Series| series.group.iter().find(|(name, _)| name == DATA).map(|(_, value)| value.clone());
+pub fn transfers(series: &[Series]) -> Vec<Transfer> {
     let bare: Vec<Series> = series.iter().map(|series| without(series, DATA)).collect();
-    let resident = Some(DataPath::Resident.name().to_owned());
+    let resident = DataPath::Resident.name();
     let one = |copied: usize| {
-        let own = data(&series[copied]).filter(|own| Some(own) != resident.as_ref())?;
+        let own = series[copied].value(DATA).filter(|own| *own != resident)?;
         if series[copied].kind != TimeOrRate::Time {
             return None;
         }
-        let in_place =
-            (0..series.len()).find(|&at| data(&series[at]) == resident && bare[at].group == bare[copied].group)?;
+        let in_place = (0..series.len())
+            .find(|&at| series[at].value(DATA) == Some(resident) && bare[at].group == bare[copied].group)?;
         let pair = [in_place, copied].map(|at| std::slice::from_ref(&bare[at]));
-        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], rules);
+        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], &Rules::default());
         let (name, unit) = (bare[copied].label(), bare[copied].unit.clone());
-        (!cells.is_empty()).then(|| Transfer { name, unit, data: own, cells, overall: overall.pop() })
+        (!cells.is_empty()).then(|| Transfer { name, unit, data: own.to_owned(), cells, overall: overall.pop() })
     };
     (0..series.len()).filter_map(one).collect()
 }
@@ -56,22 +52,13 @@ pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::analysis::Measurement;
-    use crate::detect::Observation;
     use crate::random::Rng;
 
     /// Six blocks at three batch sizes, of `each` seconds an example, with 0.1 % of noise.
     fn series(engine: &str, data: &str, each: f64) -> Series {
         let mut random = Rng::new(each.to_bits());
-        let mut measurements = Vec::new();
-        for block in 0..6u32 {
-            for x in [10.0, 100.0, 1000.0] {
-                let y = (1e-3 + each * x) * (1.0 + 0.001 * random.normal());
-                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
-            }
-        }
-        let group = [("model", "mlp"), ("engine", engine), ("data", data)];
-        Series::planted(group.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), measurements)
+        let time = |_, x| (1e-3 + each * x) * (1.0 + 0.001 * random.normal());
+        Series::in_blocks(&[("model", "mlp"), ("engine", engine), ("data", data)], 6, &[10.0, 100.0, 1000.0], time)
     }
 
     /// A copy makes each example of the engine `cpu` half as dear again, and nothing of `torch`, which has no series without.
@@ -86,7 +73,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_way_of_the_data_is_held_against_the_batch_in_place() {
-        let found = transfers(&run(), &Rules::default());
+        let found = transfers(&run());
         let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.data.as_str())).collect();
         assert_eq!(names, [("mlp, cpu", "pageable"), ("mlp, cpu", "pinned")]);
         // By hand, at 1000: 4 ms / 3 ms and 3.5 ms / 3 ms; at 10: 1.03 / 1.02.
@@ -104,14 +91,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_copy_that_costs_nothing_that_can_be_shown_has_no_dearest_size() {
-        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)], &Rules::default());
+        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)]);
         assert!(found.len() == 1 && found[0].cells.len() == 3 && found[0].dearest().is_none(), "{found:?}");
     }
 
     // The copy makes 1.2 ms at 100 to 1.3 ms.
     #[test]
     fn a_size_that_is_longer_only_by_its_own_interval_is_not_the_dearest() {
-        let mut found = transfers(&run(), &Rules::default());
+        let mut found = transfers(&run());
         let last = found[0].cells.last_mut().expect("cells");
         assert!(last.x == 1000.0 && last.low > 1.0 && last.decision == Decision::Slower, "{last:?}");
         last.decision = Decision::Ambiguous;
@@ -121,6 +108,6 @@ pub(crate) mod tests {
 
     #[test]
     fn one_way_of_the_data_has_nothing_to_be_held_against() {
-        assert_eq!(transfers(&run()[..2], &Rules::default()), []);
+        assert_eq!(transfers(&run()[..2]), []);
     }
 }

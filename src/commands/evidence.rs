@@ -75,7 +75,7 @@ impl Evidence {
         };
         let of_ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
         let reducing = or_said("the time in all-reduce is not known", reducing(path));
-        let parallel = parallel(&of_ripe, &reducing, &Rules::default());
+        let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
         let crossovers = Crossovers::of(path, &ripe)?;
         let advices = advice::of_run(path, &found, &Options::default());
@@ -106,7 +106,10 @@ impl Evidence {
         let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
         let reason = |(found, answers): (&Analysed, &Answers)| {
             let label = found.series.label();
-            Reason { name: format!("{label}: mechanisms"), document: report::explanation(&label, answers) }
+            Reason {
+                name: format!("{label}: mechanisms"),
+                document: report::explanation(&label, &found.findings, answers),
+            }
         };
         shown.map(reason).collect()
     }
@@ -134,12 +137,11 @@ impl Evidence {
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
-        let (series, rules) = (&self.ripe, Rules::default());
         let documents = [
             report::side_by_side(pairs),
-            report::scaling(&scaling(series, &rules)),
+            report::scaling(&scaling(&self.ripe)),
             report::parallel(&self.parallel),
-            report::transfers(&transfers(series, &rules)),
+            report::transfers(&transfers(&self.ripe)),
             report::roofline(&self.nearest()),
             report::crossover(&self.crossovers),
         ];

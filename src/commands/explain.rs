@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use batchstep::analysis::mechanisms::{self, Answers, copying};
-use batchstep::analysis::{Analysed, Query, Series, analyse};
+use batchstep::analysis::{Analysed, Query, analyse};
 use batchstep::error::{Error, Result};
 use batchstep::network::Network;
 use batchstep::os::look;
@@ -52,24 +52,20 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
     if args.format == Form::Table {
         tell_apart(&args.runs, runs.iter_mut().map(|run| &mut run.found));
     }
-    let series: Vec<(&Series, &Answers)> =
-        runs.iter().flat_map(|run| run.found.iter().map(|found| &found.series).zip(&run.answers)).collect();
-    let labels: Vec<String> = series.iter().map(|(series, _)| series.label()).collect();
+    let series: Vec<(&Analysed, &Answers)> = runs.iter().flat_map(|run| run.found.iter().zip(&run.answers)).collect();
+    let labels: Vec<String> = series.iter().map(|(found, _)| found.series.label()).collect();
     match args.format {
         Form::Json => {
             let entries: Vec<Entry> = (series.iter().zip(&labels))
-                .map(|((series, answers), label)| Entry { source: &series.source, label, answers })
+                .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
                 .collect();
             print(&format!("{:#}\n", report::explanation_json(&entries)));
         }
         Form::Table => {
             let style = Style::of_terminal();
-            let text = |((_, answers), label): (&(&Series, &Answers), &String)| {
-                let document = match args.details {
-                    true => report::explanation(label, answers),
-                    false => report::brief_explanation(label, answers),
-                };
-                document.render(&style)
+            let of = if args.details { report::explanation } else { report::brief_explanation };
+            let text = |((found, answers), label): (&(&Analysed, &Answers), &String)| {
+                of(label, &found.findings, answers).render(&style)
             };
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
             if !args.details {

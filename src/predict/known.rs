@@ -8,6 +8,7 @@ use crate::predict::database::{Database, describe, network_id};
 use crate::predict::model::curve::{Breaks, Curve, Level};
 use crate::predict::model::repeats::{Pooled, between_runs, pooled};
 use crate::settings::EngineName;
+use crate::spec::plan::Cell;
 use crate::stats::quantile::median;
 use crate::store::CollectedCell;
 
@@ -17,7 +18,6 @@ const FEWEST_LEVELS: usize = 3;
 /// Networks whose repeated runs say how far runs differ.
 const MOST_NETWORKS: usize = 40;
 
-/// One device of a database.
 pub(super) struct Measured<'a> {
     pub database: &'a Database,
     pub device: &'a str,
@@ -63,28 +63,22 @@ impl<'a> Measured<'a> {
         let measured: Vec<f64> = pooled.levels.iter().map(|level| level.batch).collect();
         let Some(curve) = Curve::new(pooled.levels, breaks(&cells), noise.unwrap_or(0.0)) else { return Ok(None) };
         let slowdown = slowdown(cells.iter());
-        let row = |batch_size: usize| {
-            let batch = batch_size as f64;
+        let row = |cell: &&Cell| {
+            let batch = cell.batch_size as f64;
             let place = match () {
                 () if measured.contains(&batch) => Place::Measured,
                 () if curve.is_inside(batch) => Place::Between,
                 () => Place::Beyond,
             };
+            let basis = Basis::Curve { place, runs, repeated: noise.is_some() };
             Row {
-                device: self.device.to_owned(),
-                engine: engine.name().to_owned(),
-                model: series.first().model.clone(),
-                settings: series.settings.clone(),
-                batch_size,
-                step: curve.at(batch),
                 slowdown,
-                basis: Basis::Curve { place, runs, repeated: noise.is_some() },
-                power_w: power(&cells, batch_size),
-                before_jump: jumps_after(&cells, batch_size) || curve.goes_on_with_a_jump_after(batch),
-                reported: None,
+                power_w: power(&cells, cell.batch_size),
+                before_jump: jumps_after(&cells, cell.batch_size) || curve.goes_on_with_a_jump_after(batch),
+                ..Row::new(self.device, engine.name(), series, cell, curve.at(batch), basis)
             }
         };
-        Ok(Some(series.cells.iter().map(|cell| row(cell.batch_size)).collect()))
+        Ok(Some(series.cells.iter().map(row).collect()))
     }
 
     /// How far runs differ, by all curves of the device that were measured more than once.

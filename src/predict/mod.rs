@@ -22,9 +22,8 @@ use known::Measured;
 use published::Published;
 pub use published::{PublishedKernels, published_kernels};
 use unseen::Others;
-pub use unseen::{Learnable, learnable};
+pub use unseen::{Learned, learnable};
 
-/// One cell on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub device: String,
@@ -42,11 +41,28 @@ pub struct Row {
     pub power_w: Option<f64>,
     /// The time jumps up after this batch size: the next example costs more.
     pub before_jump: bool,
-    /// What others measured of this step.
     pub reported: Option<Reported>,
 }
 
-/// A step that others measured.
+impl Row {
+    /// A cell of a series on a device, with the engine `engine`, of which only the time is known.
+    fn new(device: &str, engine: &str, series: &Series, cell: &Cell, step: Estimate, basis: Basis) -> Self {
+        Self {
+            device: device.to_owned(),
+            engine: engine.to_owned(),
+            model: cell.model.clone(),
+            settings: series.settings.clone(),
+            batch_size: cell.batch_size,
+            step,
+            slowdown: 1.0,
+            basis,
+            power_w: None,
+            before_jump: false,
+            reported: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
     pub seconds: f64,
@@ -54,7 +70,6 @@ pub struct Reported {
     pub by: String,
 }
 
-/// Where a time comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Basis {
     /// The curve of the same network on the same device.
@@ -75,7 +90,6 @@ pub enum Place {
 }
 
 impl Basis {
-    /// In words.
     pub fn describe(&self) -> String {
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         match self {
@@ -130,12 +144,10 @@ pub struct PredictedCells {
     pub unknown: Vec<String>,
 }
 
-/// On which devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
     /// One device: measured here, or by others.
     Named(String),
-    /// All devices that were measured here.
     Measured,
     /// Also devices that others measured.
     All,
@@ -244,4 +256,12 @@ fn series<'a>(plan: &'a Plan, experiment: &Experiment) -> Vec<Series<'a>> {
         Series { engine: cells[0].engine, settings: words.join(", "), cells: cells.iter().collect() }
     };
     plan.cells.chunk_by(same).map(of).collect()
+}
+
+/// The places of the names that are `asked`, else of those with that word; in any case.
+fn called(names: &[&str], asked: &str) -> Vec<usize> {
+    let wanted = asked.to_lowercase();
+    let all = |is: &dyn Fn(&str) -> bool| (0..names.len()).filter(|at| is(&names[*at].to_lowercase())).collect();
+    let whole: Vec<usize> = all(&|name| name == wanted);
+    if whole.is_empty() { all(&|name| name.split([' ', '-']).any(|word| word == wanted)) } else { whole }
 }

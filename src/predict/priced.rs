@@ -14,7 +14,6 @@ pub struct Priced {
     /// The energy of the whole training, where the device's power was measured.
     pub energy_j: Option<f64>,
     pub offer: Option<Offer>,
-    /// The price of the whole training.
     pub usd: Option<f64>,
 }
 
@@ -37,7 +36,6 @@ pub fn priced(rows: Vec<Row>, job: Option<Job>, prices: Option<&Prices>) -> Vec<
 }
 
 impl Priced {
-    /// Seconds for one example.
     pub fn per_example(&self) -> f64 {
         self.row.step.seconds / self.row.batch_size as f64
     }
@@ -45,9 +43,8 @@ impl Priced {
 
 /// The rows of one network on one device with one set of settings, by their places; in order.
 pub fn groups(rows: &[Priced]) -> Vec<Vec<&Priced>> {
-    let same = |a: &Priced, b: &Priced| {
-        let key = |priced: &Priced| (priced.row.device.clone(), priced.row.model.clone(), priced.row.settings.clone());
-        a.row.engine == b.row.engine && key(a) == key(b)
+    let same = |Priced { row: a, .. }: &Priced, Priced { row: b, .. }: &Priced| {
+        a.device == b.device && a.engine == b.engine && a.model == b.model && a.settings == b.settings
     };
     rows.chunk_by(same).map(|group| group.iter().collect()).collect()
 }
@@ -63,7 +60,6 @@ pub fn before_jump<'a>(rows: &[&'a Priced]) -> Option<&'a Priced> {
     cheapest(&before)
 }
 
-/// The row to take within the limits.
 pub fn choice(rows: &[Priced], limits: Limits) -> Option<Choice> {
     let places: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].total.is_some()).collect();
     let way = |&place: &usize| rows[place].total.map(|total| JobOption { total, usd: rows[place].usd });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
-use super::{Basis, Reported, Row, Series};
+use super::{Basis, Reported, Row, Series, called};
 use crate::error::{Error, Result};
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
@@ -28,12 +28,10 @@ struct PublishedGpu {
 
 struct Fitted {
     model: RateModel,
-    devices: Vec<usize>,
-    /// The radius of each device when it is left out, in the order of `devices`.
+    /// The radius of each device when it is left out.
     radii: BTreeMap<usize, f64>,
 }
 
-/// Every published kernel of a database.
 struct All {
     devices: Vec<PublishedGpu>,
     /// By operation.
@@ -53,9 +51,9 @@ fn all(database: &Database) -> Result<All> {
             let of = |value: i64| value as f64;
             let pixels = of(row.batch_size) * of(row.height) * of(row.width);
             let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
-            let (flops, moved) =
-                (2.0 * pixels * weights, pixels * (of(row.in_channels) + of(row.out_channels)) + weights);
-            let kernel = MeasuredKernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
+            let moved = pixels * (of(row.in_channels) + of(row.out_channels)) + weights;
+            let work = Work { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
+            let kernel = MeasuredKernel { device, rates, work, seconds: row.time_s };
             kernels.entry(row.operation).or_default().push(kernel);
         }
     }
@@ -93,13 +91,9 @@ impl Published {
                 devices.push(PublishedGpu { name: step.device_name.clone(), rates });
             }
         }
-        let fitted = |kernels: Vec<MeasuredKernel>| {
-            let errors = left_out(&kernels);
-            Fitted {
-                model: RateModel::fit(kernels.iter().copied()),
-                devices: errors.iter().map(|errors| errors.device).collect(),
-                radii: errors.iter().map(|errors| (errors.device, errors.radius)).collect(),
-            }
+        let fitted = |kernels: Vec<MeasuredKernel>| Fitted {
+            model: RateModel::fit(kernels.iter().copied()),
+            radii: left_out(&kernels).into_iter().map(|errors| (errors.device, errors.radius)).collect(),
         };
         Ok(Self { devices, models: kernels.into_iter().map(|(of, kernels)| (of, fitted(kernels))).collect(), steps })
     }
@@ -110,17 +104,10 @@ impl Published {
 
     /// The device that `asked` names: by its whole name, or by a part that only one has.
     pub fn find(&self, asked: &str) -> Option<String> {
-        let wanted = asked.to_lowercase();
-        let names = self.names();
-        if let Some(name) = names.iter().find(|name| name.to_lowercase() == wanted) {
-            return Some(name.clone());
-        }
-        let words = |name: &str| name.to_lowercase().split([' ', '-']).any(|word| word == wanted);
-        let mut found = names.into_iter().filter(|name| words(name));
-        found.next().filter(|_| found.next().is_none())
+        let names: Vec<&str> = self.devices.iter().map(|gpu| gpu.name.as_str()).collect();
+        if let [one] = called(&names, asked)[..] { Some(names[one].to_owned()) } else { None }
     }
 
-    /// One row for each cell.
     pub fn rows(&self, database: &Database, device: &str, series: &Series) -> Result<Vec<Row>> {
         let Some(place) = self.devices.iter().position(|gpu| gpu.name == device) else {
             return Err(Error::spec(format!("there are no published kernels of `{device}`")));
@@ -134,7 +121,7 @@ impl Published {
         let own = radii(&|device| device == place);
         // These are errors of single kernels. The errors of a sum would be smaller if the kernels' errors were independent, which is not known.
         let radius = own.or_else(|| radii(&|_| true)).unwrap_or(f64::INFINITY);
-        let devices = self.models.values().map(|fitted| fitted.devices.len()).max().unwrap_or(0);
+        let devices = self.models.values().map(|fitted| fitted.radii.len()).max().unwrap_or(0);
         let row = |(at, cell): (usize, &&Cell)| {
             let layers = layers_of(&cell.workload.network, cell.batch_size, cell.workload.settings.precision);
             let here = self.seconds(&layers, rates);
@@ -142,24 +129,11 @@ impl Published {
                 Some(other) => other.rows[at].step.seconds * here / self.seconds(&layers, other.rates),
                 None => here,
             };
-            Row {
-                device: device.to_owned(),
-                // Whatever engine the spec names: PyTorch with cuDNN made these kernels.
-                engine: "published kernels".to_owned(),
-                model: cell.model.clone(),
-                settings: series.settings.clone(),
-                batch_size: cell.batch_size,
-                step: Estimate::around(seconds, radius),
-                slowdown: 1.0,
-                basis: Basis::Rates {
-                    devices,
-                    kernels_on_it: own.is_some(),
-                    scaled_from: elsewhere.as_ref().map(|other| other.device.clone()),
-                },
-                power_w: None,
-                before_jump: false,
-                reported: self.reported(device, cell),
-            }
+            let scaled_from = elsewhere.as_ref().map(|other| other.device.clone());
+            let basis = Basis::Rates { devices, kernels_on_it: own.is_some(), scaled_from };
+            // Whatever engine the spec names: PyTorch with cuDNN made these kernels.
+            let row = Row::new(device, "published kernels", series, cell, Estimate::around(seconds, radius), basis);
+            Row { reported: self.reported(device, cell), ..row }
         };
         Ok(series.cells.iter().enumerate().map(row).collect())
     }

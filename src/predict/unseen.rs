@@ -15,7 +15,6 @@ use crate::store::{AxisValues, CollectedCell, CollectedLayer};
 /// Batch sizes of one network that are learned from, at most.
 const MOST_SIZES: usize = 12;
 
-/// What the other networks say.
 pub(super) struct Others {
     model: Option<StepModel>,
     networks: usize,
@@ -34,23 +33,23 @@ struct OperationRates {
     wider: usize,
 }
 
-impl Kinds {
-    fn number(&mut self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
-        let mut number = |name: String| {
-            let next = self.0.len();
-            *self.0.entry(name).or_insert(next)
-        };
+impl OperationRates {
+    fn of(operation: &str, direction: &str, algorithm: Option<&str>, mut number: impl FnMut(String) -> usize) -> Self {
         let wider = number(format!("{operation} {direction}"));
         let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        OperationRates { own, wider }
+        Self { own, wider }
+    }
+}
+
+impl Kinds {
+    fn number(&mut self, name: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
     }
 
-    /// The kind with that name; a kind that was not measured gets a number that no other has.
-    fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> OperationRates {
-        let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
-        let wider = number(format!("{operation} {direction}"));
-        let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
-        OperationRates { own, wider }
+    /// A kind that was not measured gets a number that no other has.
+    fn known(&self, name: &str) -> usize {
+        self.0.get(name).copied().unwrap_or(usize::MAX)
     }
 }
 
@@ -71,10 +70,10 @@ fn comparable(a: &AxisValues, b: &AxisValues) -> bool {
 }
 
 /// The measured steps of many networks, as work.
-struct Learned {
-    steps: Vec<StepWork>,
+pub struct Learned {
+    pub steps: Vec<StepWork>,
     /// By their numbers in the steps.
-    names: Vec<String>,
+    pub names: Vec<String>,
     kinds: Kinds,
     slowdown: f64,
 }
@@ -100,21 +99,13 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
     Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
 }
 
-/// The measured steps of a device from which a prediction for other networks learns, each with its number among `names`, for an evaluation
-/// that leaves some of them out.
-#[derive(Clone, Debug)]
-pub struct Learnable {
-    pub steps: Vec<StepWork>,
-    pub names: Vec<String>,
-}
-
-/// The measured steps with this engine and these settings; the loss and the optimizer may differ.
+/// The measured steps of a device with this engine and these settings (the loss and the optimizer may differ), from which a prediction for other networks
+/// learns: for an evaluation that leaves some of them out.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
-pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learnable> {
-    let Learned { steps, names, .. } = learned(&Measured::new(database, device)?, engine, axes)?;
-    Ok(Learnable { steps, names })
+pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
+    learned(&Measured::new(database, device)?, engine, axes)
 }
 
 impl Others {
@@ -124,7 +115,6 @@ impl Others {
         Ok(Self { model: StepModel::fit(&steps), networks: names.len(), kinds, slowdown, engine })
     }
 
-    /// One row for each cell; a sentence where there are too few networks to learn from.
     pub fn rows(&self, series: &Series, known: &Measured) -> std::result::Result<Vec<Row>, String> {
         let Some(model) = &self.model else {
             return Err(format!(
@@ -138,19 +128,9 @@ impl Others {
         };
         let row = |cell: &&crate::spec::plan::Cell| {
             let work = self.work(&cell.workload.network, cell.batch_size, &cell.workload.settings);
-            Row {
-                device: known.device.to_owned(),
-                engine: self.engine.name().to_owned(),
-                model: cell.model.clone(),
-                settings: series.settings.clone(),
-                batch_size: cell.batch_size,
-                step: model.at(&work),
-                slowdown: self.slowdown,
-                basis: Basis::Layers { networks: model.networks, covered: model.covers(&work) },
-                power_w: None,
-                before_jump: false,
-                reported: None,
-            }
+            let basis = Basis::Layers { networks: model.networks, covered: model.covers(&work) };
+            let row = Row::new(known.device, self.engine.name(), series, cell, model.at(&work), basis);
+            Row { slowdown: self.slowdown, ..row }
         };
         Ok(series.cells.iter().map(row).collect())
     }
@@ -161,7 +141,9 @@ impl Others {
         let layers = layers.into_iter().map(|layer| {
             let chosen = || own::kernel(self.engine, network, layer.index, batch, settings);
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
-            let OperationRates { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
+            let number = |name: String| self.kinds.known(&name);
+            let OperationRates { own, wider } =
+                OperationRates::of(layer.operation, layer.direction.name(), algorithm, number);
             let multiplies = multiplies(layer.operation);
             let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
             let sides = [terms, channels, places];
@@ -177,9 +159,7 @@ impl Others {
     }
 }
 
-/// A layer in one direction.
 pub(super) struct PlannedLayer {
-    /// Its place in the network.
     pub index: usize,
     pub operation: &'static str,
     pub direction: Direction,
@@ -227,7 +207,9 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let Some(rows) = of_cell.get(&key) else { continue };
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
         let work = rows.iter().map(|row| {
-            let OperationRates { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
+            let number = |name: String| kinds.number(name);
+            let OperationRates { own, wider } =
+                OperationRates::of(&row.operation, &row.direction, row.algorithm.as_deref(), number);
             let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
             let sides = [row.terms, row.channels, row.places];
             LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }

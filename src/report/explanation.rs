@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::copying::{copying_json, sentences};
 use super::json::early;
+use super::jumps::summary;
 use super::position::position;
 use super::{Column, Document, Table};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
+use crate::detect::Findings;
 use crate::units::human;
 
 /// The version of the JSON document.
@@ -17,28 +19,36 @@ const VERSION: u32 = 1;
 const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
-pub fn explanation(label: &str, answers: &Answers) -> Document {
-    laid_out(label, answers, remarks(answers), true)
+pub fn explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
+    laid_out(label, findings, answers, remarks(answers), true)
 }
 
 /// The same without layers, formulas, and what they predict elsewhere.
-pub fn brief_explanation(label: &str, answers: &Answers) -> Document {
+pub fn brief_explanation(label: &str, findings: &Findings, answers: &Answers) -> Document {
     let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
-    laid_out(label, answers, remarks.collect(), false)
+    laid_out(label, findings, answers, remarks.collect(), false)
 }
 
 /// Remarks that say what was shown.
 const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
 
 /// `layers`: whether the table names them.
-fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>, layers: bool) -> Document {
+fn laid_out(
+    label: &str,
+    findings: &Findings,
+    answers: &Answers,
+    remarks: Vec<(&'static str, String)>,
+    layers: bool,
+) -> Document {
     let mut document = Document::default();
     if let Some(early) = answers.early {
         document.heading(format!("{label}: {early}"));
         return document;
     }
     if answers.jumps.is_empty() {
-        document.heading(format!("{label}: no jump to explain"));
+        // Where nothing was searched, silence is no result.
+        let why = if findings.is_judged() { "no jump to explain".to_owned() } else { summary(findings, None) };
+        document.heading(format!("{label}: {why}"));
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
@@ -369,6 +379,7 @@ fn candidate(candidate: &Candidate) -> Value {
 mod tests {
     use super::*;
     use crate::analysis::mechanisms::JumpCandidates;
+    use crate::detect::{Note, Point};
     use crate::report::Style;
 
     fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
@@ -419,5 +430,25 @@ mod tests {
         let series = [("a".to_owned(), &most), ("b".to_owned(), &most)];
         let text = likely_causes(&series).render(&Style { color: false, width: 300 });
         assert_eq!(text, format!("  Likely   a and b: {sentence}\n"));
+    }
+
+    #[test]
+    fn a_series_in_which_nothing_was_searched_says_so_and_why() {
+        let said = |findings: &Findings| {
+            [explanation, brief_explanation].map(|of| of("mlp", findings, &answers(&[])).render(&Style::PLAIN))
+        };
+        let point = |x| Point { x: f64::from(x), count: 1, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
+        let searched = Findings { points: (1..=20).map(point).collect(), ..Findings::default() };
+        assert!(
+            said(&searched).iter().all(|text| text.starts_with("mlp: no jump to explain\n")),
+            "{:?}",
+            said(&searched)
+        );
+        let wide = Findings { notes: vec![Note::TooWide { sizes: true }], ..searched.clone() };
+        let few = Findings { points: searched.points[..3].to_vec(), ..searched };
+        let many = "mlp: No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.\n";
+        assert!(said(&wide).iter().all(|text| text.starts_with(many)), "{:?}", said(&wide));
+        let few = said(&few);
+        assert!(few[0].starts_with("mlp: Too few points to judge a jump: 3 points, and at least"), "{few:?}");
     }
 }

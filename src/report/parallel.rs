@@ -119,7 +119,6 @@ mod tests {
     fn efficiency_and_the_effect_of_jumps_on_it_are_reported() {
         let cell = |batch_size, efficiency: f64| ParallelCell {
             batch_size,
-            alone: 0.010,
             together: 0.010 / efficiency,
             efficiency,
             low: efficiency - 0.02,

@@ -89,8 +89,7 @@ mod tests {
 
     #[test]
     fn cells_and_means_are_listed() {
-        let gain =
-            |x, together, speed_up, low| Gain { x, alone: speed_up * together, together, speed_up, low, high: 4.0 };
+        let gain = |x, together, speed_up, low| Gain { x, together, speed_up, low, high: 4.0 };
         let cells = vec![gain(1.0, 0.010, 1.0, 0.9), gain(2.0, 0.020, 4.0, 0.0)];
         let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
         let text = scaling(&found).render(&Style::PLAIN);

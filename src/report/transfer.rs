@@ -60,13 +60,12 @@ fn interval(low: f64, high: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::Rules;
     use crate::analysis::transfer::{tests::run, transfers as analysed};
     use crate::report::Style;
 
     #[test]
     fn each_series_that_copies_has_its_ends() {
-        let text = transfers(&analysed(&run(), &Rules::default())).render(&Style { width: 200, ..Style::PLAIN });
+        let text = transfers(&analysed(&run())).render(&Style { width: 200, ..Style::PLAIN });
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: 1.02 and 1.03 ms at 10; 3 and 4 ms at 1000.
         assert!(tidy.iter().any(|line| line.starts_with("mlp, cpu pageable 10 1.02 ms 1.03 ms +")), "{text}");

@@ -50,12 +50,10 @@ impl Comparison {
         Self { x: pick(&rates.x), level: pick(&rates.level), variance: pick(&rates.variance), draws, critical }
     }
 
-    /// The size with the highest rate.
     pub fn best(&self) -> usize {
         (0..self.x.len()).max_by(|a, b| self.level[*a].total_cmp(&self.level[*b])).unwrap_or(0)
     }
 
-    /// Every size that is not shown to be worse than the best one.
     pub fn not_worse(&self) -> Vec<usize> {
         let bounds = self.bounds();
         let worst = |at: usize, critical: f64| (0..self.x.len()).any(|other| self.is_lower(at, other, critical));

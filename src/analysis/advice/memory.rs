@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::analysis::Series;
+use crate::analysis::environment::Environment;
 use crate::stats::quantile::median;
-use crate::store::files;
 
 /// The share of the memory that is to stay free. Tools without one choose sizes that run out of memory in training.
 pub const MARGIN: f64 = 0.05;
@@ -81,16 +81,14 @@ pub(super) fn total(path: &Path, series: &Series) -> Option<u64> {
     if series.peaks.is_empty() || series.facts.get("device").is_none_or(|device| device != "cpu") {
         return None;
     }
-    let text = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok()?;
-    let environment: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let number = |pointer: &str| environment.pointer(pointer).and_then(serde_json::Value::as_u64);
-    let machine = number("/machine/memory/total_bytes")?;
-    Some(number("/machine/allowance/memory_limit_bytes").map_or(machine, |limit| limit.min(machine)))
+    let machine = Environment::of_run(path).ok()??.machine;
+    [machine.memory.total_bytes?].into_iter().chain(machine.allowance.memory_limit_bytes).min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::files;
 
     const GIB: f64 = 1_073_741_824.0;
 

@@ -70,7 +70,6 @@ pub struct Advice {
     pub sizes: Vec<f64>,
     /// Sizes that were left out for want of visits.
     pub too_few: Vec<f64>,
-    /// The size with the highest rate.
     pub best: Rated,
     /// All sizes not shown to be worse than the best one, `best` among them, ascending.
     pub not_worse: Vec<f64>,
@@ -87,25 +86,16 @@ pub struct Advice {
 /// Why there is no advice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Silence {
-    /// The column of x does not count work.
     NoWork(String),
-    /// The formula of the work names one column, and the sizes are in another.
     OtherName(String, String),
-    /// The unit of a rate does not say how much work a second has.
     Rate(String),
-    /// The column holds the times of whole epochs, whose examples the size of a batch does not change.
     Epoch(String),
     Early(Early),
-    /// The sizes of an A/A run are names.
     Control,
     Forecast,
-    /// Fewer than two sizes have the visits that it takes.
     Visits,
-    /// More sizes than can be compared with one another.
     Sizes,
-    /// The repetitions of a size are all alike, so that no error can be estimated.
     NoScatter,
-    /// A latency was asked for, and the column holds no times in a known unit.
     NoSeconds(String),
     /// No size is shown to keep to the latency, in seconds.
     TooSlow(f64),
@@ -162,7 +152,7 @@ pub fn of_run(path: &Path, found: &[Analysed], options: &Options) -> Vec<Result<
 pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result<Advice, Silence> {
     let series = &found.series;
     let work = RateConversion::of(series, options.work.as_ref())?;
-    let rates = Rates::of(series, &work)?;
+    let rates = Rates::of(series, &found.findings.factor, &work)?;
     let allowed = allowed(series, &work, &rates, options)?;
     let every = Comparison::new(&rates, &(0..rates.x.len()).collect::<Vec<_>>());
     let avoid = avoided(&found.findings.jumps, series.kind, &every);
@@ -203,7 +193,6 @@ enum WorkPerStep {
 struct RateConversion {
     counted: String,
     unit: String,
-    /// Whether the values are rates.
     inverse: bool,
     /// The work of a step, which multiplies the rate of steps; `None` if the values already count the work.
     step: Option<WorkPerStep>,

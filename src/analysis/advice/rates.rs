@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{RateConversion, Silence};
 use crate::analysis::Series;
-use crate::detect::{Observation, by_visit, every_visit};
+use crate::detect::{FactorPoint, Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
 use crate::stats::robust::{mad, sigma};
 
@@ -40,7 +40,6 @@ pub(super) struct Rates {
     pub influence: Vec<Vec<(usize, f64)>>,
     /// Sizes with fewer than [`FEWEST_VISITS`].
     pub too_few: Vec<f64>,
-    /// Whether blocks are known.
     pub blocks: bool,
 }
 
@@ -52,13 +51,17 @@ struct VisitRate {
 }
 
 impl Rates {
+    /// The levels less `factor`, the common factor that the detector found in the series: the fitted curve is without it, too.
+    ///
     /// # Errors
     /// [`Silence::Visits`], [`Silence::NoScatter`].
-    pub fn of(series: &Series, work: &RateConversion) -> Result<Self, Silence> {
-        let mut found = by_size(&by_visit(times(series, work)).observations, work);
+    pub fn of(series: &Series, factor: &[FactorPoint], work: &RateConversion) -> Result<Self, Silence> {
+        let mut seen = by_visit(times(series, work)).observations;
+        let mut found = by_size(&seen, &[], work);
         // If slow times do not count, too few visits may be left.
         if found.kept.len() <= found.few.len() {
-            found = by_size(&every_visit(times(series, work)).observations, work);
+            seen = every_visit(times(series, work)).observations;
+            found = by_size(&seen, &[], work);
         }
         let BySize { kept, few, blocks } = found;
         match kept.len() {
@@ -66,17 +69,17 @@ impl Rates {
             many if many > MOST_SIZES => return Err(Silence::Sizes),
             _ => {}
         }
-        let visits = visits(&kept);
         let x: Vec<f64> = kept.iter().map(|(x, _)| f64::from_bits(*x)).collect();
-        let mut rates = Self::fitted(x, visits)?;
+        let mut rates = Self::fitted(x, visits(&by_size(&seen, factor, work).kept))?;
+        // A step of another hour has that hour's factor: what blocks share stays in the error of a step's time.
+        rates.between_blocks = of_blocks(&subtract_blocks(&mut visits(&kept), rates.x.len()));
         rates.too_few = few.into_iter().map(|(x, _)| f64::from_bits(x)).collect();
         rates.blocks = blocks;
         Ok(rates)
     }
 
     fn fitted(x: Vec<f64>, mut visits: Vec<VisitRate>) -> Result<Self, Silence> {
-        let blocks = visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
-        let shared = subtract_blocks(&mut visits, x.len(), blocks);
+        let blocks = subtract_blocks(&mut visits, x.len()).len();
         visits.sort_by_key(|visit| visit.size);
         let own: Vec<&[VisitRate]> = visits.chunk_by(|a, b| a.size == b.size).collect();
         let values: Vec<Vec<f64>> = own.iter().map(|own| own.iter().map(|visit| visit.value).collect()).collect();
@@ -94,16 +97,7 @@ impl Rates {
         }
         let count: Vec<usize> = values.iter().map(Vec::len).collect();
         let variance = shrunken(&squares, &count);
-        Ok(Self {
-            x,
-            level,
-            variance,
-            between_blocks: of_blocks(&shared),
-            visits: count,
-            influence,
-            too_few: vec![],
-            blocks: true,
-        })
+        Ok(Self { x, level, variance, between_blocks: 0.0, visits: count, influence, too_few: vec![], blocks: true })
     }
 }
 
@@ -112,18 +106,22 @@ type BlockRates = Vec<(Option<(u32, u32)>, f64)>;
 
 /// The visits of a series by the bits of their size.
 struct BySize {
-    /// The sizes with enough visits.
     kept: Vec<(u64, BlockRates)>,
     few: Vec<(u64, BlockRates)>,
-    /// Whether blocks are known.
     blocks: bool,
 }
 
-fn by_size(observations: &[Observation], work: &RateConversion) -> BySize {
+/// With the rates less `factor`.
+fn by_size(observations: &[Observation], factor: &[FactorPoint], work: &RateConversion) -> BySize {
+    let disturbed = |seen: &Observation| {
+        let place = seen.order.or(seen.block.map(f64::from)).unwrap_or(0.0);
+        let at = factor.partition_point(|point| point.order < place).min(factor.len().saturating_sub(1));
+        factor.get(at).map_or(0.0, |point| if work.inverse { -point.relative.ln_1p() } else { point.relative.ln_1p() })
+    };
     let blocks = observations.iter().all(|seen| seen.block.is_some());
     let mut values: BTreeMap<u64, BlockRates> = BTreeMap::new();
     for seen in observations {
-        let value = work.rate(seen.x, seen.y);
+        let value = work.rate(seen.x, seen.y) + disturbed(seen);
         if value.is_finite() {
             let block = seen.block.filter(|_| blocks).map(|block| (seen.node.unwrap_or(0), block));
             // Positive numbers are in the order of their bits.
@@ -170,7 +168,8 @@ fn visits(sizes: &[(u64, BlockRates)]) -> Vec<VisitRate> {
 }
 
 /// Takes the level that all sizes of a block share out of its visits (Tukey's median polish); gives these levels.
-fn subtract_blocks(visits: &mut [VisitRate], sizes: usize, blocks: usize) -> Vec<f64> {
+fn subtract_blocks(visits: &mut [VisitRate], sizes: usize) -> Vec<f64> {
+    let blocks = visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
     let mut shared = vec![0.0; blocks];
     for _ in 0..PASSES {
         let mut own = vec![Vec::new(); sizes];

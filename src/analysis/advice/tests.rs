@@ -1,8 +1,9 @@
 use super::comparison::Comparison;
 use super::*;
 use crate::analysis::{Measurement, Size, names};
-use crate::detect::{Observation, Settings};
+use crate::detect::{FactorPoint, Findings, Observation, Settings};
 use crate::random::Rng;
+use crate::report::{Style, size_advices};
 
 /// Noise of a planted series, as shares of the time.
 #[derive(Clone, Copy)]
@@ -61,7 +62,6 @@ fn plateau(x: f64) -> f64 {
     0.001 * x.max(20.0)
 }
 
-/// The same up to 40.
 fn late_plateau(x: f64) -> f64 {
     0.001 * x.max(40.0)
 }
@@ -71,7 +71,6 @@ fn staircase(x: f64) -> f64 {
     0.010 + 0.004 * (x / 16.0).ceil()
 }
 
-/// The same rate for every size.
 fn flat(x: f64) -> f64 {
     0.001 * x
 }
@@ -146,11 +145,59 @@ fn behind_a_jump_from_a_size_to_avoid_the_earlier_one_counts() {
     assert!(avoided.sizes.starts_with(&expected) && avoided.sizes.iter().all(|x| *x < 40.0), "{avoided:?}");
 }
 
+/// Five blocks on a machine that becomes up to 4 % slower and faster over stretches of some twenty visits. A step takes 10 ms and 1 ms for each example, so that
+/// the rates of neighbouring sizes near 64 differ by 0.2 %.
+fn unsteady(seed: u64) -> Analysed {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for block in 0..5 {
+        let mut sizes: Vec<u32> = (1..=64).collect();
+        rng.shuffle(&mut sizes);
+        for x in sizes.into_iter().map(f64::from) {
+            let order = steps.len() as f64;
+            let y = rising(x) * (0.04 * (order / 21.0).sin() + 0.0005 * rng.normal()).exp();
+            steps.push(Observation { order: Some(order), block: Some(block), ..Observation::new(x, y) });
+        }
+    }
+    found(Series::planted(Vec::new(), steps.into_iter().map(Measurement::from).collect()))
+}
+
+/// What the user reads of it: the size after `Use`.
+fn used(found: &Analysed) -> String {
+    let advice = advise(found, &Options::default(), None);
+    let text = size_advices(std::slice::from_ref(found), &[advice], 1, true)[0].render(&Style::PLAIN);
+    text.split_whitespace().skip_while(|word| *word != "Use").nth(1).expect("a size").to_owned()
+}
+
+/// What disturbs all sizes at once belongs to no size: the fitted curve is without it, and so is the advice.
+#[test]
+fn the_size_to_use_is_the_best_of_the_fitted_curve() {
+    let mut own_levels = 0;
+    for seed in 0..8 {
+        let found = unsteady(seed);
+        assert!(!found.findings.factor.is_empty(), "{seed}");
+        assert_eq!(used(&found), "64", "{seed}");
+        let with_factor = Findings { factor: Vec::new(), ..found.findings };
+        own_levels += usize::from(used(&Analysed { findings: with_factor, ..found }) == "64");
+    }
+    assert!(own_levels < 8, "their own levels have the same order");
+    // Of rates the factor is the inverse.
+    let found = unsteady(1);
+    let rates = as_rates(&found.series, "throughput", "images/s", |x| x);
+    assert_eq!(used(&Analysed { findings: rates.find(&Settings::default()), series: rates }), "64");
+}
+
 #[test]
 fn of_equal_rates_none_is_better_and_none_is_avoided() {
-    let advice = advised(series(10, QUIET, 4, &flat)).expect("advice");
-    assert_eq!(advice.not_worse.len(), 64);
-    assert!(!advice.rising && advice.avoid.is_empty());
+    let found = found(series(10, QUIET, 4, &flat));
+    let with_factor = Findings { factor: Vec::new(), ..found.findings.clone() };
+    let own_levels = Analysed { findings: with_factor, series: found.series.clone() };
+    // Each is left out in at most 5 % of series: 3 of 64.
+    for (found, least) in [(own_levels, 64), (found, 61)] {
+        let advice = advise(&found, &Options::default(), None).expect("advice");
+        assert!(advice.not_worse.len() >= least, "{:?}", advice.not_worse);
+        assert!(!advice.rising && advice.avoid.is_empty());
+    }
 }
 
 #[test]
@@ -257,7 +304,7 @@ fn runs_that_show_nothing_get_no_advice() {
 
 /// The sizes of a series, each compared with all others.
 fn compared(series: &Series) -> Comparison {
-    let rates = Rates::of(series, &RateConversion::of(series, None).expect("work")).expect("rates");
+    let rates = Rates::of(series, &[], &RateConversion::of(series, None).expect("work")).expect("rates");
     let every: Vec<usize> = (0..rates.x.len()).collect();
     Comparison::new(&rates, &every)
 }
@@ -320,18 +367,29 @@ const CURVES: [CurveWithJumps; 5] = [
     CurveWithJumps { name: "staircase of 16", time: staircase, jumps: &[16.0, 32.0, 48.0] },
 ];
 
-/// Advice on `count` series.
-fn wrong(count: u64, blocks: u32, noise: PlantedNoise, CurveWithJumps { time, jumps, .. }: &CurveWithJumps) -> Wrong {
+/// Advice on `count` series of which no common factor is known.
+fn wrong(count: u64, blocks: u32, noise: PlantedNoise, curve: &CurveWithJumps) -> Wrong {
+    wrong_less(|_| Vec::new(), count, blocks, noise, curve)
+}
+
+/// The same less the common factor that `factor` finds.
+fn wrong_less(
+    factor: impl Fn(&Series) -> Vec<FactorPoint>,
+    count: u64,
+    blocks: u32,
+    noise: PlantedNoise,
+    CurveWithJumps { time, jumps, .. }: &CurveWithJumps,
+) -> Wrong {
     let rate = |x: f64| x / time(x);
     // Only noise distinguishes equal rates; the search starts at 37, which no rule prefers.
     let best = (1..=64).map(f64::from).fold(37.0, |best, x| if rate(x) > rate(best) * (1.0 + 1e-9) { x } else { best });
     let rises = (1..=48).map(f64::from).all(|x| rate(x) < rate(64.0) * (1.0 - 1e-9));
     let jumps: Vec<Jump> = jumps.iter().map(|after| Jump::planted(*after, 0.004, 0.2)).collect();
-    let findings = crate::detect::Findings { jumps, ..crate::detect::detect(&[], &Settings::default()) };
+    let findings = Findings { jumps, ..Findings::default() };
     let mut wrong = Wrong::default();
     for seed in 0..count {
         let series = series(blocks, noise, 10_000 * u64::from(blocks) + seed, time);
-        let findings = findings.clone();
+        let findings = Findings { factor: factor(&series), ..findings.clone() };
         let advice = advise(&Analysed { series, findings }, &Options::default(), None).expect("advice");
         let is_slower = |after: f64| move |x: &f64| rate(*x) < rate(after) * (1.0 - 1e-9);
         wrong.series += 1;
@@ -364,6 +422,21 @@ fn with_two_states_the_advice_is_wrong_in_at_most_five_percent_of_series() {
     let noise = PlantedNoise { visit: 0.002, second: 0.4, ..QUIET };
     for curve in [&CURVES[0], &CURVES[4]] {
         let wrong = wrong(40, 10, noise, curve);
+        let most = [wrong.best_missing, wrong.avoided, wrong.enough, wrong.rising].into_iter().max();
+        assert!(most <= Some(7), "{}: {wrong:?}", curve.name);
+    }
+}
+
+/// The factor of a visit is estimated from that visit, too; its scatter is hardly smaller for it.
+#[test]
+fn less_a_common_factor_the_advice_is_wrong_in_at_most_five_percent_of_series() {
+    let factor = |series: &Series| {
+        let factor = series.find(&Settings { resamples: 0, ..Settings::default() }).factor;
+        assert!(!factor.is_empty(), "blocks that scatter by 1 % have one");
+        factor
+    };
+    for curve in [&CURVES[0], &CURVES[1]] {
+        let wrong = wrong_less(factor, 40, 8, QUIET, curve);
         let most = [wrong.best_missing, wrong.avoided, wrong.enough, wrong.rising].into_iter().max();
         assert!(most <= Some(7), "{}: {wrong:?}", curve.name);
     }

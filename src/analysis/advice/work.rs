@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A formula in one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
     text: String,

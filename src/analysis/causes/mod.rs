@@ -28,7 +28,6 @@ const FEW_ROUNDS: f64 = 10.0;
 /// Significance level of the test for a step in a layer, over all layers of a series together.
 const LEVEL: f64 = 0.01;
 
-/// What is known of one jump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The batch size before the jump, and the next one that was measured.
@@ -38,7 +37,6 @@ pub struct Explanation {
     pub size_s: f64,
     /// The layers that step or change there; the largest step first.
     pub layers: Vec<Cause>,
-    /// Whether the layers were timed.
     pub timed: bool,
     /// The step of all layers' times together; `None` where they were not timed, or at too few batch sizes beside the jump.
     pub together: Option<LayerStep>,
@@ -73,7 +71,6 @@ pub struct LayerStep {
 }
 
 impl Cause {
-    /// Whether another algorithm computes it after the jump.
     pub fn changes_algorithm(&self) -> bool {
         self.before.algorithm != self.behind.algorithm
     }
@@ -122,7 +119,6 @@ fn layers_of<'a>(series: &Series, layers: &'a [LayerRow]) -> Vec<&'a LayerRow> {
 struct LayerOverSizes<'a> {
     layer: &'a str,
     direction: &'a str,
-    /// By batch size.
     rows: Vec<&'a LayerRow>,
 }
 

@@ -44,9 +44,6 @@ pub(super) fn cells(series: &[Series], factor: f64, unit: f64, left_out: Option<
 }
 
 /// The cells of each run, with values in the unit of the first; `left_out` as of [`cells`].
-///
-/// # Errors
-/// As [`conversion`], with the run's source.
 pub(super) fn in_one_unit(runs: &[&[Series]], left_out: Option<&str>) -> Result<Vec<Cells>> {
     let factor = |run: &&[Series]| conversion(runs[0], run).map_err(|error| in_its_source(run, error));
     let factors: Vec<f64> = runs.iter().map(factor).collect::<Result<_>>()?;

@@ -1,6 +1,7 @@
 //! What was found: cell by cell, and of each series as a whole.
 
-use super::{Decision, Overall, When};
+use super::cells::Key;
+use super::{Decision, Overall, Series, When, are_rates};
 
 /// One cell that both runs have.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,6 @@ pub struct Spread {
     pub cell: f64,
 }
 
-/// A whole comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     pub cells: Vec<ComparedCell>,
@@ -52,6 +52,13 @@ pub struct Comparison {
 }
 
 impl ComparedCell {
+    /// From the logarithms of both times, and half the width of the 95 % interval of their difference.
+    pub(super) fn new(key: Key, [first, second]: [f64; 2], half: f64, p_value: f64, decision: Decision) -> Self {
+        let [ratio, low, high] = [0.0, -half, half].map(|by| (second - first + by).exp());
+        let (group, x, first, second) = (key.group, f64::from_bits(key.x), first.exp(), second.exp());
+        Self { group, x, first, second, ratio, low, high, between: None, p_value, decision }
+    }
+
     /// Converts a cell of times per unit of work into a cell of rates, with the same decision.
     pub(super) fn as_rate(&mut self) {
         (self.first, self.second, self.ratio) = (self.first.recip(), self.second.recip(), self.ratio.recip());
@@ -60,7 +67,14 @@ impl ComparedCell {
 }
 
 impl Comparison {
-    /// The number of cells with a decision.
+    /// As rates, if those of the first run are.
+    pub(super) fn in_kind_of(&mut self, first: &[Series]) {
+        if are_rates(first) {
+            self.cells.iter_mut().for_each(ComparedCell::as_rate);
+            self.overall.iter_mut().for_each(Overall::as_rate);
+        }
+    }
+
     pub fn count(&self, decision: Decision) -> usize {
         self.cells.iter().filter(|cell| cell.decision == decision).count()
     }

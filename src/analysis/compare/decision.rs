@@ -23,7 +23,6 @@ impl Decision {
         }
     }
 
-    /// The stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "SAME",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::cells::{Blocks, Cells, Key};
-use super::welch::{self, Precision, Welch};
+use super::welch::{self, Welch};
 use super::{ComparedCell, Comparison, Decision, Design, Rules};
 use crate::measure::BlockMedian;
 use crate::stats::quantile::median;
@@ -16,7 +16,6 @@ pub(super) struct Difference {
     pub(super) apart: Apart,
 }
 
-/// How far two cells lie apart.
 pub(super) struct Apart {
     pub(super) first: f64,
     pub(super) second: f64,
@@ -80,8 +79,8 @@ impl Apart {
         let of = |blocks: &Blocks| BlockMedian::of(&blocks.times.values().cloned().collect::<Vec<_>>());
         let rounding = a.rounding.hypot(b.rounding);
         let (a, b) = (of(a)?, of(b)?);
-        let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
-        let welch = Welch::of(precision(&a), precision(&b)).or_rounded(rounding);
+        let [of_a, of_b] = [&a, &b].map(|of| Welch { error: of.error, freedom: (of.blocks.max(2) - 1) as f64 });
+        let welch = of_a.and(of_b).or_rounded(rounding);
         let p = welch.two_sided(b.median - a.median);
         Some(Self { first: a.median, second: b.median, welch, p, rounding })
     }
@@ -89,20 +88,7 @@ impl Apart {
 
 fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> ComparedCell {
     let Apart { first, second, welch, .. } = d.apart;
-    let apart = second - first;
     let wide = welch.half(0.5 * rules.alpha / count as f64);
-    let decision = Decision::new(apart, p_value, wide, rules);
-    let alone = welch.half(0.025);
-    ComparedCell {
-        group: d.key.group,
-        x: f64::from_bits(d.key.x),
-        first: first.exp(),
-        second: second.exp(),
-        ratio: apart.exp(),
-        low: (apart - alone).exp(),
-        high: (apart + alone).exp(),
-        between: None,
-        p_value,
-        decision,
-    }
+    let decision = Decision::new(second - first, p_value, wide, rules);
+    ComparedCell::new(d.key, [first, second], welch.half(0.025), p_value, decision)
 }

@@ -78,19 +78,14 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
         false => compared(&a, &b, rules),
     };
     let when = When::of(first, second, rules.design);
-    let runs = if let When::InTurns { rounds } = when { [rounds; 2] } else { [1, 1] };
-    let mut found = Comparison { when, runs, ..found };
-    if first.iter().any(|series| series.kind == TimeOrRate::Rate) {
-        found.cells.iter_mut().for_each(ComparedCell::as_rate);
-        found.overall.iter_mut().for_each(Overall::as_rate);
-    }
+    let mut found = Comparison { when, runs: when.runs(), ..found };
+    found.in_kind_of(first);
     if found.cells.is_empty() {
         return Err(nothing_in_common("the runs have no cell in common", [a.keys(), b.keys()], rules.design));
     }
     Ok(found)
 }
 
-/// The comparison of tables with one value for each size.
 fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
     let (mut differences, apart) = differences(a, b, 0, rules);
     if differences.is_empty() {
@@ -108,11 +103,15 @@ fn of_single(a: &Cells, b: &Cells, rules: &Rules) -> Result<Comparison> {
 pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
     let unit = unit_of([(first, 1.0), (second, 1.0)]);
     let mut found = compared(&cells(first, 1.0, unit, None), &cells(second, 1.0, unit, None), rules);
-    if first.iter().any(|series| series.kind == TimeOrRate::Rate) {
+    if are_rates(first) {
         let values = found.cells.iter_mut().flat_map(|cell| [&mut cell.first, &mut cell.second]);
         values.for_each(|value| *value = value.recip());
     }
     found
+}
+
+fn are_rates(series: &[Series]) -> bool {
+    series.iter().any(|series| series.kind == TimeOrRate::Rate)
 }
 
 fn compared(a: &Cells, b: &Cells, rules: &Rules) -> Comparison {

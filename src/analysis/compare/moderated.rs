@@ -5,13 +5,16 @@
 //! variance of a cell, `(d0 s0^2 + d s^2) / (d0 + d)`, has d0 + d degrees of freedom (Smyth 2004, Linear models and empirical Bayes
 //! methods for assessing differential expression, section 6). Cells whose variances differ no more than by chance share one.
 
+use super::welch::{mean, squares};
+use crate::stats::quantile::median;
+
 /// A variance smaller than this share of the median counts as this share: rounded times can agree to the last digit.
 const LEAST: f64 = 1e-5;
 
 /// Replaces `variances`, each with `freedom` degrees of freedom, by their moderated values; returns the degrees of freedom of these, which are at
 /// most `most`, those of all cells together.
 pub(super) fn moderate(variances: &mut [f64], freedom: f64, most: f64) -> f64 {
-    let middle = crate::stats::quantile::median(&mut variances.to_vec());
+    let middle = median(&mut variances.to_vec());
     // Without scatter in most cells there is nothing to learn from them.
     if variances.len() < 2 || middle <= 0.0 {
         return freedom.min(most);
@@ -19,11 +22,10 @@ pub(super) fn moderate(variances: &mut [f64], freedom: f64, most: f64) -> f64 {
     let n = variances.len() as f64;
     let half = 0.5 * freedom;
     let logs: Vec<f64> = variances.iter().map(|s| s.max(LEAST * middle).ln() - digamma(half) + half.ln()).collect();
-    let center = logs.iter().sum::<f64>() / n;
-    let spread = logs.iter().map(|log| (log - center).powi(2)).sum::<f64>() / (n - 1.0) - trigamma(half);
+    let center = mean(&logs);
+    let spread = squares(&logs) / (n - 1.0) - trigamma(half);
     if spread <= 0.0 {
-        let mean = variances.iter().sum::<f64>() / n;
-        variances.fill(mean);
+        variances.fill(mean(variances));
         return most;
     }
     let prior = 2.0 * trigamma_inverse(spread);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cells::{Cells, Key};
-use super::welch::{Welch, mean, precision};
+use super::welch::{Welch, mean};
 use super::{Decision, Design, Rules};
 use crate::stats::quantile::median;
 
@@ -32,7 +32,6 @@ impl Overall {
 /// A series in both runs: its blocks' means (with several runs a side, its runs'), on the logarithmic scale.
 pub(super) struct Pair<'a> {
     pub(super) group: &'a str,
-    /// Common to both runs.
     pub(super) cells: usize,
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,
@@ -95,7 +94,7 @@ fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
 /// The decision on `pair`, corrected for the number of `pairs`.
 fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     let Pair { group, cells, first, second, rounding } = pair;
-    let separate = || Welch::of(precision(first), precision(second));
+    let separate = || Welch::of_mean(first).and(Welch::of_mean(second));
     let paired = || Welch::paired(first, second).filter(|_| rules.design == Design::InTurns);
     let welch = paired().unwrap_or_else(separate).or_rounded(*rounding);
     let apart = mean(second) - mean(first);

@@ -20,7 +20,7 @@ pub fn order(rounds: u32, sides: usize, seed: u64) -> Vec<Vec<usize>> {
         if round % 2 == 1 {
             order.reverse();
         } else {
-            (1..sides).rev().for_each(|last| order.swap(last, random.below(last + 1)));
+            random.shuffle(&mut order);
         }
         order.clone()
     };

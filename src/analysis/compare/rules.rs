@@ -1,6 +1,5 @@
 //! What a comparison decides by.
 
-/// What the comparison decides by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The chance that equal runs get even one cell named faster or slower.

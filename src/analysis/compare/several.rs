@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, in_its_source, in_one_unit};
 use super::common::nothing_in_common;
-use super::{ComparedCell, Comparison, Overall, Rules, Series, TimeOrRate, When, against, overall, step_names};
+use super::{Comparison, Overall, Rules, Series, When, against, are_rates, overall, step_names};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -20,7 +20,6 @@ pub struct Several {
 pub struct Between {
     pub first: usize,
     pub second: usize,
-    /// The second against the first.
     pub overall: Overall,
 }
 
@@ -43,11 +42,11 @@ pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
             return Err(in_its_source(series, error));
         }
         found.when = When::of(baseline, series, rules.design);
-        found.runs = if let When::InTurns { rounds } = found.when { [rounds; 2] } else { [1, 1] };
+        found.runs = found.when.runs();
+        found.in_kind_of(baseline);
     }
     let mut between = between(&all, rules);
-    if baseline.iter().any(|series| series.kind == TimeOrRate::Rate) {
-        against_first.iter_mut().flat_map(|one| &mut one.cells).for_each(ComparedCell::as_rate);
+    if are_rates(baseline) {
         between.iter_mut().for_each(|one| one.overall.as_rate());
     }
     Ok(Several { against_first, between })
@@ -73,19 +72,12 @@ fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {
 mod tests {
     use super::*;
     use crate::analysis::compare::{Decision, compare};
-    use crate::detect::Observation;
     use crate::random::Rng;
 
     /// `blocks` visits to batch sizes 1 to 6, of 1 ms per example times `factor`, with 1 % of noise.
     fn run(rng: &mut Rng, blocks: u32, factor: f64) -> Vec<Series> {
-        let mut measurements = Vec::new();
-        for block in 0..blocks {
-            for x in 1..=6u32 {
-                let y = 0.001 * f64::from(x) * factor * (1.0 + 0.01 * rng.normal());
-                measurements.push(Observation { block: Some(block), ..Observation::new(x.into(), y) }.into());
-            }
-        }
-        vec![Series::planted(Vec::new(), measurements)]
+        let time = |_, x| 0.001 * x * factor * (1.0 + 0.01 * rng.normal());
+        vec![Series::in_blocks(&[], blocks, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], time)]
     }
 
     #[test]

@@ -36,19 +36,14 @@ use crate::stats::quantile::median;
 /// No p-value is believed below this.
 const LEAST: f64 = 1e-6;
 
-/// A series in all runs of both sides.
-struct Both<'a> {
+/// How a series moved that is in all runs of both sides: as a whole, and each cell beside it.
+struct Moved<'a> {
     group: &'a str,
     keys: Vec<&'a Key>,
     /// For each side and run, the cells in the order of `keys`.
     sides: [Vec<Vec<f64>>; 2],
     /// How far rounding may have moved the difference.
     rounding: f64,
-}
-
-/// How a series moved: as a whole, and each cell beside it.
-struct Moved<'a> {
-    both: &'a Both<'a>,
     /// The means of each side's runs over the cells.
     means: [Vec<f64>; 2],
     /// The difference of the sides as wholes.
@@ -96,10 +91,7 @@ pub fn sides(first: &[Vec<Series>], second: &[Vec<Series>], rules: &Rules) -> Re
         return Err(nothing_in_common("no cell is in all of the runs", keys, Design::Separate));
     }
     found.when = When::of_sides(first, second);
-    if all[0].iter().any(|series| series.kind == crate::analysis::TimeOrRate::Rate) {
-        found.cells.iter_mut().for_each(ComparedCell::as_rate);
-        found.overall.iter_mut().for_each(super::Overall::as_rate);
-    }
+    found.in_kind_of(all[0]);
     Ok(found)
 }
 
@@ -126,8 +118,7 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
         known.iter().copied().filter(|key| runs.iter().all(|run| run.contains_key(key))).collect();
     let lacking = |key: &&&Key| !common.contains(*key) && runs[split..].iter().any(|run| !run.contains_key(**key));
     let missing = of_first.iter().filter(lacking).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
-    let series = both(runs, split, &common);
-    let moved: Vec<Moved> = series.iter().map(Moved::of).collect();
+    let moved = moved(runs, split, &common);
     let pairs: Vec<overall::Pair> = moved.iter().map(Moved::pair).collect();
     Comparison {
         cells: decided(&moved, rules),
@@ -140,7 +131,7 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
     }
 }
 
-fn both<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Both<'a>> {
+fn moved<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Moved<'a>> {
     let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
     let of = |group: &'a str| {
         let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
@@ -149,55 +140,51 @@ fn both<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a K
         };
         let sides = [side(&runs[..split]), side(&runs[split..])];
         let of_one = overall::of_rounding(runs.iter().flat_map(|run| keys.iter().map(|key| run[*key].rounding)));
-        Both { group, keys, sides, rounding: std::f64::consts::SQRT_2 * of_one }
+        Moved::of(group, keys, sides, std::f64::consts::SQRT_2 * of_one)
     };
     groups.into_iter().map(of).collect()
 }
 
 impl<'a> Moved<'a> {
-    fn of(both: &'a Both<'a>) -> Self {
-        let cells = both.keys.len();
-        let means = both.sides.each_ref().map(|runs| runs.iter().map(|run| welch::mean(run)).collect::<Vec<f64>>());
-        let whole = Welch::of(welch::precision(&means[0]), welch::precision(&means[1])).or_rounded(both.rounding);
+    fn of(group: &'a str, keys: Vec<&'a Key>, sides: [Vec<Vec<f64>>; 2], rounding: f64) -> Self {
+        let cells = keys.len();
+        let means = sides.each_ref().map(|runs| runs.iter().map(|run| welch::mean(run)).collect::<Vec<f64>>());
+        let whole = Welch::of_mean(&means[0]).and(Welch::of_mean(&means[1])).or_rounded(rounding);
         // A deviation from the mean of n cells has 1 - 1 / n of its variance.
         let share = 1.0 - 1.0 / cells as f64;
         let runs: usize = means.iter().map(Vec::len).sum();
         let own = (runs - 2) as f64;
         let squares = |cell: usize| -> f64 {
-            let of_side = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
-                let beside: Vec<f64> = runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect();
-                let center = welch::mean(&beside);
-                beside.iter().map(|one| (one - center).powi(2)).sum::<f64>()
+            let beside = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
+                welch::squares(&runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect::<Vec<_>>())
             };
-            both.sides.iter().zip(&means).map(of_side).sum()
+            sides.iter().zip(&means).map(beside).sum()
         };
-        if cells == 1 {
-            return Self { both, means, whole, variances: vec![0.0], freedom: own };
+        let (mut variances, mut freedom) = (vec![0.0], own);
+        if cells > 1 {
+            variances = (0..cells).map(|cell| squares(cell) / (own * share)).collect();
+            freedom = moderated::moderate(&mut variances, own, own * (cells - 1) as f64);
         }
-        let mut variances: Vec<f64> = (0..cells).map(|cell| squares(cell) / (own * share)).collect();
-        let freedom = moderated::moderate(&mut variances, own, own * (cells - 1) as f64);
-        Self { both, means, whole, variances, freedom }
+        Self { group, keys, sides, rounding, means, whole, variances, freedom }
     }
 
     fn pair(&self) -> overall::Pair<'_> {
         let [first, second] = self.means.clone();
-        let rounding = self.both.rounding;
-        overall::Pair { group: self.both.group, cells: self.both.keys.len(), first, second, rounding }
+        overall::Pair { group: self.group, cells: self.keys.len(), first, second, rounding: self.rounding }
     }
 
     /// The variance of the runs of a side as wholes.
     fn between(&self) -> f64 {
-        let of = |means: &Vec<f64>| {
-            let center = welch::mean(means);
-            means.iter().map(|mean| (mean - center).powi(2)).sum::<f64>()
-        };
         let freedom = self.means.iter().map(|means| means.len() - 1).sum::<usize>() as f64;
-        self.means.iter().map(of).sum::<f64>() / freedom
+        self.means.iter().map(|means| welch::squares(means)).sum::<f64>() / freedom
     }
 
     fn spread(&self) -> Spread {
-        let group = self.both.group.to_owned();
-        Spread { group, whole: self.between().sqrt(), cell: median(&mut self.variances.clone()).sqrt() }
+        Spread {
+            group: self.group.to_owned(),
+            whole: self.between().sqrt(),
+            cell: median(&mut self.variances.clone()).sqrt(),
+        }
     }
 
     fn shift(&self, cell: usize, series: usize) -> Shift {
@@ -205,14 +192,14 @@ impl<'a> Moved<'a> {
         let apart = second - first;
         let beside = apart - (welch::mean(&self.means[1]) - welch::mean(&self.means[0]));
         let runs: f64 = self.means.iter().map(|means| (means.len() as f64).recip()).sum();
-        let share = 1.0 - 1.0 / self.both.keys.len() as f64;
+        let share = 1.0 - 1.0 / self.keys.len() as f64;
         let own = Welch { error: (self.variances[cell] * runs * share).sqrt(), freedom: self.freedom };
-        Shift { apart, beside, whole: self.whole, own, series: series as f64, lone: self.both.keys.len() == 1 }
+        Shift { apart, beside, whole: self.whole, own, series: series as f64, lone: self.keys.len() == 1 }
     }
 
     /// The mean of each side's runs at a cell.
     fn sides_at(&self, cell: usize) -> [f64; 2] {
-        self.both.sides.each_ref().map(|runs| welch::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
+        self.sides.each_ref().map(|runs| welch::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
     }
 }
 
@@ -262,7 +249,7 @@ impl Shift {
 }
 
 fn decided(moved: &[Moved], rules: &Rules) -> Vec<ComparedCell> {
-    let places = moved.iter().flat_map(|one| (0..one.both.keys.len()).map(move |cell| (one, cell)));
+    let places = moved.iter().flat_map(|one| (0..one.keys.len()).map(move |cell| (one, cell)));
     let mut shifts: Vec<(&Moved, usize, Shift)> =
         places.map(|(one, cell)| (one, cell, one.shift(cell, moved.len()))).collect();
     // The most certain first; with any order, each is corrected for the cells that are left.
@@ -276,25 +263,11 @@ fn decided(moved: &[Moved], rules: &Rules) -> Vec<ComparedCell> {
             floor = floor.max(shift.p(count - rank));
         }
         let decision = Decision::new(shift.apart, floor, shift.reach(rules.alpha, count), rules);
+        let share = 1.0 - 1.0 / one.keys.len() as f64;
+        let between = Some((one.between() + one.variances[at] * share).sqrt());
         let alone = shift.total().half(0.025);
-        let [first, second] = one.sides_at(at).map(f64::exp);
-        let share = 1.0 - 1.0 / one.both.keys.len() as f64;
-        let between = (one.between() + one.variances[at] * share).sqrt();
-        let Key { group, x } = one.both.keys[at].clone();
-        let [ratio, low, high] = [0.0, -alone, alone].map(|by| (shift.apart + by).exp());
-        let x = f64::from_bits(x);
-        cells.push(ComparedCell {
-            group,
-            x,
-            first,
-            second,
-            ratio,
-            low,
-            high,
-            between: Some(between),
-            p_value: floor,
-            decision,
-        });
+        let cell = ComparedCell::new(one.keys[at].clone(), one.sides_at(at), alone, floor, decision);
+        cells.push(ComparedCell { between, ..cell });
     }
     cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
     cells

@@ -3,7 +3,6 @@
 use crate::analysis::Series;
 use crate::settings::EngineName;
 
-/// The column of the name.
 const NAME: &str = "model";
 
 /// What the sides' steps are called, if each side is of one step of the user's own and these names differ. They then name the versions, and do not
@@ -29,6 +28,5 @@ fn step_name<'a, S: IntoIterator<Item = &'a Series>>(side: S) -> Option<&'a str>
 /// What the step of a series is called; `None` if it is not the user's own.
 fn own_name(series: &Series) -> Option<&str> {
     let engine = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    let name = series.group.iter().find(|(column, _)| column == NAME);
-    name.filter(|_| engine.is_some_and(EngineName::is_own)).map(|(_, name)| name.as_str())
+    series.value(NAME).filter(|_| engine.is_some_and(EngineName::is_own))
 }

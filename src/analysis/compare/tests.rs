@@ -71,9 +71,7 @@ fn of_times(times: impl IntoIterator<Item = (i64, Vec<f64>)>) -> Blocks {
 
 /// Three rounds at sizes 1 and 2 that take the same whole number of milliseconds each, by size.
 fn rounded(times: [f64; 2]) -> Vec<Series> {
-    let step = |block: u32, x: f64, y: f64| Observation { block: Some(block), ..Observation::new(x, y) }.into();
-    let of = |block| [step(block, 1.0, times[0]), step(block, 2.0, times[1])];
-    vec![Series::planted(Vec::new(), (0..6).flat_map(of).collect())]
+    vec![Series::in_blocks(&[], 6, &[1.0, 2.0], |_, x| times[x as usize - 1])]
 }
 
 /// Repetitions that agree to the last digit are known to that digit. By hand: the unit is 7 ms, the error of 60 ms against 30 ms is 3.5 / 60 and 3.5 / 30 in quadrature, 0.13, and

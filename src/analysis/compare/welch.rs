@@ -2,19 +2,12 @@
 
 use crate::stats::distribution::{t_upper, t_upper_quantile};
 
-/// An estimate's standard error, and the blocks (or runs) that it comes from.
-#[derive(Clone, Copy)]
-pub(super) struct Precision {
-    pub(super) error: f64,
-    pub(super) blocks: usize,
-}
-
 /// Repetitions whose logarithms scatter by less are alike: what is left is of arithmetic.
 const ALIKE: f64 = 1e-12;
 /// More degrees of freedom make no difference.
 const MANY: f64 = 1e6;
 
-/// The standard error of a difference, and its degrees of freedom.
+/// The standard error of an estimate, mostly of a difference, and its degrees of freedom.
 #[derive(Clone, Copy)]
 pub(super) struct Welch {
     pub(super) error: f64,
@@ -22,13 +15,14 @@ pub(super) struct Welch {
 }
 
 impl Welch {
-    /// Welch 1947; both estimates are independent.
-    pub(super) fn of(a: Precision, b: Precision) -> Self {
-        let one = |of: Precision| Self { error: of.error, freedom: (of.blocks.max(2) - 1) as f64 };
-        one(a).and(one(b))
+    /// Of the mean of some values; infinite for a single one.
+    pub(super) fn of_mean(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let error = if values.len() > 1 { (squares(values) / (n - 1.0) / n).sqrt() } else { f64::INFINITY };
+        Self { error, freedom: (n - 1.0).max(1.0) }
     }
 
-    /// The error of a sum of independent estimates (Satterthwaite 1946).
+    /// The error of a sum or difference of independent estimates (Satterthwaite 1946, Welch 1947).
     pub(super) fn and(self, other: Self) -> Self {
         let [va, vb] = [self, other].map(|one| one.error * one.error);
         let freedom = (va + vb) * (va + vb) / (va * va / self.freedom + vb * vb / other.freedom);
@@ -40,11 +34,7 @@ impl Welch {
     /// Student's test (1908) of the mean difference between paired estimates: place i of one belongs to place i of the other. `None` without any.
     pub(super) fn paired(first: &[f64], second: &[f64]) -> Option<Self> {
         let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
-        match differences.len() {
-            0 => None,
-            1 => Some(Self { error: f64::INFINITY, freedom: 1.0 }),
-            rounds => Some(Self { error: precision(&differences).error, freedom: (rounds - 1) as f64 }),
-        }
+        (!differences.is_empty()).then(|| Self::of_mean(&differences))
     }
 
     /// Repetitions that agree to the last digit are known to that digit.
@@ -69,9 +59,8 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The precision of the mean of `values`.
-pub(super) fn precision(values: &[f64]) -> Precision {
-    let (n, mean) = (values.len() as f64, mean(values));
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Precision { error: (variance / n).sqrt(), blocks: values.len() }
+/// The sum of the squared distances from the mean.
+pub(super) fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
 }

@@ -7,7 +7,6 @@ use super::{Design, Series};
 /// When the second run was measured, beside the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// In turns, round by round.
     InTurns {
         /// Rounds that both have.
         rounds: usize,
@@ -18,7 +17,6 @@ pub enum When {
     AtTheSameTime,
     /// On another machine, or at another time of the same one.
     Apart,
-    /// The data do not say.
     #[default]
     Unknown,
 }
@@ -50,6 +48,11 @@ impl When {
             |times: &[f64]| times.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], t| [l.min(*t), h.max(*t)]);
         let ([from, to], [other_from, other_to]) = (ends(&a), ends(&b));
         if machines.len() == 1 && from < other_to && other_from < to { Self::Mixed } else { Self::Apart }
+    }
+
+    /// The runs of each side, of two that are compared: in turns, the rounds.
+    pub(super) fn runs(self) -> [usize; 2] {
+        if let Self::InTurns { rounds } = self { [rounds; 2] } else { [1; 2] }
     }
 
     /// Whether a temporary slowdown of the machine affects both runs alike, so that a difference comes from the code.

@@ -58,18 +58,14 @@ impl Link {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copying {
     pub data: DataPath,
-    /// Bytes of one example's input.
     pub example_bytes: u64,
     pub link: Option<Link>,
     pub jumps: Vec<Copied>,
-    /// The period of the jumps, where one was found.
     pub period: Option<f64>,
-    /// The measured copies, by batch size.
     pub copies: Vec<CopyTime>,
 }
 
 impl Copying {
-    /// Whether the period is the number of the link's lanes.
     pub fn period_is_lanes(&self) -> bool {
         self.link.zip(self.period).is_some_and(|(link, period)| f64::from(link.lanes) == period)
     }
@@ -94,7 +90,6 @@ pub struct CopyTime {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Copied {
     pub after: f64,
-    /// The next batch size.
     pub next: f64,
     /// The size of the jump in seconds.
     pub size_s: f64,
@@ -117,7 +112,6 @@ impl Copied {
     }
 }
 
-/// Bytes of one example's input.
 pub fn example_bytes(network: &Network) -> u64 {
     network.input().count() as u64 * SCALAR
 }

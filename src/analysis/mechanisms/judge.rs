@@ -63,7 +63,6 @@ fn mechanisms(jump: &Jump) -> impl Iterator<Item = Mechanism> {
     Mechanism::ALL.into_iter().filter(move |mechanism| is_slower || mechanism.may_be_faster())
 }
 
-/// The next batch size of the series.
 fn next(case: &KnownSeries, after: f64) -> Option<f64> {
     case.findings.points.iter().map(|point| point.x).find(|x| *x > after)
 }

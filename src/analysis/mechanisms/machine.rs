@@ -1,14 +1,8 @@
 //! What the environment of a run says about the memory of its engines.
 
-use std::path::Path;
-
-use serde::Deserialize;
-
+use crate::analysis::environment::{CpuCache, Environment};
 use crate::analysis::mechanisms::formulas::limit::Cache;
-use crate::error::Result;
-use crate::os::look;
 use crate::settings::EngineName;
-use crate::store::{MeasuredPeaks, files};
 
 /// The memory of the device that an engine ran on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,60 +17,10 @@ pub struct MachineMemory {
     pub workspace_limit: Option<u64>,
 }
 
-#[derive(Default, Deserialize)]
-struct Environment {
-    #[serde(default)]
-    engines: Vec<EngineFacts>,
-    #[serde(default)]
-    peaks: Vec<MeasuredPeaks>,
-    #[serde(default)]
-    machine: Host,
-}
-
-#[derive(Default, Deserialize)]
-struct EngineFacts {
-    name: String,
-    #[serde(default)]
-    device: String,
-    #[serde(default)]
-    l2_bytes: Option<u64>,
-    #[serde(default)]
-    workspace_limit_bytes: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-struct Host {
-    #[serde(default)]
-    cpu: Processor,
-}
-
-#[derive(Default, Deserialize)]
-struct Processor {
-    #[serde(default)]
-    logical_cores: Option<usize>,
-    #[serde(default)]
-    caches: Vec<CpuCache>,
-}
-
-#[derive(Deserialize)]
-struct CpuCache {
-    level: u32,
-    kind: String,
-    size_bytes: u64,
-}
-
 impl MachineMemory {
-    /// Reads the environment of the run in `path`; fields that it lacks stay empty.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Io`].
-    pub fn of_run(path: &Path, engine: EngineName) -> Result<Self> {
-        let text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
-        Ok(Self::read(&text, engine))
-    }
-
-    fn read(text: &str, engine: EngineName) -> Self {
-        let Environment { engines, peaks, machine } = serde_json::from_str(text).unwrap_or_default();
+    /// What the environment of a run says of an engine; what it lacks stays empty.
+    pub fn of(environment: &Environment, engine: EngineName) -> Self {
+        let Environment { engines, peaks, machine, .. } = environment;
         let Some(own) = engines.iter().find(|known| known.name == engine.name()) else { return Self::default() };
         let of_cpu = || {
             let holds = |cache: &&CpuCache| cache.level > 1 && cache.kind != "Instruction";
@@ -109,17 +53,18 @@ mod tests {
             "machine": {"cpu": {"logical_cores": 4, "caches": [{"level": 1, "kind": "Data", "size_bytes": 49152, "shared_by": 1},
                 {"level": 2, "kind": "Unified", "size_bytes": 1048576, "shared_by": 1},
                 {"level": 3, "kind": "Unified", "size_bytes": 33554432, "shared_by": 2}]}}}"#;
-        let cpu = MachineMemory::read(text, EngineName::Cpu);
+        let environment = serde_json::from_str(text).expect("an environment");
+        let cpu = MachineMemory::of(&environment, EngineName::Cpu);
         assert_eq!(
             cpu.caches.iter().map(|cache| (cache.level, cache.bytes)).collect::<Vec<_>>(),
             [(2, 1 << 20), (3, 32 << 20)]
         );
         assert_eq!((cpu.threads, cpu.bytes_per_s, cpu.workspace_limit), (Some(4), Some(3e10), None));
-        let gpu = MachineMemory::read(text, EngineName::Cudnn);
+        let gpu = MachineMemory::of(&environment, EngineName::Cudnn);
         assert_eq!(gpu.threads, None);
         assert_eq!((gpu.caches[0].bytes, gpu.bytes_per_s, gpu.workspace_limit), (4 << 20, None, Some(1 << 30)));
-        // An engine that did not run, and a file that is no environment.
-        assert_eq!(MachineMemory::read(text, EngineName::Torch), MachineMemory::default());
-        assert_eq!(MachineMemory::read("[]", EngineName::Cpu), MachineMemory::default());
+        // An engine that did not run, and an environment that says nothing.
+        assert_eq!(MachineMemory::of(&environment, EngineName::Torch), MachineMemory::default());
+        assert_eq!(MachineMemory::of(&Environment::default(), EngineName::Cpu), MachineMemory::default());
     }
 }

@@ -84,7 +84,6 @@ pub struct Candidate {
     pub verdict: Verdict,
 }
 
-/// What is known about a mechanism at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// With one setting changed, the mechanism's step is gone, and so is the jump, or all of it except a part whose
@@ -97,7 +96,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The stable name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Shown { .. } => "shown by intervention",
@@ -107,7 +105,6 @@ impl Verdict {
     }
 }
 
-/// One jump with its candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JumpCandidates {
     pub after: f64,
@@ -116,7 +113,6 @@ pub struct JumpCandidates {
     pub candidates: Vec<Candidate>,
 }
 
-/// One series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
     pub jumps: Vec<JumpCandidates>,
@@ -153,7 +149,6 @@ pub struct Intervention {
     pub unjudged: Vec<f64>,
 }
 
-/// A mechanism and the period of the jumps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeriodAnswer {
     pub mechanism: Mechanism,

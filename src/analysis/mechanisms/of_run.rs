@@ -5,8 +5,10 @@ use std::path::Path;
 
 use super::{Answers, KnownSeries, MachineMemory, Setup, copying, explain};
 use crate::analysis::causes::Explanation;
+use crate::analysis::environment::Environment;
 use crate::analysis::{Analysed, Series};
 use crate::error::Result;
+use crate::os::look;
 use crate::settings::EngineName;
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
@@ -19,8 +21,11 @@ use crate::store::{RunDirectory, files};
 pub fn of_run(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
-    let machine = |engine: &EngineName| Ok((*engine, MachineMemory::of_run(path, *engine)?));
-    let machines: BTreeMap<EngineName, MachineMemory> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
+    // A damaged one says nothing of the machine, and the layers can be judged without.
+    let environment = look::text(&path.join(files::ENVIRONMENT))?.and_then(|text| serde_json::from_str(&text).ok());
+    let environment: Environment = environment.unwrap_or_default();
+    let machine = |engine: &EngineName| (*engine, MachineMemory::of(&environment, *engine));
+    let machines: BTreeMap<EngineName, MachineMemory> = EngineName::ALL.iter().map(machine).collect();
     let case = |(found, causes)| {
         let Analysed { series, findings }: &Analysed = found;
         KnownSeries { series, findings, setup: setup(series, plan, &machines), causes }

@@ -6,16 +6,48 @@ mod other_series;
 use std::path::Path;
 
 use super::*;
+use crate::analysis::Series;
 use crate::analysis::causes::{Cause, LayerStep, SideExecution};
+use crate::analysis::mechanisms::formulas::limit::Cache;
 use crate::analysis::mechanisms::formulas::{Kernel, LayerSizes, Tile};
-use crate::analysis::{Measurement, Series};
-use crate::detect::{Jump, Period, Point};
-use crate::network::{Builder, Dense, Shape};
+use crate::detect::{Candidate as Boundary, Jump, Period, Point, Rejection};
+use crate::network::{Builder, Conv2d, Dense, Padding, Shape};
+use crate::settings::Winograd;
 
 const LAST: i64 = 40;
 
-fn explain(cases: &[KnownSeries], layers: &[LayerRow]) -> Vec<Answers> {
-    super::explain(cases, layers, &BTreeMap::new())
+/// A series of a run.
+#[derive(Clone, Default)]
+struct Given {
+    settings: Settings,
+    findings: Findings,
+    causes: Vec<Explanation>,
+}
+
+/// The answers for the series of a run, whose cells follow each other.
+fn answered(
+    engine: EngineName,
+    network: &Network,
+    machine: &MachineMemory,
+    given: &[Given],
+    layers: &[LayerRow],
+) -> Vec<Answers> {
+    let series = |at: i64| {
+        let cells = (at * LAST..(at + 1) * LAST).collect();
+        Series { cells, ..Series::planted(Vec::new(), Vec::new()) }
+    };
+    let series: Vec<Series> = (0..given.len() as i64).map(series).collect();
+    let cases = series.iter().zip(given).map(|(series, Given { settings, findings, causes })| {
+        let setup = Some(Setup { engine, network, settings, machine });
+        KnownSeries { series, findings, setup, causes }
+    });
+    explain(&cases.collect::<Vec<_>>(), layers, &BTreeMap::new())
+}
+
+/// The same for one series with the default settings on an unknown machine.
+fn answered_alone(engine: EngineName, network: &Network, findings: Findings, layers: &[LayerRow]) -> Answers {
+    let given = Given { findings, ..Given::default() };
+    answered(engine, network, &MachineMemory::default(), &[given], layers).remove(0)
 }
 
 fn network() -> Network {
@@ -35,15 +67,11 @@ fn findings(after: &[f64]) -> Findings {
         let size = 0.2 * fit(after);
         Jump { p_value: 1e-4, verdict: None, ..Jump::planted(after, size, 0.2) }
     };
+    let period = Period { value: 16.0, p_value: 1e-3, explains: after.to_vec(), unconfirmed: vec![] };
     Findings {
         points: (1..=LAST).map(point).collect(),
         jumps: after.iter().copied().map(jump).collect(),
-        period: (after.len() > 1).then(|| Period {
-            value: 16.0,
-            p_value: 1e-3,
-            explains: after.to_vec(),
-            unconfirmed: vec![],
-        }),
+        period: (after.len() > 1).then_some(period),
         false_positive_rate: 0.01,
         detectable: Some(0.02),
         ..Findings::default()
@@ -59,12 +87,7 @@ fn weakened(findings: Findings, part: f64) -> Findings {
     Findings { jumps: findings.jumps.into_iter().map(weaken).collect(), ..findings }
 }
 
-/// A series whose cells begin at `first`.
-fn series(first: i64) -> Series {
-    Series { cells: (first..first + LAST).collect(), ..Series::planted(Vec::new(), Vec::<Measurement>::new()) }
-}
-
-/// The rows of the layer's forward pass in such a series: half of the step time.
+/// The rows of the layer's forward pass in the series whose cells begin at `first`: half of the step time.
 fn rows(first: i64) -> Vec<LayerRow> {
     let row = |at: i64| LayerRow {
         cell: first + at,
@@ -85,18 +108,33 @@ fn answers(plain: &[f64], padded: &[f64]) -> Vec<Answers> {
 }
 
 fn compared(plain: Findings, padded: Findings) -> Vec<Answers> {
-    let network = network();
-    let settings = [1, 80].map(|batch_padding| Settings { batch_padding, ..Settings::default() });
-    let series = [series(0), series(LAST)];
-    let findings = [plain, padded];
-    let machine = MachineMemory::default();
-    let case = |at: usize| KnownSeries {
-        series: &series[at],
-        findings: &findings[at],
-        setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),
-        causes: &[],
+    let given = [(1, plain), (80, padded)].map(|(batch_padding, findings)| Given {
+        settings: Settings { batch_padding, ..Settings::default() },
+        findings,
+        ..Given::default()
+    });
+    let layers = [rows(0), rows(LAST)].concat();
+    answered(EngineName::Cpu, &network(), &MachineMemory::default(), &given, &layers)
+}
+
+/// A jump after 16 of which these layers' measured steps make up those parts.
+fn timed(layers: &[(&str, f64)]) -> Vec<Explanation> {
+    let cause = |(layer, share): &(&str, f64)| Cause {
+        layer: (*layer).into(),
+        direction: "forward".into(),
+        step: Some(LayerStep { size_s: 1e-4, standard_error_s: 1e-6, share: *share }),
+        before: SideExecution::default(),
+        behind: SideExecution::default(),
     };
-    explain(&[case(0), case(1)], &[rows(0), rows(LAST)].concat())
+    let layers = layers.iter().map(cause).collect();
+    vec![Explanation { after: 16.0, next: 17.0, size_s: 1e-4, layers, timed: true, together: None }]
+}
+
+/// The first candidate for a jump after 16 of which those layers' measured steps make up those parts.
+fn with_timed(layers: &[(&str, f64)]) -> Candidate {
+    let given = Given { findings: findings(&[16.0]), causes: timed(layers), ..Given::default() };
+    answered(EngineName::Cpu, &network(), &MachineMemory::default(), &[given], &rows(0))[0].jumps[0].candidates[0]
+        .clone()
 }
 
 #[test]
@@ -154,82 +192,40 @@ fn a_jump_elsewhere_has_no_mechanism() {
 
 #[test]
 fn without_a_series_to_compare_it_is_consistent_unless_other_layers_make_the_jump() {
-    let network = network();
-    let (series, findings, settings) = (series(0), findings(&[16.0]), Settings::default());
-    let step = |layer: &str| Cause {
-        layer: layer.into(),
-        direction: "forward".into(),
-        step: Some(LayerStep { size_s: 1e-4, standard_error_s: 1e-6, share: 0.9 }),
-        before: SideExecution::default(),
-        behind: SideExecution::default(),
-    };
-    let verdict = |causes: &[Explanation]| {
-        let setup = Some(Setup {
-            engine: EngineName::Cpu,
-            network: &network,
-            settings: &settings,
-            machine: &MachineMemory::default(),
-        });
-        let case = KnownSeries { series: &series, findings: &findings, setup, causes };
-        explain(&[case], &rows(0))[0].jumps[0].candidates[0].verdict.clone()
-    };
-    let causes = |layer: &str| {
-        [Explanation { after: 16.0, next: 17.0, size_s: 1e-4, layers: vec![step(layer)], timed: true, together: None }]
-    };
-    assert_eq!(verdict(&[]), Verdict::Consistent);
-    assert_eq!(verdict(&causes("dense")), Verdict::Consistent);
-    assert!(matches!(verdict(&causes("other")), Verdict::Contradicted(why) if why.contains("other layers")));
+    let alone = answered_alone(EngineName::Cpu, &network(), findings(&[16.0]), &rows(0));
+    assert_eq!(alone.jumps[0].candidates[0].verdict, Verdict::Consistent);
+    assert_eq!(with_timed(&[("dense", 0.9)]).verdict, Verdict::Consistent);
+    let verdict = with_timed(&[("other", 0.9)]).verdict;
+    assert!(matches!(verdict, Verdict::Contradicted(why) if why.contains("other layers")));
 }
 
 #[test]
 fn another_algorithm_is_named_without_a_size() {
-    let network = network();
-    let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let mut rows = rows(0);
     rows.iter_mut().for_each(|row| row.algorithm = Some(if row.batch_size > 20 { "b" } else { "a" }.into()));
-    let setup = Some(Setup {
-        engine: EngineName::Cudnn,
-        network: &network,
-        settings: &settings,
-        machine: &MachineMemory::default(),
-    });
-    let case = KnownSeries { series: &series, findings: &findings, setup, causes: &[] };
-    let answers = explain(&[case], &rows);
-    let candidate = &answers[0].jumps[0].candidates[0];
+    let answers = answered_alone(EngineName::Cudnn, &network(), findings(&[20.0]), &rows);
+    let candidate = &answers.jumps[0].candidates[0];
     assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OtherAlgorithm, None));
-    assert_eq!((&candidate.verdict, answers[0].unknown.len()), (&Verdict::Consistent, 1));
+    assert_eq!((&candidate.verdict, answers.unknown.len()), (&Verdict::Consistent, 1));
 }
 
 /// cuDNN's non-fused Winograd, as the launch of a layer is read back: the batch is padded to 16.
 #[test]
 fn a_gpu_kernel_is_known_by_its_name() {
-    let mut b = Builder::new("one", Shape::Maps { channels: 64, height: 8, width: 8 }).unwrap();
-    let padding = crate::network::Padding { top: 1, bottom: 1, left: 1, right: 1 };
-    b.then("conv", crate::network::Conv2d { padding, ..crate::network::Conv2d::square(64, 3) }).unwrap();
-    let network = b.finish().unwrap();
-    let (series, findings, settings) = (series(0), findings(&[16.0, 32.0]), Settings::default());
-    let mut rows = rows(0);
-    for row in &mut rows {
-        (row.layer, row.operation) = ("conv".into(), "conv2d".into());
+    let rows = convolution_rows(0, |row| {
         (row.algorithm, row.kernel) = (Some("winograd_nonfused".into()), Some("volta_sgemm_128x64_nn".into()));
-    }
-    let setup = Some(Setup {
-        engine: EngineName::Cudnn,
-        network: &network,
-        settings: &settings,
-        machine: &MachineMemory::default(),
     });
-    let answers = explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows);
+    let answers = answered_alone(EngineName::Cudnn, &convolution(8), findings(&[16.0, 32.0]), &rows);
     let mechanisms: Vec<Mechanism> =
-        answers[0].jumps.iter().flat_map(|jump| jump.candidates.iter().map(|c| c.mechanism)).collect();
+        answers.jumps.iter().flat_map(|jump| jump.candidates.iter().map(|c| c.mechanism)).collect();
     assert_eq!(mechanisms, [Mechanism::WinogradPadding; 2]);
 }
 
 /// A network of one convolution of 64 channels, with padding that keeps the size.
 fn convolution(side: usize) -> Network {
     let mut b = Builder::new("one", Shape::Maps { channels: 64, height: side, width: side }).unwrap();
-    let padding = crate::network::Padding { top: 1, bottom: 1, left: 1, right: 1 };
-    b.then("conv", crate::network::Conv2d { padding, ..crate::network::Conv2d::square(64, 3) }).unwrap();
+    let padding = Padding { top: 1, bottom: 1, left: 1, right: 1 };
+    b.then("conv", Conv2d { padding, ..Conv2d::square(64, 3) }).unwrap();
     b.finish().unwrap()
 }
 
@@ -243,23 +239,21 @@ fn convolution_rows(first: i64, change: impl Fn(&mut LayerRow)) -> Vec<LayerRow>
     rows
 }
 
+/// Series with jumps after those batch sizes that differ in their use of Winograd's algorithm.
+fn with_winograd<'a>(given: impl IntoIterator<Item = (Winograd, &'a [f64])>) -> Vec<Given> {
+    let of = |(winograd, jumps)| Given {
+        settings: Settings { winograd, ..Settings::default() },
+        findings: findings(jumps),
+        ..Given::default()
+    };
+    given.into_iter().map(of).collect()
+}
+
 /// The question of `experiments/why_sixteen.toml`: Winograd allowed, forbidden and forced, with jumps of the steps
 /// after those batch sizes. Where it is allowed, the graph API takes the non-fused algorithm, as its notes and the
 /// plain product as the main kernel show.
 fn why_sixteen(jumps: [&[f64]; 3]) -> Vec<Answers> {
-    use crate::settings::Winograd;
-    let network = convolution(56);
-    let machine = MachineMemory::default();
-    let settings = [Winograd::Any, Winograd::Never, Winograd::NonFused]
-        .map(|winograd| Settings { winograd, ..Settings::default() });
-    let series = [series(0), series(LAST), series(2 * LAST)];
-    let findings = jumps.map(findings);
-    let case = |at: usize| KnownSeries {
-        series: &series[at],
-        findings: &findings[at],
-        setup: Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings[at], machine: &machine }),
-        causes: &[],
-    };
+    let given = with_winograd([Winograd::Any, Winograd::Never, Winograd::NonFused].into_iter().zip(jumps));
     let executed = |row: &mut LayerRow, algorithm: &str, math_mode: &str, kernel: &str| {
         (row.algorithm, row.math_mode) = (Some(algorithm.into()), Some(math_mode.into()));
         row.kernel = Some(kernel.into());
@@ -271,7 +265,7 @@ fn why_sixteen(jumps: [&[f64]; 3]) -> Vec<Answers> {
             executed(row, "legacy:winograd_nonfused/fma", "fma_math", "volta_sgemm_128x64_nn");
         }),
     ];
-    explain(&[case(0), case(1), case(2)], &rows.concat())
+    answered(EngineName::Cudnn, &convolution(56), &MachineMemory::default(), &given, &rows.concat())
 }
 
 #[test]
@@ -298,8 +292,8 @@ fn jumps_that_go_with_winograd_are_shown_to_go_with_it() {
 #[test]
 fn a_jump_is_not_gone_where_the_other_series_cannot_be_judged() {
     let mut doubted = findings(&[]);
-    let reason = crate::detect::Rejection::NotAmongNeighbours { local: 1.1 };
-    doubted.rejected = vec![crate::detect::Candidate { after: 16.0, size: 1e-5, p_value: 0.01, reason }];
+    let reason = Rejection::NotAmongNeighbours { local: 1.1 };
+    doubted.rejected = vec![Boundary { after: 16.0, size: 1e-5, p_value: 0.01, reason }];
     let answers = compared(findings(&[16.0, 32.0]), doubted);
     let made = &answers[0].interventions[0];
     assert_eq!((made.unjudged.as_slice(), made.gone.as_slice()), (&[16.0][..], &[32.0][..]));
@@ -324,16 +318,18 @@ fn jumps_that_stay_without_winograd_contradict_it() {
 
 /// 50 MB for each example and a limit of 1.02 GB: 20 fit, and 21 would need 1.05 GB. There the library takes another algorithm.
 fn with_workspace(limit: u64, jump: f64) -> JumpCandidates {
-    let network = convolution(56);
-    let machine = MachineMemory { workspace_limit: Some(limit), ..MachineMemory::default() };
-    let (series, findings, settings) = (series(0), findings(&[jump]), Settings::default());
     let rows = convolution_rows(0, |row| {
         let fits = row.batch_size <= 20;
         row.algorithm = Some(if fits { "graph:eng3{}" } else { "graph:eng1{}" }.into());
         row.workspace_bytes = Some(if fits { 50_000_000 * row.batch_size } else { 1024 });
     });
-    let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
-    explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0].clone()
+    on_machine(&MachineMemory { workspace_limit: Some(limit), ..MachineMemory::default() }, &[jump], &rows)[0].clone()
+}
+
+/// The jumps of the convolution on cuDNN after those batch sizes.
+fn on_machine(machine: &MachineMemory, after: &[f64], rows: &[LayerRow]) -> Vec<JumpCandidates> {
+    let given = Given { findings: findings(after), ..Given::default() };
+    answered(EngineName::Cudnn, &convolution(56), machine, &[given], rows).remove(0).jumps
 }
 
 #[test]
@@ -353,17 +349,11 @@ fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
 /// of 2 ms.
 #[test]
 fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
-    let network = convolution(56);
-    let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
     let candidates = |rate: f64| {
-        let caches = vec![crate::analysis::mechanisms::formulas::limit::Cache { level: 2, bytes: 20_500_000 }];
+        let caches = vec![Cache { level: 2, bytes: 20_500_000 }];
         let machine = MachineMemory { caches, bytes_per_s: Some(rate), ..MachineMemory::default() };
-        let setup =
-            Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
-        explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0]
-            .candidates
-            .clone()
+        on_machine(&machine, &[20.0], &rows)[0].candidates.clone()
     };
     let found = candidates(84e9);
     assert_eq!(
@@ -382,14 +372,12 @@ fn a_cache_overflow_explains_at_most_the_time_of_the_memory() {
 /// 512 x 512 weights, 1.05 MB, are read three times for 18 examples and four times for 19. At 1 GB/s that takes at most 1.05 ms of the 1.9 ms of a step.
 #[test]
 fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading() {
-    let (network, settings) = (network(), Settings::default());
     let machine = MachineMemory { bytes_per_s: Some(1e9), ..MachineMemory::default() };
-    let (series, findings) = (series(0), findings(&[18.0, 20.0]));
+    let given = [Given { findings: findings(&[18.0, 20.0]), ..Given::default() }];
     let of = |direction: &str| {
         let rows: Vec<LayerRow> =
             rows(0).into_iter().map(|row| LayerRow { direction: direction.into(), ..row }).collect();
-        let setup = Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings, machine: &machine });
-        explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps.clone()
+        answered(EngineName::Cpu, &network(), &machine, &given, &rows).remove(0).jumps
     };
     let jumps = of("backward_data");
     let candidate = &jumps[0].candidates[0];
@@ -406,24 +394,13 @@ fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading(
 /// / (4 - 1), that is 10 images, on.
 #[test]
 fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
-    let network = convolution(4);
-    let machine = MachineMemory::default();
-    let settings = [crate::settings::Winograd::Any, crate::settings::Winograd::Never]
-        .map(|winograd| Settings { winograd, ..Settings::default() });
-    let series = [series(0), series(LAST)];
-    let findings = [findings(&[23.0]), findings(&[])];
-    let case = |at: usize| KnownSeries {
-        series: &series[at],
-        findings: &findings[at],
-        setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),
-        causes: &[],
-    };
+    let given = with_winograd([(Winograd::Any, &[23.0][..]), (Winograd::Never, &[][..])]);
     let named = |row: &mut LayerRow, winograd: bool| {
         row.algorithm = Some(if winograd { "winograd_4x4_3x3" } else { "im2col_gemm" }.into());
     };
     let rows =
         [convolution_rows(0, |row| named(row, row.batch_size >= 24)), convolution_rows(LAST, |row| named(row, false))];
-    let answers = explain(&[case(0), case(1)], &rows.concat());
+    let answers = answered(EngineName::Cpu, &convolution(4), &MachineMemory::default(), &given, &rows.concat());
     let candidate = &answers[0].jumps[0].candidates[0];
     assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OwnKernel, None));
     // The layer's own rows say what changed to what, with the layer's times.
@@ -438,7 +415,6 @@ fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
 /// The predicted step after 32 was not found. The detector's notes on that place decide whether it would have been seen.
 #[test]
 fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
-    use crate::detect::{Candidate as Boundary, Rejection};
     let of = |findings: Findings| {
         let candidate = compared(findings.clone(), findings)[0].jumps[0].candidates[0].clone();
         (candidate.unseen, candidate.unjudged)

@@ -123,13 +123,12 @@ fn over_processes(all: &[Parallel]) -> LinePanel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::Rules;
     use crate::analysis::parallel::{parallel, tests::run};
 
     #[test]
     fn a_line_for_each_series_and_one_for_each_batch_size_from_the_fewest_processes_on() {
         let analysed = run();
-        let all = parallel(&analysed, &std::collections::BTreeMap::new(), &Rules::default());
+        let all = parallel(&analysed, &std::collections::BTreeMap::new());
         let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
         let names: Vec<&str> = chart.panels[0].lines.lines.iter().map(|line| line.name.as_str()).collect();
@@ -145,7 +144,7 @@ mod tests {
     fn the_share_of_the_all_reduce_and_where_the_efficiency_falls_are_on_the_chart() {
         let analysed = run();
         let shares: std::collections::BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.25)).collect();
-        let mut all = parallel(&analysed, &shares, &Rules::default());
+        let mut all = parallel(&analysed, &shares);
         let cell = all[0].cells[11];
         let side = |batch_size, low, high| ParallelCell { batch_size, low, high, ..cell };
         let beside = |before, behind| Beside { before, behind, alone_jumps: true, together_jumps: false };

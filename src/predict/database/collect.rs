@@ -3,28 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::gather::{Candidate, CollectedPart, Gathered, OfDevice};
+use super::gather::{Candidate, DeviceAndNetwork, Gathered, Part};
 use super::layout::{MARK, of_device, of_network, tables, values};
+use super::rows::{all, replace, replace_published};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;
 use crate::os::look;
 use crate::store::dataset::{self, Writer};
-use crate::store::{
-    CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION, files,
-};
+use crate::store::{CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION, files};
 
 /// The most rows in memory before they are merged: some hundred bytes each.
 const MOST_ROWS: usize = 200_000;
 
-/// The outcome for one path.
 #[derive(Debug)]
 pub struct Taken {
     pub path: PathBuf,
     pub outcome: Outcome,
 }
 
-/// What happened to it.
 #[derive(Debug)]
 pub enum Outcome {
     /// It is new.
@@ -130,13 +127,6 @@ fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inner)
 }
 
-/// A device and a network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct DeviceAndNetwork {
-    device: String,
-    network: String,
-}
-
 /// What a path holds.
 enum Content {
     /// A run that the database has.
@@ -156,8 +146,7 @@ struct Pending<'a> {
     /// The digest of each run that is in the database or pending.
     known: BTreeMap<String, String>,
     runs: BTreeMap<String, Vec<CollectedRun>>,
-    cells: BTreeMap<DeviceAndNetwork, Vec<CollectedCell>>,
-    layers: BTreeMap<DeviceAndNetwork, Vec<CollectedLayer>>,
+    parts: BTreeMap<DeviceAndNetwork, Part>,
     rows: usize,
 }
 
@@ -165,13 +154,10 @@ impl<'a> Pending<'a> {
     fn new(root: &'a Path) -> Result<Self> {
         let mut known = BTreeMap::new();
         for device in values(&root.join(tables::RUNS), "device")? {
-            dataset::rows(&of_device(root, tables::RUNS, &device), &mut |run: CollectedRun| {
-                known.insert(run.run_id, run.digest);
-                Ok(())
-            })?;
+            let runs: Vec<CollectedRun> = all(&of_device(root, tables::RUNS, &device))?;
+            known.extend(runs.into_iter().map(|run| (run.run_id, run.digest)));
         }
-        let (runs, cells, layers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { root, known, runs, cells, layers, rows: 0 })
+        Ok(Self { root, known, runs: BTreeMap::new(), parts: BTreeMap::new(), rows: 0 })
     }
 
     /// Reads what a path holds.
@@ -198,22 +184,21 @@ impl<'a> Pending<'a> {
         Ok(Content::Run { run_id, digest, gathered: candidate.gather()? })
     }
 
-    /// Takes it into the database.
     fn take(&mut self, content: Content) -> Result<Outcome> {
         Ok(match content {
             Content::Known => Outcome::Unchanged,
             Content::Steps(rows) => {
                 let count = rows.len();
-                steps::store(rows, self.root)?;
+                replace_published(self.root, tables::STEPS, rows, |row| [&row.device_name, &row.source])?;
                 Outcome::Published { count, what: "steps" }
             }
             Content::Kernels(rows) => {
                 let count = rows.len();
-                kernels::store(rows, self.root)?;
+                replace_published(self.root, tables::KERNELS, rows, |row| [&row.device_name, &row.source])?;
                 Outcome::Published { count, what: "kernels" }
             }
             Content::Run { run_id, digest, gathered } => {
-                let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
+                let cells = gathered.parts.values().map(|part| part.cells.len()).sum();
                 self.put(gathered);
                 let is_known = self.known.insert(run_id, digest).is_some();
                 if is_known { Outcome::Replaced { cells } } else { Outcome::Added { cells } }
@@ -222,13 +207,13 @@ impl<'a> Pending<'a> {
     }
 
     fn put(&mut self, gathered: Gathered) {
-        for CollectedPart { device, network, cells, layers } in gathered.parts {
-            let place = DeviceAndNetwork { device, network };
+        for (place, Part { cells, layers }) in gathered.parts {
             self.rows += cells.len() + layers.len();
-            self.cells.entry(place.clone()).or_default().extend(cells);
-            self.layers.entry(place).or_default().extend(layers);
+            let part = self.parts.entry(place).or_default();
+            part.cells.extend(cells);
+            part.layers.extend(layers);
         }
-        for OfDevice { device, run } in gathered.runs {
+        for (device, run) in gathered.runs {
             self.rows += 1;
             self.runs.entry(device).or_default().push(run);
         }
@@ -236,35 +221,19 @@ impl<'a> Pending<'a> {
 
     /// Writes all pending rows. The runs are written last: a run without its row there counts as not collected.
     fn merge(&mut self) -> Result<()> {
-        for (place, cells) in std::mem::take(&mut self.cells) {
-            merge_cells(&of_network(self.root, tables::CELLS, &place.device, &place.network), cells)?;
-        }
-        for (place, layers) in std::mem::take(&mut self.layers) {
+        for (place, Part { cells, layers }) in std::mem::take(&mut self.parts) {
+            let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
+            let path = of_network(self.root, tables::CELLS, &place.device, &place.network);
+            replace(&path, cells, |cell| replaced.contains(&cell.run_id))?;
             merge_layers(&of_network(self.root, tables::LAYERS, &place.device, &place.network), layers)?;
         }
         for (device, runs) in std::mem::take(&mut self.runs) {
-            let path = of_device(self.root, tables::RUNS, &device);
             let replaced: BTreeSet<String> = runs.iter().map(|run| run.run_id.clone()).collect();
-            dataset::replace(&path, |put| {
-                dataset::rows(&path, &mut |row: CollectedRun| {
-                    if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
-                })?;
-                runs.into_iter().try_for_each(put)
-            })?;
+            replace(&of_device(self.root, tables::RUNS, &device), runs, |run| replaced.contains(&run.run_id))?;
         }
         self.rows = 0;
         Ok(())
     }
-}
-
-fn merge_cells(path: &Path, cells: Vec<CollectedCell>) -> Result<()> {
-    let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
-    dataset::replace(path, |put| {
-        dataset::rows(path, &mut |row: CollectedCell| {
-            if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
-        })?;
-        cells.into_iter().try_for_each(put)
-    })
 }
 
 /// The key that distinguishes one cell's layers from another's.
@@ -302,10 +271,6 @@ fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
     })?;
     layers.iter().for_each(&mut see);
     let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
-    dataset::replace(path, |put| {
-        dataset::rows(path, &mut |row: CollectedLayer| {
-            if !incoming.contains(&row.run_id) && is_kept(&row) { put(row) } else { Ok(()) }
-        })?;
-        layers.into_iter().filter(is_kept).try_for_each(put)
-    })
+    let outdated = |row: &CollectedLayer| incoming.contains(&row.run_id) || !is_kept(row);
+    replace(path, layers.into_iter().filter(is_kept).collect(), outdated)
 }

@@ -46,7 +46,6 @@ struct Period {
     value: f64,
 }
 
-/// The findings of a run.
 pub(super) struct Findings(Vec<SeriesFindings>);
 
 impl Findings {
@@ -65,7 +64,6 @@ impl Findings {
         Ok(Self(document.series.into_iter().filter(|found| found.unit == "s").collect()))
     }
 
-    /// Sets the findings at this cell.
     pub fn mark(&self, cell: &mut CollectedCell) {
         let Some(found) = self.0.iter().find(|found| found.group.iter().all(|(name, value)| agrees(cell, name, value)))
         else {

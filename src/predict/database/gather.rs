@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::beside::Beside;
 use super::findings::Findings;
 use super::identity::{describe, network_id};
 use super::lacking::leave_out;
+use crate::analysis::environment::Environment;
 use crate::error::{Error, Kind, Result};
 use crate::network::Sides;
 use crate::os::look;
@@ -20,66 +19,23 @@ use crate::store::{
     files,
 };
 
-/// The part of one run for one network on one device.
-pub(super) struct CollectedPart {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DeviceAndNetwork {
     pub device: String,
     pub network: String,
+}
+
+/// The rows for one network on one device.
+#[derive(Default)]
+pub(super) struct Part {
     pub cells: Vec<CollectedCell>,
     pub layers: Vec<CollectedLayer>,
 }
 
-/// The part of a run for one of its devices.
-pub(super) struct OfDevice {
-    pub device: String,
-    pub run: CollectedRun,
-}
-
-/// Everything that is kept of a run.
 pub(super) struct Gathered {
-    pub runs: Vec<OfDevice>,
-    pub parts: Vec<CollectedPart>,
-}
-
-/// The part of `environment.json` that the database keeps in columns.
-#[derive(Deserialize)]
-struct Environment {
-    run_id: String,
-    #[serde(default)]
-    engines: Vec<EngineFacts>,
-    #[serde(default)]
-    peaks: Vec<MeasuredPeaks>,
-    #[serde(default)]
-    machine: StoredMachine,
-}
-
-#[derive(Deserialize)]
-struct EngineFacts {
-    name: String,
-    device: String,
-    device_name: String,
-}
-
-#[derive(Default, Deserialize)]
-struct StoredMachine {
-    batchstep: Option<String>,
-    started: Option<String>,
-    os: Option<String>,
-    #[serde(default)]
-    allowance: Allowance,
-    #[serde(default)]
-    driver: Driver,
-}
-
-#[derive(Default, Deserialize)]
-struct Allowance {
-    #[serde(default)]
-    cpus: Vec<u64>,
-    quota_cores: Option<f64>,
-}
-
-#[derive(Default, Deserialize)]
-struct Driver {
-    version: Option<String>,
+    /// By device.
+    pub runs: BTreeMap<String, CollectedRun>,
+    pub parts: BTreeMap<DeviceAndNetwork, Part>,
 }
 
 /// A run directory whose small files were read.
@@ -103,12 +59,16 @@ impl<'a> Candidate<'a> {
             return Err(here(why_not(path)?));
         }
         let environment_text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
-        let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| {
+        let damaged = |why: &dyn std::fmt::Display| {
             here(
-                Error::data(format!("its {} cannot be read: {error}", files::ENVIRONMENT))
+                Error::data(format!("its {} cannot be read: {why}", files::ENVIRONMENT))
                     .hint("a run without its environment belongs to no device: measure it again"),
             )
-        })?;
+        };
+        let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| damaged(&error))?;
+        if environment.run_id.is_empty() {
+            return Err(damaged(&"it has no `run_id`"));
+        }
         let mut tables = Vec::new();
         for name in [files::CELLS, files::LAYERS, files::JUMPS] {
             tables.push(look::bytes(&path.join(name))?.unwrap_or_default());
@@ -139,7 +99,7 @@ impl<'a> Candidate<'a> {
         let findings = Findings::read(path)?;
         let beside = Beside::read(path)?;
         let mut networks = Networks::default();
-        let mut parts: BTreeMap<(String, String), CollectedPart> = BTreeMap::new();
+        let mut parts: BTreeMap<DeviceAndNetwork, Part> = BTreeMap::new();
         let mut place_of = BTreeMap::new();
         for row in rows {
             let planned = plan.cell(row.cell, &row.model, row.batch_size);
@@ -172,15 +132,9 @@ impl<'a> Candidate<'a> {
                 ..CollectedCell::default()
             };
             findings.mark(&mut cell);
-            let key = (device.key.clone(), identity.name.clone());
-            place_of.insert(row.cell, key.clone());
-            let part = parts.entry(key).or_insert_with(|| CollectedPart {
-                device: device.key,
-                network: identity.name.clone(),
-                cells: Vec::new(),
-                layers: Vec::new(),
-            });
-            part.cells.push(cell);
+            let place = DeviceAndNetwork { device: device.key, network: identity.name.clone() };
+            place_of.insert(row.cell, place.clone());
+            parts.entry(place).or_default().cells.push(cell);
         }
         for row in layers(path)? {
             let planned = plan.cell(row.cell, &row.model, row.batch_size);
@@ -189,7 +143,6 @@ impl<'a> Candidate<'a> {
             let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
             part.layers.push(layer(row, planned, id, sides));
         }
-        let parts: Vec<CollectedPart> = parts.into_values().collect();
         let runs = self.runs(&experiment, &parts)?;
         Ok(Gathered { runs, parts })
     }
@@ -219,7 +172,11 @@ impl<'a> Candidate<'a> {
         allowed.into_iter().chain(quota).min()
     }
 
-    fn runs(&self, experiment: &Experiment, parts: &[CollectedPart]) -> Result<Vec<OfDevice>> {
+    fn runs(
+        &self,
+        experiment: &Experiment,
+        parts: &BTreeMap<DeviceAndNetwork, Part>,
+    ) -> Result<BTreeMap<String, CollectedRun>> {
         let Environment { run_id, peaks, machine, .. } = &self.environment;
         // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
         let is_of =
@@ -228,13 +185,13 @@ impl<'a> Candidate<'a> {
             |peak: &&MeasuredPeaks| [Precision::Fp32, Precision::Tf32].iter().any(|one| peak.precision == one.name());
         let peaks_of = |device: &str| peaks.iter().filter(|peak| is_of(peak, device)).collect::<Vec<_>>();
         let mut cells: BTreeMap<&str, i64> = BTreeMap::new();
-        for part in parts {
-            *cells.entry(&part.device).or_default() += part.cells.len() as i64;
+        for (place, part) in parts {
+            *cells.entry(&place.device).or_default() += part.cells.len() as i64;
         }
         let spec = look::text(&self.path.join(files::SPEC))?.unwrap_or_default();
-        let of_device = |(device, cells): (&str, i64)| OfDevice {
-            device: device.to_owned(),
-            run: CollectedRun {
+        let of_device = |(device, cells): (&str, i64)| {
+            let own = parts.iter().find(|(place, _)| place.device == device).and_then(|(_, part)| part.cells.first());
+            let run = CollectedRun {
                 run_id: run_id.clone(),
                 name: experiment.name.clone(),
                 source: "batchstep".into(),
@@ -244,9 +201,7 @@ impl<'a> Candidate<'a> {
                 cells,
                 batchstep: machine.batchstep.clone(),
                 started: machine.started.clone(),
-                device_name: parts.iter().find(|part| part.device == device).map_or_else(String::new, |part| {
-                    part.cells.first().map_or_else(String::new, |cell| cell.device_name.clone())
-                }),
+                device_name: own.map_or_else(String::new, |cell| cell.device_name.clone()),
                 cores: self.cores(),
                 os: machine.os.clone(),
                 driver: machine.driver.version.clone(),
@@ -258,7 +213,8 @@ impl<'a> Candidate<'a> {
                 peak_bytes_per_s: peaks_of(device).into_iter().map(|peak| peak.bytes_per_s).reduce(f64::max),
                 spec: spec.clone(),
                 environment: self.environment_text.clone(),
-            },
+            };
+            (device.to_owned(), run)
         };
         Ok(cells.into_iter().map(of_device).collect())
     }

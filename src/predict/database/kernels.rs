@@ -1,29 +1,13 @@
 //! Kernels that others measured and published, with source and licence.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::layout::{of_device, tables};
 use crate::error::{Error, Result};
+use crate::predict::published_kernels::{NUMBERS, TEXTS};
 use crate::store::{CollectedKernel, Table, dataset};
 
-const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
-const WHOLE: [&str; 13] = [
-    "multiprocessors",
-    "batch_size",
-    "in_channels",
-    "out_channels",
-    "height",
-    "width",
-    "kernel_size",
-    "stride",
-    "padding",
-    "grid_x",
-    "grid_y",
-    "grid_z",
-    "time_s",
-];
-const RATES: [&str; 2] = ["flops_per_s", "bytes_per_s"];
+/// The numbers that the database keeps: all but the size of the cache.
+const KEPT: &[&str] = NUMBERS.split_last().expect("columns").1;
 
 /// Reads the table that `scripts/fetch-published` writes.
 ///
@@ -46,31 +30,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<CollectedKernel>> {
     })
 }
 
-/// Brings such a table into the database, and replaces earlier rows from the same source.
-///
-/// # Errors
-/// [`crate::error::Kind::Io`].
-pub(super) fn store(rows: Vec<CollectedKernel>, root: &Path) -> Result<()> {
-    let Some(source) = rows.first().map(|row| row.source.clone()) else { return Ok(()) };
-    let mut devices: BTreeMap<String, Vec<CollectedKernel>> = BTreeMap::new();
-    for row in rows {
-        devices.entry(row.device_name.clone()).or_default().push(row);
-    }
-    for (device, rows) in devices {
-        let path = of_device(root, tables::KERNELS, &device);
-        dataset::replace(&path, |put| {
-            dataset::rows(&path, &mut |row: CollectedKernel| if row.source == source { Ok(()) } else { put(row) })?;
-            rows.into_iter().try_for_each(put)
-        })?;
-    }
-    Ok(())
-}
-
 fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>> {
-    let wanted = [&TEXTS[..], &WHOLE, &RATES].concat();
-    let table = Table::read(path, &wanted)?;
+    let table = Table::read(path, &[&TEXTS[..], KEPT].concat())?;
     let texts: Vec<Vec<String>> = TEXTS.iter().map(|name| table.texts(name)).collect::<Result<_>>()?;
-    let numbers: Vec<Vec<f64>> = WHOLE.iter().chain(&RATES).map(|name| table.numbers(name)).collect::<Result<_>>()?;
+    let numbers: Vec<Vec<f64>> = KEPT.iter().map(|name| table.numbers(name)).collect::<Result<_>>()?;
     let row = |row: usize| {
         let text = |column: usize| texts[column][row].clone();
         let whole = |column: usize| numbers[column][row] as i64;
@@ -83,20 +46,20 @@ fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>
             kernel: text(2),
             kernels: text(3),
             multiprocessors: whole(0),
-            batch_size: whole(1),
-            in_channels: whole(2),
-            out_channels: whole(3),
-            height: whole(4),
-            width: whole(5),
-            kernel_size: whole(6),
-            stride: whole(7),
-            padding: whole(8),
-            grid_x: whole(9),
-            grid_y: whole(10),
-            grid_z: whole(11),
-            time_s: number(12),
-            flops_per_s: number(13),
-            bytes_per_s: number(14),
+            batch_size: whole(3),
+            in_channels: whole(4),
+            out_channels: whole(5),
+            height: whole(6),
+            width: whole(7),
+            kernel_size: whole(8),
+            stride: whole(9),
+            padding: whole(10),
+            grid_x: whole(11),
+            grid_y: whole(12),
+            grid_z: whole(13),
+            time_s: number(14),
+            flops_per_s: number(1),
+            bytes_per_s: number(2),
         }
     };
     Ok((0..table.rows()).map(row).collect())

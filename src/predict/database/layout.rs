@@ -22,7 +22,6 @@ pub(super) fn of_device(root: &Path, table: &str, device: &str) -> PathBuf {
     device_folder(root, table, device).join(format!("{table}.parquet"))
 }
 
-/// `DIR/<table>/device=<device>`.
 pub(super) fn device_folder(root: &Path, table: &str, device: &str) -> PathBuf {
     root.join(table).join(folder("device", device))
 }

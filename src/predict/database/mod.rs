@@ -26,6 +26,7 @@ mod kernels;
 mod lacking;
 mod layout;
 mod read;
+mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;

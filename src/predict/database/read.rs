@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::collect::check;
 use super::layout::{device_folder, of_device, of_network, tables, values};
+use super::rows::all;
 use crate::error::{Error, Kind, Result, nearest};
-use crate::store::dataset;
 use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep};
 
 /// A database of runs, open for reading.
@@ -27,7 +27,6 @@ impl Database {
         Ok(Self { root: root.to_path_buf(), devices: values(&root.join(tables::CELLS), "device")? })
     }
 
-    /// Its folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -73,13 +72,9 @@ impl Database {
     /// # Errors
     /// [`Kind::Data`] where a table is damaged or of another version.
     pub fn cells(&self, device: &str, network: &str) -> Result<Vec<CollectedCell>> {
-        let mut cells = Vec::new();
-        dataset::rows(&of_network(&self.root, tables::CELLS, device, network), &mut |cell| {
-            cells.push(cell);
-            Ok(())
-        })?;
-        let whole = self.run_ids(device)?;
-        cells.retain(|cell: &CollectedCell| whole.contains(&cell.run_id));
+        let mut cells: Vec<CollectedCell> = all(&of_network(&self.root, tables::CELLS, device, network))?;
+        let whole: BTreeSet<String> = self.runs(device)?.into_iter().map(|run| run.run_id).collect();
+        cells.retain(|cell| whole.contains(&cell.run_id));
         Ok(cells)
     }
 
@@ -124,19 +119,6 @@ impl Database {
         let of = |device: &String| all(&of_device(&self.root, tables::STEPS, device));
         Ok(devices.iter().map(of).collect::<Result<Vec<_>>>()?.concat())
     }
-
-    fn run_ids(&self, device: &str) -> Result<BTreeSet<String>> {
-        Ok(self.runs(device)?.into_iter().map(|run| run.run_id).collect())
-    }
-}
-
-fn all<R: crate::store::Record>(path: &Path) -> Result<Vec<R>> {
-    let mut rows = Vec::new();
-    dataset::rows(path, &mut |row| {
-        rows.push(row);
-        Ok(())
-    })?;
-    Ok(rows)
 }
 
 /// Names in a sentence; `nothing` without any.

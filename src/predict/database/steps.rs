@@ -1,19 +1,16 @@
 //! Training steps that others measured and published, each with source and licence.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::layout::{of_device, tables, values};
 use crate::error::{Error, Result};
 use crate::settings::Precision;
-use crate::store::{CollectedStep, Table, dataset};
+use crate::store::{CollectedStep, Table};
 
 const TEXTS: [&str; 6] = ["device_name", "model", "framework", "precision", "source", "licence"];
 const NUMBERS: [&str; 4] = ["flops_per_s", "bytes_per_s", "batch_size", EXAMPLES];
 /// The column that distinguishes such a table from others.
 const EXAMPLES: &str = "examples_per_s";
 
-/// Whether a file is such a table.
 pub(super) fn is_table(path: &Path) -> Result<bool> {
     Ok(Table::names(path)?.iter().any(|name| name == EXAMPLES))
 }
@@ -26,31 +23,6 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
 pub(super) fn read(path: &Path) -> Result<Vec<CollectedStep>> {
     rows(path)
         .map_err(|error| error.hint("experiments/predict/published_steps.csv is such a table, with all its columns"))
-}
-
-/// Brings its rows into the database and replaces earlier rows from the same sources.
-///
-/// # Errors
-/// [`crate::error::Kind::Io`].
-pub(super) fn store(rows: Vec<CollectedStep>, root: &Path) -> Result<()> {
-    let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
-    // If the sources no longer name a GPU, its rows are removed as well.
-    let known = values(&root.join(tables::STEPS), "device")?;
-    let mut devices: BTreeMap<String, Vec<CollectedStep>> =
-        known.into_iter().map(|device| (device, Vec::new())).collect();
-    for row in rows {
-        devices.entry(row.device_name.clone()).or_default().push(row);
-    }
-    for (device, rows) in devices {
-        let path = of_device(root, tables::STEPS, &device);
-        dataset::replace(&path, |put| {
-            dataset::rows(&path, &mut |row: CollectedStep| {
-                if sources.contains(&row.source) { Ok(()) } else { put(row) }
-            })?;
-            rows.into_iter().try_for_each(put)
-        })?;
-    }
-    Ok(())
 }
 
 fn rows(path: &Path) -> Result<Vec<CollectedStep>> {

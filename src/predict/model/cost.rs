@@ -4,7 +4,6 @@ use super::Estimate;
 use super::conformal::Z;
 use crate::stats::distribution::normal_upper;
 
-/// The size of a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
     pub examples: f64,
@@ -22,7 +21,6 @@ impl Job {
         step.times(self.steps(batch))
     }
 
-    /// Seconds of all epochs.
     pub fn total(&self, batch: f64, step: Estimate) -> Estimate {
         self.epoch(batch, step).times(self.epochs)
     }
@@ -38,7 +36,6 @@ pub fn certainty(estimate: Estimate, limit: f64) -> Option<f64> {
     sd.is_finite().then(|| normal_upper((estimate.seconds / limit).ln() / sd))
 }
 
-/// One option for the job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobOption {
     /// Seconds.
@@ -47,7 +44,6 @@ pub struct JobOption {
     pub usd: Option<f64>,
 }
 
-/// The limits of time and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     pub usd: Option<f64>,

@@ -6,17 +6,15 @@ use std::ops::Range;
 
 use super::Estimate;
 use super::conformal::{Z, radius};
-use crate::stats::nonnegative;
+use super::terms::{fitted, sum};
 use crate::stats::quantile::median;
 
-/// A measured step time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     pub batch: f64,
     pub seconds: f64,
 }
 
-/// The findings of the detector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Breaks {
     /// The batch sizes after which the time jumps.
@@ -129,7 +127,6 @@ impl Curve {
         Some(Self { pieces, stairs, neighbours, inside_radius, beyond, beyond_radius, between_runs })
     }
 
-    /// Whether `batch` lies among the measured batch sizes.
     pub fn is_inside(&self, batch: f64) -> bool {
         let levels = &self.pieces.levels;
         (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)
@@ -151,13 +148,11 @@ impl Curve {
             let Value { seconds, spread } = self.pieces.value(batch, self.stairs, self.neighbours);
             return Estimate::around(seconds, self.inside_radius.hypot(repeated) + spread);
         }
-        if batch < first {
-            let seconds = self.pieces.value(batch, self.stairs, self.neighbours.max(2)).seconds;
-            let distance = (first - batch) / first;
-            return Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated));
-        }
-        let seconds = continued(levels, self.beyond, batch);
-        let distance = (batch - last) / last;
+        let (seconds, distance) = if batch < first {
+            (self.pieces.value(batch, self.stairs, self.neighbours.max(2)).seconds, (first - batch) / first)
+        } else {
+            (continued(levels, self.beyond, batch), (batch - last) / last)
+        };
         Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated))
     }
 }
@@ -334,8 +329,7 @@ fn continued(levels: &[Level], way: Continuation, batch: f64) -> f64 {
             let terms = |x: f64| [1.0, x, stairs.steps(x)];
             let rows: Vec<[f64; 3]> =
                 levels.iter().map(|level| terms(level.batch).map(|term| term / level.seconds)).collect();
-            let factors = nonnegative::least_squares(&rows, &vec![1.0; rows.len()]);
-            terms(batch).iter().zip(factors).map(|(term, factor)| term * factor).sum()
+            sum(&terms(batch), &fitted(&rows))
         }
     };
     value.max(smallest)
@@ -351,7 +345,7 @@ mod tests {
         0.010 + 0.001 * batch + 0.008 * ((batch - 1.0) / 16.0).floor()
     }
 
-    fn levels(batches: impl Iterator<Item = usize>, of: impl Fn(f64) -> f64) -> Vec<Level> {
+    fn levels(batches: impl Iterator<Item = usize>, mut of: impl FnMut(f64) -> f64) -> Vec<Level> {
         batches.map(|b| Level { batch: b as f64, seconds: of(b as f64) }).collect()
     }
 
@@ -435,8 +429,7 @@ mod tests {
         let (mut within, mut all) = (0, 0);
         for seed in 0..60 {
             let mut rng = Rng::new(seed);
-            let mut noisy = |b: f64| stairs(b) * (0.02 * rng.normal()).exp();
-            let all_levels = levels(1..=64, noisy_cell(&mut noisy));
+            let all_levels = levels(1..=64, |b| stairs(b) * (0.02 * rng.normal()).exp());
             let (out, kept): (Vec<Level>, Vec<Level>) =
                 all_levels.into_iter().partition(|level| [7.0, 22.0, 29.0, 41.0, 55.0].contains(&level.batch));
             let curve = Curve::new(kept, breaks(), 0.0).unwrap();
@@ -445,12 +438,6 @@ mod tests {
         }
         let share = f64::from(within as u32) / all as f64;
         assert!((0.85..=0.96).contains(&share), "{share}");
-    }
-
-    /// Lets a closure that changes its state be called through a shared reference.
-    fn noisy_cell(of: &mut dyn FnMut(f64) -> f64) -> impl Fn(f64) -> f64 {
-        let cell = std::cell::RefCell::new(of);
-        move |x| (*cell.borrow_mut())(x)
     }
 
     #[test]

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::Estimate;
 use super::conformal::radius;
+use super::terms::{fitted, sum};
 use super::trees::{Features, Trees};
-use crate::stats::nonnegative::least_squares;
 
 /// One layer in one direction at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,6 @@ pub struct LayerWork {
     pub bytes: f64,
     /// The terms of each of its sums, its channels, and the places of a channel.
     pub sides: [f64; 3],
-    /// The measured time, if there is one.
     pub seconds: Option<f64>,
 }
 
@@ -86,7 +85,6 @@ pub struct StepModel {
     seen: BTreeSet<usize>,
 }
 
-/// The time of a layer of one kind.
 #[derive(Clone, Debug)]
 struct KindModel {
     /// The factors of a layer's start, its FLOPs and its bytes.
@@ -120,7 +118,7 @@ impl StepModel {
         for &out in &networks {
             let factors = factors(steps, &rows, |step| step.network != out);
             let held = steps.iter().zip(&rows).filter(|(step, _)| step.network == out);
-            errors.extend(held.map(|(step, row)| (step.seconds / sum(row, &factors)).ln().abs()));
+            errors.extend(held.map(|(step, row)| (step.seconds / seconds(row, &factors)).ln().abs()));
         }
         let factors = factors(steps, &rows, |_| true);
         let most_flops = steps.iter().map(StepWork::flops).fold(0.0, f64::max);
@@ -137,7 +135,7 @@ impl StepModel {
 
     /// The time of a step of a network to which the model was not fitted.
     pub fn at(&self, step: &StepWork) -> Estimate {
-        Estimate::around(sum(&terms(&self.kinds, step), &self.factors), self.radius)
+        Estimate::around(seconds(&terms(&self.kinds, step), &self.factors), self.radius)
     }
 }
 
@@ -148,7 +146,6 @@ struct Timed<'a> {
     seconds: f64,
 }
 
-/// The kinds of the layers of some steps.
 fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize, KindModel> {
     let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
     for step in steps.iter().filter(|step| used(step)) {
@@ -167,11 +164,6 @@ fn work(layer: &LayerWork) -> [f64; 3] {
     [1.0, layer.flops, layer.bytes]
 }
 
-fn by_factors(layer: &LayerWork, factors: &[f64; 3]) -> f64 {
-    let seconds: f64 = work(layer).iter().zip(factors).map(|(term, factor)| term * factor).sum();
-    seconds.max(SHORTEST_S)
-}
-
 /// Logarithms of the batch size, the sides, the FLOPs and the bytes.
 fn features(layer: &LayerWork, batch: f64) -> Features {
     let LayerWork { flops, bytes, sides: [terms, channels, places], .. } = *layer;
@@ -183,10 +175,10 @@ impl KindModel {
         let every = all.len().div_ceil(MOST_SAMPLES).max(1);
         let kept: Vec<&Timed> = all.iter().step_by(every).collect();
         let rows: Vec<[f64; 3]> = kept.iter().map(|timed| work(timed.layer).map(|term| term / timed.seconds)).collect();
-        let factors = least_squares(&rows, &vec![1.0; rows.len()]);
+        let factors = fitted(&rows);
         let rows: Vec<Features> = kept.iter().map(|timed| features(timed.layer, timed.batch)).collect();
         let left: Vec<f64> =
-            kept.iter().map(|timed| (timed.seconds / by_factors(timed.layer, &factors)).ln()).collect();
+            kept.iter().map(|timed| (timed.seconds / seconds(&work(timed.layer), &factors)).ln()).collect();
         let every = rows.len().div_ceil(MOST_FITTED).max(1);
         let fitted = rows.iter().copied().zip(left.iter().copied()).step_by(every);
         let (some_rows, some_left): (Vec<Features>, Vec<f64>) = fitted.unzip();
@@ -196,10 +188,9 @@ impl KindModel {
         Self { factors, correction, samples }
     }
 
-    /// Seconds of a layer.
     fn seconds(&self, layer: &LayerWork, batch: f64) -> f64 {
         let here = features(layer, batch);
-        by_factors(layer, &self.factors) * (self.correction.at(&here) + self.left_nearby(&here)).exp()
+        seconds(&work(layer), &self.factors) * (self.correction.at(&here) + self.left_nearby(&here)).exp()
     }
 
     /// The remaining error of the nearest measured layers, weighted less the farther they are.
@@ -241,13 +232,11 @@ fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork) -> [f64; TERMS] {
 
 fn factors(steps: &[StepWork], rows: &[[f64; TERMS]], used: impl Fn(&StepWork) -> bool) -> [f64; TERMS] {
     let used = steps.iter().zip(rows).filter(|(step, _)| used(step));
-    // Relative to the time: each term as a share of it, with a target of 1.
-    let shares: Vec<[f64; TERMS]> = used.map(|(step, row)| row.map(|term| term / step.seconds)).collect();
-    least_squares(&shares, &vec![1.0; shares.len()])
+    fitted(&used.map(|(step, row)| row.map(|term| term / step.seconds)).collect::<Vec<_>>())
 }
 
-fn sum(row: &[f64; TERMS], factors: &[f64; TERMS]) -> f64 {
-    row.iter().zip(factors).map(|(term, factor)| term * factor).sum::<f64>().max(SHORTEST_S)
+fn seconds<const N: usize>(terms: &[f64; N], factors: &[f64; N]) -> f64 {
+    sum(terms, factors).max(SHORTEST_S)
 }
 
 #[cfg(test)]

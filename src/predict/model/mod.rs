@@ -5,7 +5,7 @@
 //! - [`trees`]: how the layers' times deviate from their work.
 //! - [`rates`]: a device without measured steps, from the rates of the devices and kernels that others measured. Rough.
 //! - [`cost`]: epochs, hours, energy and money; the batch size to take.
-//! - [`conformal`]: the intervals.
+//! - [`terms`]: times as sums; [`conformal`]: the intervals.
 //!
 //! Pure functions of numbers: no files here, no Parquet, no command.
 
@@ -15,6 +15,7 @@ pub mod curve;
 pub mod layers;
 pub mod rates;
 pub mod repeats;
+pub mod terms;
 pub mod trees;
 
 /// A step time with the interval that holds one more measurement with probability [`conformal::COVERAGE`].
@@ -31,7 +32,6 @@ impl Estimate {
         Self { seconds, low: seconds * (-radius).exp(), high: seconds * radius.exp() }
     }
 
-    /// Whether a measured time lies in the interval.
     pub fn holds(&self, seconds: f64) -> bool {
         (self.low..=self.high).contains(&seconds)
     }
@@ -41,7 +41,6 @@ impl Estimate {
         0.5 * (self.high / self.low).ln()
     }
 
-    /// The estimate times a known factor.
     pub fn times(&self, factor: f64) -> Self {
         Self { seconds: self.seconds * factor, low: self.low * factor, high: self.high * factor }
     }

@@ -6,24 +6,21 @@
 //! rates, its time there is scaled by the ratio of the two sums; this includes effects that the sum leaves out.
 
 use super::conformal::radius;
-use crate::stats::nonnegative::least_squares;
+use super::terms::{fitted, sum};
 use crate::stats::quantile::median;
 
-/// The known rates of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     pub flops_per_s: f64,
     pub bytes_per_s: f64,
 }
 
-/// A measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredKernel {
     /// A number for each device.
     pub device: usize,
     pub rates: Rates,
-    pub flops: f64,
-    pub bytes: f64,
+    pub work: Work,
     pub seconds: f64,
 }
 
@@ -61,18 +58,14 @@ impl RateModel {
 
     /// Fitted to kernels by their relative errors.
     pub fn fit(kernels: impl Iterator<Item = MeasuredKernel>) -> Self {
-        let rows: Vec<[f64; 3]> = kernels
-            .map(|k| terms(Work { flops: k.flops, bytes: k.bytes }, k.rates).map(|term| term / k.seconds))
-            .collect();
-        Self { factors: least_squares(&rows, &vec![1.0; rows.len()]) }
+        let rows: Vec<[f64; 3]> = kernels.map(|k| terms(k.work, k.rates).map(|term| term / k.seconds)).collect();
+        Self { factors: fitted(&rows) }
     }
 
-    /// Seconds of one layer.
     pub fn seconds(&self, work: Work, rates: Rates) -> f64 {
-        terms(work, rates).iter().zip(self.factors).map(|(term, factor)| term * factor).sum()
+        sum(&terms(work, rates), &self.factors)
     }
 
-    /// Seconds of all layers of a step.
     pub fn step(&self, layers: &[Work], rates: Rates) -> f64 {
         layers.iter().map(|work| self.seconds(*work, rates)).sum()
     }
@@ -88,9 +81,7 @@ pub fn left_out(kernels: &[MeasuredKernel]) -> Vec<DeviceErrors> {
     let errors = |device: usize| {
         let model = RateModel::fit(kernels.iter().filter(|kernel| kernel.device != device).copied());
         let own = kernels.iter().filter(|kernel| kernel.device == device);
-        let error = |k: &MeasuredKernel| {
-            (k.seconds / model.seconds(Work { flops: k.flops, bytes: k.bytes }, k.rates)).ln().abs()
-        };
+        let error = |k: &MeasuredKernel| (k.seconds / model.seconds(k.work, k.rates)).ln().abs();
         let mut errors: Vec<f64> = own.map(error).collect();
         let kernels = errors.len();
         DeviceErrors { device, kernels, median: median(&mut errors).exp_m1(), radius: radius(&mut errors) }
@@ -111,7 +102,7 @@ mod tests {
         (0..200).map(move |_| {
             let (flops, bytes) = (10f64.powf(7.0 + 3.0 * rng.uniform()), 10f64.powf(5.0 + 3.0 * rng.uniform()));
             let seconds = extra * (2.0 * flops / rates.flops_per_s + 1.5 * bytes / rates.bytes_per_s + 5e-6);
-            MeasuredKernel { device, rates, flops, bytes, seconds }
+            MeasuredKernel { device, rates, work: Work { flops, bytes }, seconds }
         })
     }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::curve::Level;
 use crate::stats::quantile::median;
 
-/// Several runs of one curve, combined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pooled {
     /// One for each batch size, ascending: the median over the runs, after each run was scaled to the runs' common

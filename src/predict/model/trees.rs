@@ -2,7 +2,6 @@
 //! 2001): each small tree is fitted to the remaining errors of those before it. Nothing is random, so the same numbers
 //! give the same trees.
 
-/// The number of features of a row.
 pub const FEATURES: usize = 6;
 pub type Features = [f64; FEATURES];
 
@@ -14,7 +13,6 @@ const LEAVES: usize = 1 << DEPTH;
 /// The fewest rows on each side of a split.
 const FEWEST: f64 = 4.0;
 
-/// A function of some features.
 #[derive(Clone, Debug)]
 pub struct Trees(Vec<Tree>);
 
@@ -62,7 +60,6 @@ impl Sum {
 }
 
 impl Trees {
-    /// Fitted to one value for each row.
     pub fn fit(rows: &[Features], values: &[f64]) -> Self {
         let sorted: [Vec<usize>; FEATURES] = std::array::from_fn(|feature| {
             let mut order: Vec<usize> = (0..rows.len()).collect();

@@ -12,7 +12,6 @@ use crate::stats::quantile::median;
 pub struct Forecast {
     pub network: String,
     pub gpu: GpuFigures,
-    /// In the order of the network.
     pub layers: Vec<LayerForecast>,
     /// The layers with arithmetic that the published times say nothing about.
     pub left_out: Vec<String>,
@@ -24,7 +23,6 @@ pub struct Forecast {
     pub largest_batch: usize,
 }
 
-/// One layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerForecast {
     pub name: String,
@@ -52,7 +50,6 @@ pub struct ForecastStep {
     pub layers: Vec<LayerStep>,
 }
 
-/// A layer's part in a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerStep {
     pub layer: String,
@@ -62,12 +59,10 @@ pub struct LayerStep {
     pub reason: Reason,
 }
 
-/// Why the model has a layer step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Non-fused Winograd pads the batch to the next multiple of 16.
     Padding,
-    /// Another kernel is the fastest.
     OtherKernel,
     /// Tiles, or one more round of blocks over the multiprocessors.
     Blocks,
@@ -153,7 +148,6 @@ impl Forecast {
         self.layers.iter().map(|layer| layer.times[batch - 1].seconds).sum()
     }
 
-    /// The largest batch size of the forecast.
     pub fn largest(&self) -> usize {
         self.layers.first().map_or(0, |layer| layer.times.len())
     }

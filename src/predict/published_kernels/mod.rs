@@ -18,6 +18,7 @@ use std::path::Path;
 use crate::analysis::mechanisms::formulas::{Kernel, KnownOperation, LayerSizes};
 use crate::error::{Error, Result, nearest};
 use crate::os::look;
+use crate::predict::called;
 use crate::store::Table;
 
 /// Where `scripts/fetch-published` writes by default.
@@ -50,7 +51,6 @@ pub struct Launch {
     pub time_s: f64,
 }
 
-/// All of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     pub gpus: Vec<GpuFigures>,
@@ -129,15 +129,11 @@ impl Published {
             self.launches.iter().any(|l| l.gpu == place && l.layer.product == KnownOperation::Convolution3x3)
         };
         let places: Vec<usize> = (0..self.gpus.len()).filter(convolves).collect();
-        let name = |place: usize| self.gpus[place].name.to_lowercase();
-        let wanted = asked.to_lowercase();
-        let words = |name: &str, part: &str| name.split([' ', '-']).any(|word| word == part);
-        let found: Vec<usize> =
-            places.iter().copied().filter(|&place| name(place) == wanted || words(&name(place), &wanted)).collect();
-        if let [one] = found[..] {
-            return Ok(one);
-        }
         let names: Vec<&str> = places.iter().map(|&place| self.gpus[place].name.as_str()).collect();
+        let found = called(&names, asked);
+        if let [one] = found[..] {
+            return Ok(places[one]);
+        }
         let words: Vec<&str> = names.iter().flat_map(|name| name.split([' ', '-'])).collect();
         let what = if found.is_empty() { "no GPU" } else { "more than one GPU" };
         let error = Error::spec(format!(
@@ -151,8 +147,9 @@ impl Published {
     }
 }
 
-const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
-const NUMBERS: [&str; 16] = [
+/// The columns of the table.
+pub(super) const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
+pub(super) const NUMBERS: [&str; 16] = [
     "multiprocessors",
     "flops_per_s",
     "bytes_per_s",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{GpuFigures, Launch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, WINOGRAD_BATCH, rounds};
-use crate::stats::nonnegative;
+use crate::predict::model::terms::{fitted, sum};
 
 /// Launches below which a kernel's factors are not fitted.
 pub const FEWEST: usize = 40;
@@ -92,6 +92,10 @@ pub struct KernelModel {
     families: BTreeMap<Family, [f64; TERMS]>,
 }
 
+fn fit_each<K: Ord>(rows: BTreeMap<K, Vec<[f64; TERMS]>>) -> BTreeMap<K, [f64; TERMS]> {
+    rows.into_iter().filter(|(_, rows)| rows.len() >= FEWEST).map(|(of, rows)| (of, fitted(&rows))).collect()
+}
+
 impl KernelModel {
     /// Fits a model to the convolutions among `launches`, of one GPU or several.
     pub fn fit<'a>(published: &'a Published, launches: impl Iterator<Item = &'a Launch>, assumed: Assumptions) -> Self {
@@ -101,28 +105,20 @@ impl KernelModel {
             let Some(kernel) = launch.kernel else { continue };
             let gpu = &published.gpus[launch.gpu];
             let Some(terms) = terms(kernel, &launch.layer, launch.batch, gpu, assumed) else { continue };
-            // Relative to the time: each term's share of it, with a target of 1.
             let shares = terms.map(|term| term / launch.time_s);
             by_kernel.entry(kernel).or_default().push(shares);
             by_family.entry(kernel.family()).or_default().push(shares);
         }
-        let fit = |rows: &Vec<[f64; TERMS]>| nonnegative::least_squares(rows, &vec![1.0; rows.len()]);
-        let enough = |rows: &Vec<[f64; TERMS]>| rows.len() >= FEWEST;
-        Self {
-            assumed,
-            kernels: by_kernel.iter().filter(|(_, rows)| enough(rows)).map(|(of, rows)| (*of, fit(rows))).collect(),
-            families: by_family.iter().filter(|(_, rows)| enough(rows)).map(|(of, rows)| (*of, fit(rows))).collect(),
-        }
+        Self { assumed, kernels: fit_each(by_kernel), families: fit_each(by_family) }
     }
 
     /// Seconds of a layer computed by `kernel`; `None` where nothing like it was fitted.
     pub fn time(&self, kernel: Kernel, layer: &LayerSizes, batch: usize, gpu: &GpuFigures) -> Option<f64> {
         let factors = self.kernels.get(&kernel).or_else(|| self.families.get(&kernel.family()))?;
         let terms = terms(kernel, layer, batch, gpu, self.assumed)?;
-        Some(terms.iter().zip(factors).map(|(term, factor)| term * factor).sum())
+        Some(sum(&terms, factors))
     }
 
-    /// The kernels that were fitted.
     pub fn kernels(&self) -> impl Iterator<Item = Kernel> + '_ {
         self.kernels.keys().copied()
     }

@@ -9,7 +9,6 @@ use crate::stats::quantile::quantile;
 /// Parts into which the layers are divided.
 const FOLDS: u64 = 10;
 
-/// What is left out of the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     /// Each tenth of the layers' sizes in turn, at all batch sizes; a model for each GPU.
@@ -18,7 +17,6 @@ pub enum LeftOut {
     Gpu,
 }
 
-/// The prediction of one published time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     pub gpu: usize,

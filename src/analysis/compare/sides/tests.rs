@@ -1,12 +1,11 @@
 mod simulated;
 
 use super::*;
-use crate::detect::Observation;
 
 /// A run with one step of `times` at the batch sizes 1, 2, ...
 fn run(times: &[f64]) -> Vec<Series> {
-    let step = |(x, y): (u32, &f64)| Observation { block: Some(0), ..Observation::new(f64::from(x), *y) }.into();
-    vec![Series::planted(Vec::new(), (1..).zip(times).map(step).collect())]
+    let sizes: Vec<f64> = (1..=times.len()).map(|x| x as f64).collect();
+    vec![Series::in_blocks(&[], 1, &sizes, |_, x| times[x as usize - 1])]
 }
 
 fn side<const N: usize>(runs: [&[f64]; N]) -> Vec<Vec<Series>> {
@@ -96,11 +95,8 @@ fn a_cell_that_a_run_of_the_second_side_lacks_is_missing() {
 
 #[test]
 fn one_run_a_side_is_the_comparison_of_two_and_one_against_several_is_refused() {
-    let blocks = |factor: f64| {
-        let step =
-            |i: u32| Observation { block: Some(i), ..Observation::new(8.0, factor * (1.0 + 0.001 * f64::from(i % 5))) };
-        vec![vec![Series::planted(Vec::new(), (0..12).map(|i| step(i).into()).collect())]]
-    };
+    let blocks =
+        |factor: f64| vec![vec![Series::in_blocks(&[], 12, &[8.0], |i, _| factor * (1.0 + 0.001 * f64::from(i % 5)))]];
     let found = sides(&blocks(1.0), &blocks(1.1), &Rules::default()).expect("compared");
     assert_eq!(found, runs(&blocks(1.0)[0], &blocks(1.1)[0], &Rules::default()).expect("compared"));
     assert!(found.is_of_single_runs() && found.spread.is_empty());

@@ -1,37 +1,24 @@
 //! The mechanisms by name, each with its formula and its source.
 
-use super::cpu::Blocking;
 use super::{Family, Kernel, KnownOperation, LayerSizes, WINOGRAD_BATCH};
+use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
 
 /// What may make a layer's work grow in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mechanism {
-    /// Non-fused Winograd pads the batch.
     WinogradPadding,
-    /// Blocks of the fused Winograd that take several images.
     FusedWinogradTiles,
-    /// Tiles of a convolution as one product.
     ImplicitProductTiles,
-    /// Tiles of a dense layer over the batch.
     DenseTiles,
-    /// One more round of blocks over the multiprocessors.
     Rounds,
-    /// A library switches to another algorithm or kernel.
     OtherAlgorithm,
-    /// The algorithm no longer gets the scratch memory that it needs, and another replaces it.
     WorkspaceLimit,
-    /// The data that a layer reads and writes no longer fits into a cache.
     CacheOverflow,
-    /// This program itself switches to another kernel.
     OwnKernel,
-    /// The CPU engine's dense layers compute whole vectors of examples.
     CpuVectors,
-    /// The CPU engine's dense layers read their weights once for every few examples.
     CpuReadings,
-    /// The pieces of a convolution on the CPU engine do not divide evenly among the threads.
     CpuThreads,
-    /// The CPU engine's Winograd pads the batch, because the settings ask for it.
     CpuPadding,
 }
 
@@ -71,7 +58,6 @@ impl Mechanism {
         }
     }
 
-    /// Its meaning, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::WinogradPadding => "non-fused Winograd pads the batch to 16",

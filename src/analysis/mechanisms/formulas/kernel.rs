@@ -50,7 +50,6 @@ pub enum Family {
 impl Family {
     pub const ALL: [Self; 4] = [Self::NonFusedWinograd, Self::FusedWinograd, Self::ImplicitProduct, Self::Dense];
 
-    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::NonFusedWinograd => "non-fused Winograd",
@@ -59,9 +58,7 @@ impl Family {
             Self::Dense => "dense",
         }
     }
-}
 
-impl Family {
     /// The family of a kernel by its name and its launch grid, whatever program launched it. `None` where the name says nothing.
     pub fn of(name: &str, grid: [u32; 3]) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -144,7 +141,6 @@ impl Kernel {
         }
     }
 
-    /// Blocks of the launch.
     pub fn blocks(self, layer: &LayerSizes, batch: usize) -> usize {
         self.grid(layer, batch).into_iter().product()
     }

@@ -49,8 +49,3 @@ pub fn overflowed(caches: &[Cache], before: f64, behind: f64) -> Option<Cache> {
     let passed = |cache: &&Cache| before <= cache.bytes as f64 && behind > cache.bytes as f64;
     caches.iter().filter(passed).max_by_key(|cache| cache.bytes).copied()
 }
-
-/// The most seconds by which that can slow a layer down: all its reads and writes at the rate of the memory.
-pub fn slower_at_most(bytes: f64, bytes_per_s: f64) -> f64 {
-    bytes / bytes_per_s
-}

@@ -11,7 +11,7 @@
 //! | tiles of the implicit product over batch x height x width | [`Kernel::ImplicitProduct`] | grids of 5,897 published launches |
 //! | tiles of dense layers over the batch | [`Kernel::Dense`] | grids of 32,224 published launches |
 //! | rounds of blocks over multiprocessors | [`rounds`] | CUDA's execution model |
-//! | padding of this program's own CPU engine | [`cpu`] | `crates/batchstep-cpu/src/engine/cpu/blocking.rs` |
+//! | padding of this program's own CPU engine | [`crate::engine::cpu::blocking`] | `crates/batchstep-cpu/src/engine/cpu/blocking.rs` |
 //! | kernels of this program that change with the batch size | [`own`] | the functions that choose them |
 //! | scratch memory that no longer fits | [`limit::workspace`] | scratch memory at smaller sizes, and the limit |
 //! | caches that overflow | [`limit::overflowed`] | hypothesis; published times do not show it |
@@ -20,7 +20,6 @@
 //! launches that fit, and `docs/mechanisms.md` has the table.
 
 pub mod catalogue;
-pub mod cpu;
 mod kernel;
 pub mod limit;
 pub mod own;
@@ -32,12 +31,10 @@ pub use kernel::{Family, Kernel, Tile, WINOGRAD_BATCH};
 
 use crate::network::{Extent, Network, Operation, Padding, Shape};
 
-/// The operations that the mechanisms know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KnownOperation {
     /// A convolution of 3 x 3 taps with stride 1, one group, and padding that keeps the size.
     Convolution3x3,
-    /// A fully connected layer.
     Dense,
 }
 

@@ -20,7 +20,6 @@ pub(super) enum Amounts {
     Passed(BTreeMap<i64, PredictedStep>),
 }
 
-/// A step in one place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PredictedStep {
     /// As a part of the layer's own time.

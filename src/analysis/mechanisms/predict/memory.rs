@@ -4,32 +4,41 @@ use std::collections::BTreeMap;
 
 use super::amounts::{Amounts, PredictedStep};
 use super::{Setup, batch, is_non_fused};
-use crate::analysis::mechanisms::formulas::cpu::Blocking;
-use crate::analysis::mechanisms::formulas::limit::{Workspace, overflowed, slower_at_most, workspace};
+use crate::analysis::mechanisms::formulas::limit::{Workspace, overflowed, workspace};
 use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes};
+use crate::engine::cpu::blocking::Blocking;
 use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;
+
+/// The steps between neighbouring rows that `step` finds; `None` where there is none.
+fn passed<'a>(
+    rows: &[&'a LayerRow],
+    step: impl Fn(usize, [&'a LayerRow; 2]) -> Option<PredictedStep>,
+) -> Option<Amounts> {
+    let pairs = rows.windows(2).enumerate();
+    let steps: BTreeMap<i64, PredictedStep> =
+        pairs.filter_map(|(at, pair)| Some((pair[0].batch_size, step(at, [pair[0], pair[1]])?))).collect();
+    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+}
 
 /// Where the algorithm changes because the previous one would have needed more scratch memory than the limit allows.
 /// `None` where the limit is not known, or there is no such place.
 pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amounts> {
     let limit = setup.settings.workspace_limit.or(setup.machine.workspace_limit)? as f64;
-    let mut steps = BTreeMap::new();
-    for (at, pair) in rows.windows(2).enumerate() {
-        let (before, behind) = (pair[0], pair[1]);
+    passed(rows, |at, [before, behind]| {
         if before.algorithm.is_none() || before.algorithm == behind.algorithm {
-            continue;
+            return None;
         }
         let same = rows[..=at].iter().rev().take_while(|row| row.algorithm == before.algorithm);
         let taken = |row: &&LayerRow| Some(Workspace { batch: batch(row), bytes: row.workspace_bytes? as f64 });
         let mut known: Vec<Workspace> = same.filter_map(taken).collect();
         known.reverse();
-        let Some(needed) = workspace(&known, batch(behind), is_non_fused(before)) else { continue };
+        let needed = workspace(&known, batch(behind), is_non_fused(before))?;
         let took = known.last().map_or(0.0, |last| last.bytes);
-        if took <= limit && needed > limit {
-            let gigabytes = |bytes: f64| bytes / 1e9;
-            let detail = format!(
+        let gigabytes = |bytes: f64| bytes / 1e9;
+        let detail = || {
+            format!(
                 "{} {}: {:.2} GB of workspace at {}, about {:.2} GB at {}, and the limit is {:.2} GB",
                 before.layer,
                 before.direction,
@@ -38,11 +47,10 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
                 gigabytes(needed),
                 behind.batch_size,
                 gigabytes(limit)
-            );
-            steps.insert(before.batch_size, PredictedStep { detail: Some(detail), ..PredictedStep::default() });
-        }
-    }
-    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+            )
+        };
+        (took <= limit && needed > limit).then(|| PredictedStep { detail: Some(detail()), ..PredictedStep::default() })
+    })
 }
 
 /// Where the layer's inputs and outputs, each counted once, no longer fit into a cache that held them before. The most
@@ -50,12 +58,9 @@ pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amount
 /// are not known, or there is no such place.
 pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -> Option<f64>) -> Option<Amounts> {
     let rate = setup.machine.bytes_per_s?;
-    let mut steps = BTreeMap::new();
-    for pair in rows.windows(2) {
-        let (before, behind) = (pair[0], pair[1]);
-        let Some(cache) = overflowed(&setup.machine.caches, before.bytes, behind.bytes) else { continue };
-        let Some(level) = level(before.batch_size) else { continue };
-        let at_most = Some(slower_at_most(behind.bytes, rate) / level);
+    passed(rows, |_, [before, behind]| {
+        let cache = overflowed(&setup.machine.caches, before.bytes, behind.bytes)?;
+        let at_most = Some(behind.bytes / rate / level(before.batch_size)?);
         let megabytes = |bytes: f64| bytes / 1e6;
         let detail = format!(
             "{} {}: {:.2} MB at {}, {:.2} MB at {}, and cache L{} has {:.2} MB",
@@ -68,9 +73,8 @@ pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -
             cache.level,
             megabytes(cache.bytes as f64)
         );
-        steps.insert(before.batch_size, PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() });
-    }
-    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+        Some(PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() })
+    })
 }
 
 /// Where the input gradient of a dense layer on the CPU engine reads the weights once more. The most that this can cost
@@ -84,21 +88,21 @@ pub(super) fn readings(
     let rate = setup.machine.bytes_per_s?;
     let weights = 4.0 * sizes.multiply_adds();
     let blocking = Blocking::from(setup.settings);
-    let is_of_rows = setup.engine == EngineName::Cpu && sizes.product == KnownOperation::Dense;
-    let mut steps = BTreeMap::new();
-    for pair in rows.windows(2).filter(|_| is_of_rows) {
-        let [before, behind] = [pair[0], pair[1]].map(|row| blocking.dense_readings(batch(row)));
-        let Some(level) = level(pair[0].batch_size) else { continue };
-        if pair[0].direction != Direction::BackwardData.name() || before == behind {
-            continue;
-        }
-        let at_most = Some(slower_at_most((behind - before) as f64 * weights, rate) / level);
-        let (layer, direction, at, next) = (&pair[0].layer, &pair[0].direction, pair[0].batch_size, pair[1].batch_size);
-        let detail = format!(
-            "{layer} {direction}: {:.2} MB of weights are read {before} times at {at}, {behind} times at {next}",
-            weights / 1e6
-        );
-        steps.insert(at, PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() });
+    if setup.engine != EngineName::Cpu || sizes.product != KnownOperation::Dense {
+        return None;
     }
-    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+    passed(rows, |_, [before, behind]| {
+        let [fewer, more] = [before, behind].map(|row| blocking.dense_readings(batch(row)));
+        let LayerRow { layer, direction, batch_size: at, .. } = before;
+        if *direction != Direction::BackwardData.name() || fewer == more {
+            return None;
+        }
+        let at_most = Some((more - fewer) as f64 * weights / rate / level(*at)?);
+        let detail = format!(
+            "{layer} {direction}: {:.2} MB of weights are read {fewer} times at {at}, {more} times at {}",
+            weights / 1e6,
+            behind.batch_size
+        );
+        Some(PredictedStep { at_most, detail: Some(detail), ..PredictedStep::default() })
+    })
 }

@@ -9,13 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::amounts::{Amounts, LayerAmounts, PredictedStep};
 use super::{AffectedLayer, KnownSeries, LEAST, Setup};
 use crate::analysis::mechanisms::formulas::catalogue::{cpu_work, kernel_work};
-use crate::analysis::mechanisms::formulas::cpu::Blocking;
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, Mechanism, own};
+use crate::engine::cpu::blocking::Blocking;
 use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
 use crate::store::LayerRow;
 
-/// All predictions for one series.
 pub(super) struct Predictions {
     /// By mechanism and place, the work at each batch size.
     works: Vec<LayerAmounts>,

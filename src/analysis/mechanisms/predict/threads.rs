@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::amounts::Amounts;
 use super::{Setup, batch};
-use crate::analysis::mechanisms::formulas::cpu::examples_of_the_busiest;
 use crate::analysis::mechanisms::formulas::own;
+use crate::engine::cpu::examples_of_the_busiest;
 use crate::network::Direction;
 use crate::settings::EngineName;
 use crate::store::LayerRow;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::{Style, likely_causes};
-use crate::settings::{Text, Winograd};
+use crate::settings::Text;
 
 /// The same findings where every step takes `factor` times as long.
 fn scaled(findings: Findings, factor: f64) -> Findings {
@@ -50,30 +50,10 @@ fn a_jump_of_another_size_is_not_the_same() {
     assert_eq!(thrice.smaller, [16.0]);
 }
 
-/// A jump after 16 of which that layer's measured steps make up that part.
-fn timed(layers: &[(&str, f64)]) -> [Explanation; 1] {
-    let cause = |(layer, share): &(&str, f64)| Cause {
-        layer: (*layer).into(),
-        direction: "forward".into(),
-        step: Some(LayerStep { size_s: 1e-4, standard_error_s: 1e-6, share: *share }),
-        before: SideExecution::default(),
-        behind: SideExecution::default(),
-    };
-    let layers = layers.iter().map(cause).collect();
-    [Explanation { after: 16.0, next: 17.0, size_s: 1e-4, layers, timed: true, together: None }]
-}
-
 /// Non-fused Winograd forced, and cuDNN's own choice, which changes after `changes`; both jump after 16.
-fn forced(changes: i64, causes: &[Explanation]) -> Verdict {
-    let (network, machine) = (convolution(56), MachineMemory::default());
-    let settings = [Winograd::NonFused, Winograd::Any].map(|winograd| Settings { winograd, ..Settings::default() });
-    let (series, findings) = ([series(0), series(LAST)], findings(&[16.0]));
-    let case = |at: usize, causes| KnownSeries {
-        series: &series[at],
-        findings: &findings,
-        setup: Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings[at], machine: &machine }),
-        causes,
-    };
+fn forced(changes: i64, causes: Vec<Explanation>) -> Verdict {
+    let mut given = with_winograd([Winograd::NonFused, Winograd::Any].map(|winograd| (winograd, &[16.0][..])));
+    given[1].causes = causes;
     let padded = convolution_rows(0, |row| {
         row.algorithm = Some("legacy:winograd_nonfused/fma".into());
         row.kernel = Some("volta_sgemm_128x64_nn".into());
@@ -81,7 +61,8 @@ fn forced(changes: i64, causes: &[Explanation]) -> Verdict {
     let free = convolution_rows(LAST, |row| {
         row.algorithm = Some(if row.batch_size > changes { "graph:eng12{}" } else { "graph:eng3{}" }.into());
     });
-    let answers = explain(&[case(0, &[]), case(1, causes)], &[padded, free].concat());
+    let layers = [padded, free].concat();
+    let answers = answered(EngineName::Cudnn, &convolution(56), &MachineMemory::default(), &given, &layers);
     let candidate = answers[0].jumps[0].candidates[0].clone();
     assert_eq!(candidate.mechanism, Mechanism::WinogradPadding);
     candidate.verdict
@@ -90,33 +71,30 @@ fn forced(changes: i64, causes: &[Explanation]) -> Verdict {
 #[test]
 fn a_jump_that_another_mechanism_makes_in_the_other_series_contradicts_nothing() {
     let is_contradicted = |verdict: Verdict| matches!(verdict, Verdict::Contradicted(_));
-    assert_eq!(forced(16, &[]), Verdict::Consistent);
-    assert_eq!(forced(16, &timed(&[("conv", 0.9)])), Verdict::Consistent);
+    assert_eq!(forced(16, vec![]), Verdict::Consistent);
+    assert_eq!(forced(16, timed(&[("conv", 0.9)])), Verdict::Consistent);
     // Without such a change the jump is the same one; and a layer that makes next to nothing of it is no excuse.
-    assert!(is_contradicted(forced(LAST, &[])));
-    assert!(is_contradicted(forced(16, &timed(&[("conv", 0.05), ("other", 0.9)]))));
+    assert!(is_contradicted(forced(LAST, vec![])));
+    assert!(is_contradicted(forced(16, timed(&[("conv", 0.05), ("other", 0.9)]))));
 }
 
 /// The rounds of a GPU's blocks grow from 10 to 11, which is 3.75 % more than the share of one example, in half of the step: 1.9 % of it,
 /// where the step jumps by 20 %.
 #[test]
 fn a_mechanism_that_is_too_small_for_the_jump_comes_last_and_is_not_the_likeliest() {
-    let (network, machine) = (convolution(56), MachineMemory::default());
-    let (series, findings, settings) = (series(0), findings(&[16.0]), Settings::default());
     let rows = convolution_rows(0, |row| {
         let is_behind = row.batch_size > 16;
         row.waves = Some(if is_behind { 11.0 } else { 10.0 });
         row.algorithm = Some(if is_behind { "graph:eng12{}" } else { "graph:eng3{}" }.into());
     });
-    let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
-    let answers = explain(&[KnownSeries { series: &series, findings: &findings, setup, causes: &[] }], &rows);
+    let answers = answered_alone(EngineName::Cudnn, &convolution(56), findings(&[16.0]), &rows);
     let found: Vec<(Mechanism, bool)> =
-        answers[0].jumps[0].candidates.iter().map(|one| (one.mechanism, one.may_make_most)).collect();
+        answers.jumps[0].candidates.iter().map(|one| (one.mechanism, one.may_make_most)).collect();
     assert_eq!(found, [(Mechanism::OtherAlgorithm, true), (Mechanism::Rounds, false)]);
-    let rounds = &answers[0].jumps[0].candidates[1];
+    let rounds = &answers.jumps[0].candidates[1];
     assert!((rounds.predicted.unwrap() - 0.5 * (1.1 - 17.0 / 16.0)).abs() < 1e-9, "{rounds:?}");
     assert_eq!(rounds.verdict, Verdict::Consistent);
-    assert!(likely(&answers[0]).contains("another algorithm (consistent at 1 of 1 jump"), "{}", likely(&answers[0]));
+    assert!(likely(&answers).contains("another algorithm (consistent at 1 of 1 jump"), "{}", likely(&answers));
 }
 
 /// The line that a user reads.
@@ -127,13 +105,8 @@ fn likely(answers: &Answers) -> String {
 /// The dense layer's predicted step is more than the whole jump.
 #[test]
 fn measured_layers_contradict_a_mechanism_whose_own_layers_show_next_to_nothing() {
-    let (network, settings, machine) = (network(), Settings::default(), MachineMemory::default());
-    let (series, findings) = (series(0), findings(&[16.0]));
     let of = |layers: &[(&str, f64)]| {
-        let setup = Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings, machine: &machine });
-        let causes = timed(layers);
-        let case = KnownSeries { series: &series, findings: &findings, setup, causes: &causes };
-        let candidate = explain(&[case], &rows(0))[0].jumps[0].candidates[0].clone();
+        let candidate = with_timed(layers);
         (candidate.verdict.name(), candidate.may_make_most)
     };
     assert_eq!(of(&[("dense", 0.9)]), ("consistent", true));
@@ -143,15 +116,12 @@ fn measured_layers_contradict_a_mechanism_whose_own_layers_show_next_to_nothing(
 
 /// The answers for series of a step of one's own, each with a jump after 16 or none.
 fn own_steps<const COUNT: usize>(given: [(Settings, bool); COUNT]) -> Vec<Answers> {
-    let (network, machine) = (network(), MachineMemory::default());
-    let series = series(0);
-    let findings = given.each_ref().map(|(_, jumps)| findings(if *jumps { &[16.0] } else { &[] }));
-    let case = |at: usize| {
-        let (engine, settings) = (EngineName::Python, &given[at].0);
-        let setup = Some(Setup { engine, network: &network, settings, machine: &machine });
-        KnownSeries { series: &series, findings: &findings[at], setup, causes: &[] }
-    };
-    explain(&(0..COUNT).map(case).collect::<Vec<_>>(), &[])
+    let given = given.map(|(settings, jumps)| Given {
+        settings,
+        findings: findings(if jumps { &[16.0] } else { &[] }),
+        ..Given::default()
+    });
+    answered(EngineName::Python, &network(), &MachineMemory::default(), &given, &[])
 }
 
 /// The jump is there only if alpha is 1.

@@ -4,7 +4,6 @@
 
 use super::super::*;
 use crate::analysis::compare::compare;
-use crate::detect::Observation;
 use crate::random::Rng;
 
 const PAIRS: usize = 200;
@@ -66,16 +65,14 @@ fn pair(rng: &mut Rng, machine: RunVariation, planted: Planted, runs: usize) -> 
     for place in 0..2 * runs {
         let side = (place / 2 + place) % 2;
         let all = machine.drift * place as f64 + machine.clock * rng.normal();
-        let mut measurements = Vec::new();
         let own: Vec<f64> = (0..CELLS).map(|_| machine.layout * rng.normal()).collect();
-        for block in 0..BLOCKS {
-            for cell in 0..CELLS {
-                let more = if side == 1 { planted.at(cell) } else { 0.0 };
-                let y = (0.01 + 0.001 * cell as f64) * (all + own[cell] + more + noise[cell] * rng.normal()).exp();
-                measurements.push(Observation { block: Some(block), ..Observation::new(cell as f64 + 1.0, y) }.into());
-            }
-        }
-        sides[side].push(vec![Series::planted(Vec::new(), measurements)]);
+        let time = |_, x: f64| {
+            let cell = x as usize - 1;
+            let more = if side == 1 { planted.at(cell) } else { 0.0 };
+            (0.01 + 0.001 * cell as f64) * (all + own[cell] + more + noise[cell] * rng.normal()).exp()
+        };
+        let sizes: Vec<f64> = (1..=CELLS).map(|x| x as f64).collect();
+        sides[side].push(vec![Series::in_blocks(&[], BLOCKS, &sizes, time)]);
     }
     sides
 }
