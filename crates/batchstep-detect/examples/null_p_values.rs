@@ -202,7 +202,12 @@ impl fmt::Display for Counts {
         let [low, high] = rate.interval().map(|share| 100.0 * share);
         let interval = format!("{low:.1} to {high:.1}");
         let Self { series, alarms, .. } = self;
-        write!(f, "{:>6.1} % {interval:>13}  {} ({alarms} of {series})", 100.0 * rate.share(), row(self.p_values.clone()))
+        write!(
+            f,
+            "{:>6.1} % {interval:>13}  {} ({alarms} of {series})",
+            100.0 * rate.share(),
+            row(self.p_values.clone())
+        )
     }
 }
 

@@ -30,15 +30,7 @@ impl<'a> Slopes<'a> {
             Term::Staircase(s) => x.len() as f64 <= CLOSE * candidates.staircases[s].steps.len() as f64,
             _ => false,
         };
-        let mut kinks: Vec<usize> = model
-            .terms
-            .iter()
-            .filter_map(|&j| match candidates.term(j) {
-                Term::Hinge(k) => Some(k),
-                _ => None,
-            })
-            .collect();
-        kinks.sort_unstable();
+        let kinks = model.at(Term::hinge).into_iter().map(|(k, _)| k).collect();
         Self { x, curve: model.fitted(keep), kinks }
     }
 

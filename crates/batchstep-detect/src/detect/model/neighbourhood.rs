@@ -1,7 +1,7 @@
 //! What the points around a boundary show of a jump, whatever the model does far away.
 
 use super::candidates::{EDGE, Term};
-use super::fit::{FREE, Model};
+use super::fit::Model;
 
 /// The number of points on each side in the local test.
 const WINDOW: usize = 16;
@@ -194,8 +194,8 @@ pub(crate) fn good_points(model: &Model, k: usize, size: f64) -> (usize, usize) 
 /// Which points are off by `least` or more.
 pub(super) fn off_by(model: &Model, least: f64) -> Vec<bool> {
     let mut is_off = vec![false; model.problem.candidates.n];
-    for (&j, off) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
-        if let Term::Off { at, length } = model.problem.candidates.term(j) {
+    for (term, off) in model.sized() {
+        if let Term::Off { at, length } = term {
             is_off[at..at + length].iter_mut().for_each(|is_off| *is_off |= off.abs() >= least);
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn places(model: &Model, y: &[f64], found: &Boundary) -> Places {
         let moved = size * model.problem.factor[i];
         if off[i] { 0.0 } else { ((model.residual[i] + moved).powi(2) - model.residual[i].powi(2)) / dispersion }
     };
-    let is_step = |k: usize| model.terms.contains(&candidates.index(Term::Step(k)));
+    let is_step = |k: usize| model.has(Term::Step(k));
     let (mut first, mut lost) = (k, 0.0);
     while first > 0 && !is_step(first - 1) {
         lost += loss(first, -size);

@@ -2,7 +2,7 @@
 //! measurements disturbs each of them differently.
 
 use crate::detect::model::candidates::{CandidateTerms, EDGE, MOST_OFF, Term};
-use crate::detect::model::fit::{FREE, Model};
+use crate::detect::model::fit::Model;
 use crate::stats::quantile::median;
 use crate::stats::robust;
 
@@ -30,9 +30,8 @@ pub(crate) fn sorted<'a, 'b>(model: Model<'a, 'b>, in_turn: bool, limit: f64) ->
 fn other_jumps(model: &Model, limit: f64) -> usize {
     let candidates = model.problem.candidates;
     let returning: Vec<usize> = returning(model).into_iter().flat_map(|(a, b)| [a, b]).collect();
-    let enough = limit * model.spread();
     let steps = model.terms.iter().enumerate().map(|(place, &j)| match candidates.term(j) {
-        Term::Step(k) => usize::from(!returning.contains(&k) && model.direction(place).1.abs() >= enough),
+        Term::Step(k) => usize::from(!returning.contains(&k) && model.z(place) >= limit),
         Term::Staircase(s) => candidates.staircases[s].steps.len(),
         _ => 0,
     });
@@ -42,12 +41,7 @@ fn other_jumps(model: &Model, limit: f64) -> usize {
 /// Neighbouring steps of which the second takes back the first within a few points.
 fn returning(model: &Model) -> Vec<(usize, usize)> {
     let coefficients = model.coefficients();
-    let step = |(&j, &height): (&usize, &f64)| match model.problem.candidates.term(j) {
-        Term::Step(k) => Some((k, height)),
-        _ => None,
-    };
-    let mut steps: Vec<(usize, f64)> = model.terms.iter().zip(&coefficients[FREE..]).filter_map(step).collect();
-    steps.sort_by_key(|(k, _)| *k);
+    let steps = model.at(Term::step);
     let pairs = steps.windows(2).map(|pair| (pair[0], pair[1]));
     let returns = pairs
         .filter(|((a, up), (b, down))| b - a <= MOST_OFF && (up + down).abs() < LEFT_OVER * up.abs().max(down.abs()));
@@ -106,8 +100,8 @@ fn as_levels<'a, 'b>(model: Model<'a, 'b>, least: f64) -> Model<'a, 'b> {
 /// Stretches of points that are off the curve in the same direction, each from its first point to the one after its last.
 fn stretches(model: &Model) -> Vec<(usize, usize)> {
     let mut sizes = vec![0.0; model.problem.candidates.n];
-    for (&j, size) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
-        if let Term::Off { at, length } = model.problem.candidates.term(j) {
+    for (term, size) in model.sized() {
+        if let Term::Off { at, length } = term {
             sizes[at..at + length].iter_mut().for_each(|sum| *sum += size);
         }
     }

@@ -62,9 +62,8 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
 /// steps look sharp.
 pub(crate) fn explained_below(model: &Model) -> f64 {
     let candidates = model.problem.candidates;
-    let spread = model.dispersion().sqrt();
     let terms: Vec<(usize, f64)> =
-        model.terms.iter().enumerate().map(|(place, &j)| (j, model.direction(place).1.abs() / spread)).collect();
+        model.terms.iter().enumerate().map(|(place, &j)| (j, model.certainty(place))).collect();
     let is_step = |j: usize| matches!(candidates.term(j), Term::Step(_) | Term::Staircase(_));
     let is_local = |j: usize| matches!(candidates.term(j), Term::Hinge(_) | Term::Off { .. });
     let is_shorter = |gone: &dyn Fn(usize, f64) -> bool, margin: f64| {

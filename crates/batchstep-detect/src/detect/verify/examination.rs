@@ -3,7 +3,7 @@
 use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
-use crate::detect::model::fit::{FREE, Model};
+use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood;
 use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
@@ -38,7 +38,7 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     /// The smallest jump that counts, as a share of the level.
     pub smallest: f64,
     /// At each x, the unit to which values are rounded, in the unit of the model's y; 0 if none is detected.
-    pub tick: Vec<f64>,
+    pub tick: &'a [f64],
     /// The smallest size in standard errors that counts.
     pub limit: f64,
     /// The largest change, as a share of the level, that delays of steps may have made; 0 if they are not delayed.
@@ -90,12 +90,10 @@ impl Examination<'_, '_, '_> {
 
     /// Disturbed points, and steps that are not accepted.
     fn no_jumps(&self, all: &[Boundary], objections: &[Option<Rejection>]) -> Vec<Change> {
-        let coefficients = self.model.coefficients();
-        let term = |(&j, &size): (&usize, &f64)| match self.model.problem.candidates.term(j) {
+        let off = self.model.sized().filter_map(|(term, size)| match term {
             Term::Off { at, .. } => Some(Change { k: at, size }),
             _ => None,
-        };
-        let off = self.model.terms.iter().zip(&coefficients[FREE..]).filter_map(term);
+        });
         // A step caused by rounding has its size from the last digit, whatever the curve does.
         let is_rough =
             |objection: &Option<Rejection>| objection.is_some_and(|why| !matches!(why, Rejection::Rounded { .. }));
@@ -130,7 +128,7 @@ impl Examination<'_, '_, '_> {
     }
 
     pub fn is_cliff(&self, k: usize) -> bool {
-        self.model.problem.kept.contains(&self.model.problem.candidates.index(Term::Step(k)))
+        self.model.keeps(Term::Step(k))
     }
 
     /// Why the two measured points of the jump do not show it, if they do not.
