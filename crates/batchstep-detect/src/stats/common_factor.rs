@@ -157,7 +157,7 @@ struct Fit<'a> {
 }
 
 /// The state of one visit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// The weight of its own deviation, and of the change of the factor before it: below 1 in the tails.
     own_weight: f64,
@@ -179,17 +179,7 @@ impl<'a> Fit<'a> {
         let level = medians(visits, cells);
         let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - level[visit.cell]).collect();
         let scale = scale(&residuals).max(LEAST);
-        let state = State {
-            own_weight: 1.0,
-            change_weight: 1.0,
-            predicted: 0.0,
-            filtered: 0.0,
-            gain: 0.0,
-            back: 0.0,
-            mean: 0.0,
-            variance: 0.0,
-            shared: 0.0,
-        };
+        let state = State { own_weight: 1.0, change_weight: 1.0, ..State::default() };
         // Half of the variance for each, and a factor that lasts twenty visits: the rounds make this choice nearly
         // irrelevant.
         let half = scale * 0.5f64.sqrt();

@@ -72,20 +72,21 @@ impl Reduced {
 
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x, to the quantile `share` of those, or to their biweight.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -> Reduced {
-    let mut scratch = Vec::new();
-    let mut medians: Vec<f64> = groups
-        .iter()
-        .map(|g| {
-            scratch.clear();
-            scratch.extend_from_slice(&log[g.clone()]);
-            median(&mut scratch)
-        })
-        .collect();
+    let mut medians: Vec<f64> = groups.iter().map(|g| median(&mut log[g.clone()].to_vec())).collect();
     let units = Units::of(groups, log, &medians);
     // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * units.share(log);
-    let tick = |center: &[f64]| center.iter().map(|log| units.share(*log)).collect();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
+    let reduced = |center: Vec<f64>, error, scale, share| Reduced {
+        tick: center.iter().map(|log| units.share(*log)).collect(),
+        freedom: vec![f64::INFINITY; center.len()],
+        center,
+        error,
+        scale,
+        repeated,
+        share,
+        shares: Vec::new(),
+    };
     if !repeated {
         // What is off a tick is arithmetic, or a jitter below all noise.
         medians.iter_mut().for_each(|log| *log = units.snapped(*log));
@@ -93,28 +94,17 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
         // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
-        let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
-        let tick = tick(&medians);
-        return Reduced { center: medians, scale, error, freedom, repeated, tick, share: None, shares: Vec::new() };
+        return reduced(medians, error.clone(), error, None);
     }
-    let freedom = vec![f64::INFINITY; groups.len()];
     if let Some(share) = share {
         let cells: Vec<&[f64]> = groups.iter().map(|g| &log[g.clone()]).collect();
         let levels: Vec<LowLevel> = low_levels(&cells, share).into_iter().flatten().collect();
         let error = |(low, own): (&LowLevel, &&[f64])| {
             (low.scale / (own.len() as f64).sqrt()).hypot(rounded(low.value)).max(FLOOR)
         };
-        let center: Vec<f64> = levels.iter().map(|low| low.value).collect();
-        return Reduced {
-            tick: tick(&center),
-            center,
-            error: levels.iter().zip(&cells).map(error).collect(),
-            scale: levels.iter().map(|low| low.scale.max(FLOOR)).collect(),
-            freedom,
-            repeated,
-            share: Some(share),
-            shares: Vec::new(),
-        };
+        let error = levels.iter().zip(&cells).map(error).collect();
+        let scale = levels.iter().map(|low| low.scale.max(FLOOR)).collect();
+        return reduced(levels.iter().map(|low| low.value).collect(), error, scale, Some(share));
     }
     let scale = pooled_scale(groups, log, &medians);
     let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
@@ -126,7 +116,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
         // Repetitions share the same rounding error.
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
-    Reduced { tick: tick(&center), center, error, freedom, scale, repeated, share: None, shares: Vec::new() }
+    reduced(center, error, scale, None)
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::random::Rng;
+use crate::stats::regression;
 
 /// ln y of visits, sorted by x, with the machine of each.
 #[derive(Default)]
@@ -154,17 +155,7 @@ fn levels_match_the_normal_equations() {
     for row in &mut matrix[xs..] {
         row[xs..].iter_mut().for_each(|entry| *entry += 1e6);
     }
-    for i in 0..n {
-        for j in i + 1..n {
-            let factor = matrix[j][i] / matrix[i][i];
-            (i..n).for_each(|k| matrix[j][k] -= factor * matrix[i][k]);
-            right[j] -= factor * right[i];
-        }
-    }
-    for i in (0..n).rev() {
-        let known: f64 = (i + 1..n).map(|k| matrix[i][k] * right[k]).sum();
-        right[i] = (right[i] - known) / matrix[i][i];
-    }
+    let right = regression::solve(&matrix, &right).expect("positive definite");
     let off = fitted.level[0] - right[0];
     for (level, right) in fitted.level.iter().zip(&right) {
         assert!((level - right - off).abs() < 1e-6, "{level} {right}");
