@@ -221,7 +221,7 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
         for rep in 0..reps {
             let error = match noise {
                 Noise::Normal => sigma * rng.normal(),
-                Noise::HeavyTails => sigma * student(&mut rng),
+                Noise::HeavyTails => sigma * rng.student(),
                 Noise::Spikes if rng.uniform() < 0.05 => sigma * (3.0 + 6.0 * rng.uniform()),
                 Noise::Spikes => sigma * rng.normal(),
                 Noise::Skewed => sigma * (-(1.0 - rng.uniform()).ln() - 1.0),
@@ -234,10 +234,6 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
         }
     }
     steps
-}
-
-fn student(rng: &mut Rng) -> f64 {
-    rng.normal() / ((0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0).sqrt()
 }
 
 /// Distance and shares.

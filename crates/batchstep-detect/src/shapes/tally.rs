@@ -42,11 +42,12 @@ impl Tally {
     pub fn take(&mut self, series: &Labelled, claims: &[Claim], seconds: f64) {
         let at: Vec<f64> = claims.iter().map(|claim| index(&series.x, claim.after)).collect();
         self.series += 1;
-        self.exact = self.exact.plus(judged(&series.changes, &at, 0.0));
+        let exact = judged(&series.changes, &at, 0.0);
+        self.exact = self.exact.plus(exact);
         self.near = self.near.plus(judged(&series.changes, &at, 1.0));
         if series.quiet {
             self.quiet += 1;
-            self.clean += usize::from(judged(&series.changes, &at, 0.0).invented == 0);
+            self.clean += usize::from(exact.invented == 0);
         }
         self.claims += claims.len();
         for (claim, &at) in claims.iter().zip(&at) {
@@ -57,24 +58,6 @@ impl Tally {
         }
         self.seconds += seconds;
         self.slowest = self.slowest.max(seconds);
-    }
-
-    /// Both together.
-    pub fn plus(mut self, other: Self) -> Self {
-        self.size_errors.extend(other.size_errors);
-        Self {
-            series: self.series + other.series,
-            exact: self.exact.plus(other.exact),
-            near: self.near.plus(other.near),
-            quiet: self.quiet + other.quiet,
-            clean: self.clean + other.clean,
-            claims: self.claims + other.claims,
-            wrong_signs: self.wrong_signs + other.wrong_signs,
-            size_errors: self.size_errors,
-            covered: self.covered + other.covered,
-            seconds: self.seconds + other.seconds,
-            slowest: self.slowest.max(other.slowest),
-        }
     }
 
     /// Whether there was any jump to be found. Where not, F1 says nothing.
