@@ -51,14 +51,6 @@ pub(crate) struct NodeMean {
     weight: f64,
 }
 
-/// All means of a series.
-pub(crate) struct NodeMeans {
-    means: Vec<NodeMean>,
-    xs: usize,
-    nodes: usize,
-    freedom: Option<f64>,
-}
-
 /// The level of one x.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
@@ -88,8 +80,10 @@ struct Visits {
     logs: Vec<f64>,
 }
 
-impl NodeMeans {
-    /// The means of `log`, whose entries `groups[i]` belong to the i-th x, by the machine `node` of each entry, of `nodes`.
+impl Fitted {
+    /// Fits levels and machines to `log`, whose entries `groups[i]` belong to the i-th x, by the machine `node` of each entry, of `nodes`. If no
+    /// machine visited an x again, or too few x have several machines, tau cannot be separated from the scatter of visits, and need not be: each
+    /// visit then counts as one of a separate machine. The medians are kept in that case.
     pub fn new(groups: &[Range<usize>], log: &[f64], node: &[usize], nodes: usize) -> Self {
         let visits: Vec<Vec<Visits>> = groups.iter().map(|group| by_node(group.clone(), log, node)).collect();
         let scatter: Vec<Option<f64>> = visits.iter().map(|own| scatter(own)).collect();
@@ -102,40 +96,27 @@ impl NodeMeans {
             let scale = near(&scatter, x).unwrap_or(usual).sqrt().max(FLOOR);
             means.extend(own.into_iter().map(|visits| visits.mean(x, scale)));
         }
-        Self { means, xs: groups.len(), nodes, freedom }
-    }
-
-    /// Fits levels and machines. If no machine visited an x again, or too few x have several machines, tau cannot be
-    /// separated from the scatter of visits, and need not be: each visit then counts as one of a separate machine. The
-    /// medians are kept in that case.
-    pub fn fit(self) -> Fitted {
-        let mut fitted = self.polished();
-        let rounds = if fitted.freedom.is_some() { ROUNDS } else { 0 };
+        let mut fitted = Self { means, level: vec![0.0; groups.len()], added: vec![0.0; nodes], between: 0.0, freedom };
+        fitted.polish();
+        let rounds = if freedom.is_some() { ROUNDS } else { 0 };
         for _ in 0..rounds {
             fitted.estimate_between();
             fitted.weigh();
-            for _ in 0..TURNS {
-                fitted.turn();
-            }
+            (0..TURNS).for_each(|_| fitted.turn());
         }
         fitted
     }
 
     /// The start of the fit: medians of machines and of x in turn (median polish; Tukey 1977).
-    fn polished(self) -> Fitted {
-        let (mut level, mut added) = (vec![0.0; self.xs], vec![0.0; self.nodes]);
+    fn polish(&mut self) {
+        let (xs, nodes) = (self.level.len(), self.added.len());
         for _ in 0..ROUNDS {
-            level = medians(&self.means, self.xs, |mean| (mean.x, mean.value - added[mean.node]));
-            added = medians(&self.means, self.nodes, |mean| (mean.node, mean.value - level[mean.x]));
-            center(&mut added);
+            self.level = medians(&self.means, xs, |mean| (mean.x, mean.value - self.added[mean.node]));
+            self.added = medians(&self.means, nodes, |mean| (mean.node, mean.value - self.level[mean.x]));
+            center(&mut self.added);
         }
-        let mut means = self.means;
-        means.iter_mut().for_each(|mean| (mean.precision, mean.weight) = (1.0, 1.0));
-        Fitted { means, level, added, between: 0.0, freedom: self.freedom }
     }
-}
 
-impl Fitted {
     fn residual(&self, mean: &NodeMean) -> f64 {
         mean.value - self.level[mean.x] - self.added[mean.node]
     }

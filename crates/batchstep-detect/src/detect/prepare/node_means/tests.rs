@@ -33,7 +33,7 @@ impl Data {
     }
 
     fn fit(&self) -> Fitted {
-        NodeMeans::new(&self.groups, &self.log, &self.node, self.node.iter().max().expect("machines") + 1).fit()
+        Fitted::new(&self.groups, &self.log, &self.node, self.node.iter().max().expect("machines") + 1)
     }
 }
 
