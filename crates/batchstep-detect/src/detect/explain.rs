@@ -17,7 +17,6 @@ use super::prepare::scaled::Scaled;
 use super::search;
 use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
-use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
 use super::verify::examination::{
     BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
@@ -103,7 +102,8 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
-    let limit = threshold::threshold(&candidates, model.error_freedom(), settings.false_positive_rate);
+    let looks = candidates.n * candidates.len;
+    let limit = threshold::threshold(looks, model.error_freedom(), settings.false_positive_rate);
     let in_turn = series.order.is_none() || series.in_turn();
     let (model, likelier) = levels::sorted(model, in_turn, limit);
     let curve = model.fitted(|term| !matches!(term, Term::Off { .. }));
@@ -119,11 +119,10 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
         likelier,
         explained_below: autoregressive::explained_below(&model),
     };
-    let looks = threshold::looks(&candidates);
     let report = Report { series, reduced, scaled: &scaled, settings, model: &model, curve, examination, looks };
     findings.points = report.points();
     findings.detectable = power::detectable(&report.examination, &report.curve);
-    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced).as_ref());
+    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled.unit).as_ref());
     findings.kinks = report.kinks(bends);
     findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
@@ -251,7 +250,6 @@ impl Report<'_, '_, '_> {
             }
             size.rounded(examination.tick[found.k]);
         }
-        let blocks = blocks.map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &accepted, &sizes, blocks);
         for ((found, size), (low, high)) in accepted.iter().zip(&sizes).zip(intervals) {
             let p_value = self.p_value(found.z());

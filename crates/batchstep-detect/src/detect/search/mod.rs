@@ -18,20 +18,14 @@ pub(super) mod staircase;
 /// Staircases are offered in a second round only, and must win clearly (see [`staircase`]). Then each doubtful step is left out experimentally
 /// ([`doubt`]), and each ramp is tried as a step ([`ramps`]). Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, 'b> {
-    let mut visited = descent::Visited::default();
-    let mut seen: Vec<Vec<usize>> = Vec::new();
-    let mut rivals = Vec::new();
-    rivals.extend(visited.descend(Model::new(problem, &problem.kept)));
+    let mut starts = vec![problem.kept.clone()];
     for cuts in segment::starts(problem, y) {
-        if !seen.contains(&cuts) {
-            let lines = opening(problem, &cuts);
-            let is_step = |j: &usize| matches!(problem.candidates.term(*j), Term::Step(_));
-            let steps: Vec<usize> = lines.iter().copied().filter(is_step).collect();
-            rivals.extend(visited.descend(Model::new(problem, &lines)));
-            rivals.extend(visited.descend(Model::new(problem, &steps)));
-            seen.push(cuts);
-        }
+        let lines = opening(problem, &cuts);
+        let steps = lines.iter().copied().filter(|j| problem.candidates.term(*j).step().is_some()).collect();
+        starts.extend([lines, steps]);
     }
+    let mut visited = descent::Visited::default();
+    let rivals = starts.iter().filter_map(|start| visited.descend(Model::new(problem, start)));
     let best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
     let best = staircase::better(&best).unwrap_or(best);
     ramps::as_steps(doubt::without_doubtful_steps(best))
