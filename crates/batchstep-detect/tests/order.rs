@@ -43,7 +43,6 @@ const ORDER: &[&str] = &[
     "search::ramps",
     "search",
     "verify::threshold",
-    "verify::gaps",
     "verify::p_value",
     "verify::autoregressive",
     "verify::examination",
