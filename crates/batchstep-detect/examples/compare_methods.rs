@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use batchstep_detect::detect::baseline::{self, Baseline};
-use batchstep_detect::detect::{Findings, Jump, Observation, Settings, detect};
-use batchstep_detect::shapes::tally::{Claim, Tally};
+use batchstep_detect::detect::{Findings, Observation, Settings, detect};
+use batchstep_detect::shapes::tally::Tally;
 use batchstep_detect::shapes::truth::Change;
 use batchstep_detect::shapes::{Family, Labelled};
 use serde_json::{Map, Value, json};
@@ -148,8 +148,7 @@ fn tallies(labelled: &[Labelled], method: Method, options: &Options) -> Column {
         let started = Instant::now();
         let found = findings(method, &series.observations);
         let seconds = started.elapsed().as_secs_f64();
-        let claim = |j: &Jump| Claim { after: j.after, size: j.size, low: j.low, high: j.high };
-        let claims: Vec<Claim> = found.jumps.iter().map(claim).collect();
+        let claims = found.jumps;
         let place = families.iter().position(|(family, _)| *family == series.family).unwrap_or_else(|| {
             families.push((series.family.clone(), Tally::default()));
             families.len() - 1

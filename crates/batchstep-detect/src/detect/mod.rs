@@ -73,11 +73,7 @@ use prepare::{factor, nodes, unfitted};
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
-    if prepared.dropped > 0 {
-        findings.notes.push(Note::Dropped { count: prepared.dropped });
-    }
-    findings.notes.extend(prepared.apart.map(|times| Note::OneLeftOut { times }));
-    findings.notes.extend(prepared.slow.map(Note::Slow));
+    findings.notes.append(&mut prepared.notes);
     findings.notes.extend(prepared.by_fastest.map(Note::ByFastest));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);
     if let Some(nodes) = &nodes {

@@ -2,18 +2,8 @@
 
 use super::Labelled;
 use super::truth::Change;
+use crate::detect::Jump;
 use crate::detect::score::{Place, Score};
-
-/// A jump that a method reports.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
-    pub after: f64,
-    /// Signed, in the unit of y.
-    pub size: f64,
-    /// Its interval.
-    pub low: f64,
-    pub high: f64,
-}
 
 /// Counts over the series of a family. Distances are in points, whatever the spacing of x.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +29,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts the claims on one series, whose detection took `seconds`.
-    pub fn take(&mut self, series: &Labelled, claims: &[Claim], seconds: f64) {
+    pub fn take(&mut self, series: &Labelled, claims: &[Jump], seconds: f64) {
         let at: Vec<f64> = claims.iter().map(|claim| index(&series.x, claim.after)).collect();
         self.series += 1;
         let exact = judged(&series.changes, &at, 0.0);
@@ -93,7 +83,7 @@ fn judged(changes: &[Change], claimed: &[f64], tolerance: f64) -> Score {
     let faint = |claim: f64| changes.iter().any(|c| !c.required && !c.pattern && place(c).distance(claim) <= 1.0);
     let counts = |claim: f64| right(claim, 0.0) || !at_pattern(claim) && (right(claim, tolerance) || !faint(claim));
     let counted: Vec<f64> = claimed.iter().copied().filter(|&claim| counts(claim)).collect();
-    Score::of_places(&counted, &required, tolerance)
+    Score::of(&counted, &required, tolerance)
 }
 
 fn has_wrong_sign(changes: &[Change], at: f64, size: f64) -> bool {
@@ -114,8 +104,8 @@ fn index(x: &[f64], after: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn claim(after: f64, size: f64) -> Claim {
-        Claim { after, size, low: size, high: size + 0.2 }
+    fn claim(after: f64, size: f64) -> Jump {
+        Jump { high: size + 0.2, ..Jump::planted(after, size, 0.1) }
     }
 
     fn change(at: usize, size: f64, required: bool) -> Change {
