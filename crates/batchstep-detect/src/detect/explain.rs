@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point, Rejection};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point, Rejection};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
@@ -29,8 +29,6 @@ use crate::stats::quantile::median;
 const CLIFF: f64 = 6.0;
 /// Descriptions whose lengths differ by less are about as likely: by less than a factor of 20.
 const AS_LIKELY: f64 = 6.0;
-/// A roughness of more than this multiple of what the repetitions explain is worth a note.
-const ROUGH: f64 = 3.0;
 
 /// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
 /// `model`; `None` if the repetitions explain the residuals.
@@ -99,9 +97,6 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
-        findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
-    }
     let looks = candidates.n * candidates.len;
     let limit = threshold::threshold(looks, model.error_freedom(), settings.false_positive_rate);
     let in_turn = series.order.is_none() || series.in_turn();

@@ -347,8 +347,6 @@ pub enum Note {
     OrderConfounded,
     /// Neither order nor block is known.
     OrderUnknown,
-    /// The curve is rougher than its repetitions explain, by this factor in standard deviation.
-    Rough { factor: f64 },
 }
 
 impl fmt::Display for Note {
@@ -443,9 +441,6 @@ impl fmt::Display for Note {
             ),
             Self::OrderUnknown => {
                 f.write_str("neither order nor block is known: drift over the run cannot be excluded")
-            }
-            Self::Rough { factor } => {
-                write!(f, "the curve is rougher than its repetitions explain, by a factor of {factor:.1}")
             }
         }
     }

@@ -105,9 +105,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let explained = windows::explained(&prepared, &undisturbed, settings);
     let is_usual = settings.false_positive_rate == Settings::default().false_positive_rate;
-    findings.notes.extend(explained.notes);
     let mut findings = Findings {
         notes: findings.notes,
         factor: findings.factor,
@@ -115,7 +113,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         extremes: prepared.extremes(&undisturbed.log),
         false_positive_rate: settings.false_positive_rate,
         alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
-        ..explained
+        ..windows::explained(&prepared, &undisturbed, settings)
     };
     unexplained::reject_opposed(&mut findings);
     findings

@@ -10,7 +10,7 @@ use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
 use super::explain;
-use super::findings::{Findings, Multiples, Note};
+use super::findings::{Findings, Multiples};
 use super::input::Settings;
 use super::interpret::{period, verdict};
 use super::prepare::factor::Undisturbed;
@@ -95,7 +95,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
     let corrected = |p: f64| -(count * (-p).ln_1p()).exp_m1();
     let middle = x.len() / 3..x.len() - x.len() / 3;
     let splits: Vec<usize> = windows.windows(2).map(|pair| split(x, &pair[0], &pair[1])).collect();
-    let mut rough: Option<f64> = None;
     for (i, Window { range, findings: own }) in windows.into_iter().enumerate() {
         let from = if i == 0 { 0 } else { splits[i - 1] };
         let to = splits.get(i).copied().unwrap_or(x.len());
@@ -105,13 +104,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         findings.jumps.extend(own.jumps.into_iter().filter(|jump| here(jump.after)));
         findings.kinks.extend(own.kinks.into_iter().filter(|kink| here(kink.at)));
         findings.rejected.extend(own.rejected.into_iter().filter(|rejected| here(rejected.after)));
-        for note in own.notes {
-            match note {
-                Note::Rough { factor } => rough = Some(rough.map_or(factor, |most| most.max(factor))),
-                note if findings.notes.contains(&note) => {}
-                note => findings.notes.push(note),
-            }
-        }
         findings.p_value = findings.p_value.into_iter().chain(own.p_value).reduce(f64::min);
         if range.start < middle.end && middle.start < range.end {
             findings.detectable = findings.detectable.into_iter().chain(own.detectable).reduce(f64::max);
@@ -126,7 +118,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         one.relative = median(&mut one.shares.iter().copied().filter(|share| *share != 0.0).collect::<Vec<_>>());
         one.p_value = corrected(one.p_value);
     }
-    findings.notes.extend(rough.map(|factor| Note::Rough { factor }));
     findings.p_value = findings.p_value.map(corrected);
     findings.jumps.iter_mut().for_each(|jump| jump.p_value = corrected(jump.p_value));
     findings.kinks.iter_mut().for_each(|kink| kink.p_value = corrected(kink.p_value));
