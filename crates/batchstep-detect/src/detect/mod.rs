@@ -74,7 +74,6 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
     findings.notes.append(&mut prepared.notes);
-    findings.notes.extend(prepared.by_fastest.map(Note::ByFastest));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);
     if let Some(nodes) = &nodes {
         findings.notes.push(nodes.note());

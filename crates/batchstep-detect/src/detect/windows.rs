@@ -40,7 +40,7 @@ struct Source<'a> {
     settings: &'a Settings,
 }
 
-/// Finds points, jumps, kinks, period, rejected candidates and the notes of the fit.
+/// Finds points, jumps, kinks, period and rejected candidates.
 pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
     let n = series.x.len();
@@ -78,14 +78,13 @@ impl Source<'_> {
 /// What `of` gives for 0 to `count`, computed by as many threads as there are processors.
 fn in_threads<T: Send>(count: usize, of: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(count));
-    let every = |first: usize| move || (first..count).step_by(threads).map(of).collect::<Vec<T>>();
-    let mut shares: Vec<std::vec::IntoIter<T>> = thread::scope(|scope| {
-        let started: Vec<_> = (0..threads).map(|first| scope.spawn(every(first))).collect();
-        let finished =
-            |own: ScopedJoinHandle<'_, Vec<T>>| own.join().unwrap_or_else(|panic| resume_unwind(panic)).into_iter();
-        started.into_iter().map(finished).collect()
-    });
-    (0..count).filter_map(|i| shares[i % threads].next()).collect()
+    let all: Vec<usize> = (0..count).collect();
+    thread::scope(|scope| {
+        let some = |own| scope.spawn(move || <[usize]>::iter(own).map(|&i| of(i)).collect::<Vec<T>>());
+        let started: Vec<_> = all.chunks(count.div_ceil(threads)).map(some).collect();
+        let finished = |own: ScopedJoinHandle<'_, Vec<T>>| own.join().unwrap_or_else(|panic| resume_unwind(panic));
+        started.into_iter().flat_map(finished).collect()
+    })
 }
 
 /// The findings of each window among those of `x` for which it is responsible.

@@ -28,7 +28,7 @@ pub(crate) struct Prepared {
     pub clock: Option<Vec<f64>>,
     /// If the fastest steps represent the visits.
     pub by_fastest: Option<Fastest>,
-    /// What was left out.
+    /// What was left out, and what represents an x.
     pub notes: Vec<Note>,
 }
 
@@ -48,6 +48,7 @@ impl Prepared {
         let mut notes: Vec<Note> = (dropped > 0).then_some(Note::Dropped { count: dropped }).into_iter().collect();
         notes.extend(apart.map(|times| Note::OneLeftOut { times }));
         notes.extend(slow.map(Note::Slow));
+        notes.extend(by_fastest.map(Note::ByFastest));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
             kept.iter()
                 .map(|o| value(o).filter(|v| v.is_finite()))
