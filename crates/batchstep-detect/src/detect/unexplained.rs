@@ -3,7 +3,7 @@
 //! number of the point: sizes are even on one or the other, and a change must be there on both.
 
 use super::findings::{Candidate, Findings, Jump, Point, Rejection};
-use crate::stats::quantile::median;
+use crate::stats::{quantile::median, robust::scale};
 
 /// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,8 +170,8 @@ impl Curve {
     /// The standard deviation of one point, by the second differences along these points.
     fn noise(&self, places: std::ops::Range<usize>) -> f64 {
         let places = places.start..places.end.min(self.y.len());
-        let mut second: Vec<f64> = self.y[places].windows(3).map(|y| (y[0] - 2.0 * y[1] + y[2]).abs()).collect();
-        1.4826 * median(&mut second) / 6f64.sqrt()
+        let second: Vec<f64> = self.y[places].windows(3).map(|y| y[0] - 2.0 * y[1] + y[2]).collect();
+        scale(&second) / 6f64.sqrt()
     }
 
     fn line(&self, places: std::ops::Range<usize>, x: &[f64]) -> Line {

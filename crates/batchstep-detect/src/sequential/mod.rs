@@ -23,7 +23,7 @@ use boundary::{Evidence, Point, Window};
 use levels::{Level, Levels, levels};
 
 use crate::random::Rng;
-use crate::stats::slow_times::VisitTimes;
+use crate::stats::{robust, slow_times::VisitTimes};
 
 /// Cells on each side of a boundary that its test uses.
 const REACH: usize = 6;
@@ -303,7 +303,7 @@ impl Sequence {
 
 /// The boundaries within `reach` of boundary k, without k.
 fn near(k: usize, reach: usize, count: usize) -> impl Iterator<Item = usize> {
-    (k.saturating_sub(reach)..(k + reach + 1).min(count)).filter(move |j| *j != k)
+    robust::near(k, reach, count).filter(move |j| *j != k)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 //! further correction.
 
 use super::quantile::median;
-use super::robust::MAD_TO_SIGMA;
+use super::robust::scale;
 
 /// Degrees of freedom of a visit's own deviation.
 const OWN: f64 = 4.0;
@@ -375,11 +375,6 @@ pub fn medians(visits: &[Visit], cells: usize) -> Vec<f64> {
     let mut values = vec![Vec::new(); cells];
     visits.iter().for_each(|visit| values[visit.cell].push(visit.value));
     values.iter_mut().map(|values| if values.is_empty() { f64::NAN } else { median(values) }).collect()
-}
-
-/// A robust standard deviation about zero.
-pub fn scale(residuals: &[f64]) -> f64 {
-    MAD_TO_SIGMA * median(&mut residuals.iter().map(|r| r.abs()).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@
 
 use std::ops::Range;
 
-use super::reduce::{BIWEIGHT_LOSS, Share};
+use super::reduce::Share;
 use super::units::FLOOR;
 use crate::stats::quantile::median;
-use crate::stats::robust::{self, BIWEIGHT};
+use crate::stats::robust::{self, BIWEIGHT, BIWEIGHT_LOSS, CLEAN, REACH};
 
 /// Rounds of tau, weights and levels; a further round would change far less than any error.
 const ROUNDS: usize = 8;
@@ -28,11 +28,8 @@ const TURNS: usize = 8;
 /// are cut off at this bound: `scipy.stats.chi2.expect(lambda s: min(s, 6.25), (1,))`.
 const CUT: f64 = 6.25;
 const MEAN: f64 = 0.977_560;
-/// Neighbours on each side that share their scatter, as in [`super::reduce`].
-const REACH: usize = 7;
-/// The mean weight of clean normal data; the weight of two machines 2.7 standard errors apart, which is also the least
+/// The weight of two machines 2.7 standard errors apart, which is also the least
 /// weight if all machines at an x are far from one another.
-const CLEAN: f64 = 0.92;
 const FAR: f64 = 0.45;
 const LEAST: f64 = 0.05;
 
@@ -232,8 +229,7 @@ impl Visits {
     fn mean(mut self, x: usize, scale: f64) -> NodeMean {
         let start = median(&mut self.logs);
         let location = robust::biweight(&self.logs, start, scale);
-        let carried = (location.weight / CLEAN).clamp(1.0, self.logs.len() as f64);
-        let within = (BIWEIGHT_LOSS * scale).powi(2) / carried;
+        let within = location.error.powi(2);
         NodeMean { x, node: self.node, value: location.value, within, precision: 1.0, weight: 1.0 }
     }
 }
@@ -252,8 +248,7 @@ fn scatter(own: &[Visits]) -> Option<f64> {
 
 /// The median of the variances within reach of the i-th x.
 fn near(scatter: &[Option<f64>], i: usize) -> Option<f64> {
-    let near = i.saturating_sub(REACH)..(i + REACH + 1).min(scatter.len());
-    let mut near: Vec<f64> = scatter[near].iter().flatten().copied().collect();
+    let mut near: Vec<f64> = scatter[robust::near(i, REACH, scatter.len())].iter().flatten().copied().collect();
     (!near.is_empty()).then(|| median(&mut near))
 }
 

@@ -10,11 +10,6 @@ use super::units::{FLOOR, ROUNDING, Units};
 use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::{quantile::median, robust};
 
-/// Neighbours on each side that share their scale.
-const REACH: usize = 7;
-/// Standard deviation of the biweight divided by that of the mean, for normal data: 1 / sqrt(0.95).
-pub(super) const BIWEIGHT_LOSS: f64 = 1.026;
-
 /// One value and one error for each distinct x, in ln y.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduced {
@@ -111,10 +106,8 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
     for (i, g) in groups.iter().enumerate() {
         let location = robust::biweight(&log[g.clone()], medians[i], scale[i]);
         center.push(location.value);
-        // The weights of clean normal data sum to about 0.92 of their number at this tuning.
-        let carried = (location.weight / 0.92).clamp(1.0, g.len() as f64);
         // Repetitions share the same rounding error.
-        error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
+        error.push(location.error.hypot(rounded(location.value)).max(FLOOR));
     }
     reduced(center, error, scale, None)
 }
@@ -127,11 +120,10 @@ fn pooled_scale(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Vec<f6
     (0..groups.len())
         .map(|i| {
             // With few repetitions in total, or gaps without any, the reach grows until some are found.
-            let mut reach = REACH;
+            let mut reach = robust::REACH;
             loop {
                 near.clear();
-                let (from, to) = (i.saturating_sub(reach), (i + reach + 1).min(groups.len()));
-                near.extend(own[from..to].iter().flatten());
+                near.extend(own[robust::near(i, reach, groups.len())].iter().flatten());
                 if near.len() >= 3 || reach >= groups.len() {
                     break median(&mut near).sqrt().max(FLOOR);
                 }
@@ -162,8 +154,8 @@ pub(super) fn from_neighbours(center: &[f64]) -> Vec<f64> {
     let growth = growth(&bends);
     // The middle of the i-th triple, from -1/2 to 1/2.
     let middle = |i: usize| i as f64 / (bends.len() - 1).max(1) as f64 - 0.5;
-    let mut even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
-    let sigma = robust::MAD_TO_SIGMA * median(&mut even) / 6f64.sqrt();
+    let even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
+    let sigma = robust::scale(&even) / 6f64.sqrt();
     (0..center.len()).map(|i| sigma * (growth * middle(i.clamp(1, bends.len()) - 1)).exp()).collect()
 }
 

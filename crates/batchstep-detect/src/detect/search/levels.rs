@@ -3,7 +3,6 @@
 
 use crate::detect::model::candidates::{CandidateTerms, EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::Model;
-use crate::stats::quantile::median;
 use crate::stats::robust;
 
 /// How unequally a few points are disturbed, as a share of their mean distance from the curve.
@@ -78,9 +77,8 @@ pub(crate) fn is_level(model: &Model, from: usize, to: usize, least: f64) -> boo
 
 /// The variance of a typical residual: the few points that were disturbed do not count.
 fn typical(model: &Model) -> f64 {
-    let mut away: Vec<f64> = model.residual.iter().map(|r| r.abs()).collect();
     let whole = model.dispersion();
-    (robust::MAD_TO_SIGMA * median(&mut away)).powi(2).clamp(LEAST * whole, whole)
+    robust::scale(&model.residual).powi(2).clamp(LEAST * whole, whole)
 }
 
 /// The model with two steps in place of each short level.

@@ -4,7 +4,7 @@
 //! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums.
 
 use crate::detect::model::problem::Problem;
-use crate::stats::{quantile::median, regression, regression::LineSums, robust};
+use crate::stats::{regression, regression::LineSums, robust};
 
 /// Fewest points of a segment.
 const SHORTEST: usize = 3;
@@ -94,10 +94,9 @@ pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64)
         let after = (t[i] - t[i - 1]) / (t[i + 1] - t[i - 1]);
         let before = 1.0 - after;
         let variance = before * before / weight[i - 1] + 1.0 / weight[i] + after * after / weight[i + 1];
-        (y[i] - before * y[i - 1] - after * y[i + 1]).abs() / variance.sqrt()
+        (y[i] - before * y[i - 1] - after * y[i + 1]) / variance.sqrt()
     };
-    let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
-    (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)
+    robust::scale(&(1..y.len() - 1).map(bend).collect::<Vec<f64>>()).powi(2).max(floor)
 }
 
 #[cfg(test)]
