@@ -91,7 +91,8 @@ fn sides(points: &[Point], places: [f64; 3], level: f64) -> Option<Sides> {
     let span = (points[points.len() - 1].x - origin).abs().max(f64::MIN_POSITIVE);
     let unit = |x: f64| (x - origin) / span;
     let fitted = |further: Option<&dyn Fn(f64) -> f64>| {
-        let row = |x: f64| [1.0, unit(x)].into_iter().chain(further.map(|term| term(unit(x)))).collect();
+        let row =
+            |x: f64| -> Vec<f64> { [1.0, unit(x)].into_iter().chain(further.map(|term| term(unit(x)))).collect() };
         fit(points, places, level, &row)
     };
     // The bent part lies away from the boundary or towards it: the same curves.

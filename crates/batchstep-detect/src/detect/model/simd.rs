@@ -89,7 +89,7 @@ mod tests {
             assert!((dot(&a, &b) - plain).abs() < 1e-12, "{n}");
             assert_eq!(largest(&a), a.iter().copied().fold(0.0, f64::max), "{n}");
             let mut found = Vec::new();
-            gains(&a, &b, Some((0.7, &c)), &mut found);
+            gains(&a, &b, Some((0.7, &c[..])), &mut found);
             let expected = (0..n).map(|i| (b[i] + c[i] * 0.7).powi(2) / (a[i] + c[i] * c[i]));
             assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
             let vectors = [a.clone(), b.clone()];
