@@ -39,7 +39,6 @@ fn other_jumps(model: &Model, limit: f64) -> usize {
 
 /// Neighbouring steps of which the second takes back the first within a few points.
 fn returning(model: &Model) -> Vec<(usize, usize)> {
-    let coefficients = model.coefficients();
     let steps = model.at(Term::step);
     let pairs = steps.windows(2).map(|pair| (pair[0], pair[1]));
     let returns = pairs

@@ -11,6 +11,7 @@ use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
 use crate::detect::search::descent::descend_without;
 use crate::random::Rng;
+use crate::stats::permutation;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
 const ENOUGH: usize = 50;
@@ -91,7 +92,7 @@ fn drawn(curve: &Model, settings: &Settings) -> f64 {
             return ENOUGH as f64 / draw as f64;
         }
     }
-    (as_strong as f64 + 1.0) / (settings.resamples as f64 + 1.0)
+    permutation::p_value(as_strong, settings.resamples)
 }
 
 /// The source of the draws.
