@@ -1,6 +1,6 @@
 //! Leaves out each doubtful step experimentally: a search by single changes can stop at a step that stands for a bend or a curve.
 
-use super::descent::descend_without;
+use super::descent::descend;
 use super::staircase::BEYOND_DOUBT;
 use crate::detect::model::candidates::{EDGE, Term};
 use crate::detect::model::fit::Model;
@@ -29,5 +29,5 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     if model.keeps(Term::Step(k)) || model.certainty(place) > BEYOND_DOUBT && !touches_a_bend {
         return None;
     }
-    Some(descend_without(model.without(&[place]), k.saturating_sub(EDGE)..k + EDGE + 1))
+    Some(descend(model.without(&[place]), k.saturating_sub(EDGE)..k + EDGE + 1))
 }

@@ -4,6 +4,8 @@ use super::model::candidates::Term;
 use super::model::fit::Model;
 use super::model::moves::shortest;
 use super::model::problem::Problem;
+use descent::descend;
+
 pub(super) mod cliffs;
 pub(super) mod descent;
 mod doubt;
@@ -24,8 +26,7 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, '
         let steps = lines.iter().copied().filter(|j| problem.candidates.term(*j).step().is_some()).collect();
         starts.extend([lines, steps]);
     }
-    let mut visited = descent::Visited::default();
-    let rivals = starts.iter().filter_map(|start| visited.descend(Model::new(problem, start)));
+    let rivals = starts.iter().map(|start| descend(Model::new(problem, start), 0..0));
     let best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
     let best = staircase::better(&best).unwrap_or(best);
     ramps::as_steps(doubt::without_doubtful_steps(best))
@@ -33,8 +34,7 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, '
 
 /// The best model found from `start`, which was the best in a slightly different problem.
 pub(crate) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
-    let model = descent::Visited::default().descend(start.clone()).unwrap_or(start);
-    ramps::as_steps(doubt::without_doubtful_steps(model))
+    ramps::as_steps(doubt::without_doubtful_steps(descend(start, 0..0)))
 }
 
 /// The cliffs, and the terms that are equivalent to separate lines between `cuts`: a step and a change of slope at each.

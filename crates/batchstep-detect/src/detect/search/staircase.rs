@@ -3,7 +3,7 @@
 //! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
 //! offered only after the free terms, must win by a margin, must go up, and its steps must agree with one another.
 
-use super::descent::Visited;
+use super::descent::descend;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::shortest;
@@ -20,9 +20,8 @@ const DISAGREE: f64 = 3.5;
 /// A better model than `best` with a staircase.
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
-    let mut visited = Visited::default();
     let starts = [Vec::new(), best.terms.clone(), certain_steps(best)];
-    let found = shortest(starts.into_iter().filter_map(|start| visited.descend(Model::new(&offered, &start))))?;
+    let found = shortest(starts.into_iter().map(|start| descend(Model::new(&offered, &start), 0..0)))?;
     (found.length() + MARGIN < best.length() && steps_agree(&found)).then(|| Model::new(best.problem, &found.terms))
 }
 

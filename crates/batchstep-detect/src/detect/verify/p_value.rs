@@ -9,7 +9,7 @@ use crate::detect::input::Settings;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
-use crate::detect::search::descent::descend_without;
+use crate::detect::search::descent::descend;
 use crate::random::Rng;
 use crate::stats::permutation;
 
@@ -49,7 +49,7 @@ fn without_steps<'a, 'b>(model: &Model<'a, 'b>) -> Model<'a, 'b> {
     if steps.is_empty() {
         return model.clone();
     }
-    descend_without(model.without(&steps), 0..candidates.n)
+    descend(model.without(&steps), 0..candidates.n)
 }
 
 /// For each boundary of `curve` what divides a step after it by its standard error, and the whitening factor of the point after it; the former is zero
