@@ -54,7 +54,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("measure", &["stats"]),
     ("sequential", &["random", "stats"]),
     ("engine", &["device", "error", "foreign", "network", "os", "random", "settings", "stats", "units"]),
-    ("shapes", &["detect", "random"]),
+    ("shapes", &["detect", "random", "stats"]),
     ("store", &["device", "error", "os", "settings", "table"]),
     ("spec", &["engine", "error", "network", "random", "settings", "units"]),
     (

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use batchstep_detect::detect::baseline::{self, Baseline};
-use batchstep_detect::detect::{Findings, Jump, Observation, Settings, detect};
-use batchstep_detect::shapes::tally::{Claim, Tally};
+use batchstep_detect::detect::{Findings, Observation, Settings, detect};
+use batchstep_detect::shapes::tally::Tally;
 use batchstep_detect::shapes::truth::Change;
 use batchstep_detect::shapes::{Family, Labelled};
 use serde_json::{Map, Value, json};
@@ -72,9 +72,9 @@ fn main() -> Result<(), Failure> {
     let asked = |&m: &Method| options.methods.is_empty() || options.methods.iter().any(|asked| asked == name(m));
     let mut columns = Vec::new();
     for method in std::iter::once(None).chain(Baseline::ALL.map(Some)).filter(asked) {
-        let families = tallies(&all, method, &options);
-        print(name(method), &families);
-        columns.push(Column { method: name(method), families });
+        let column = tallies(&all, method, &options);
+        print(&column);
+        columns.push(column);
     }
     if options.markdown {
         print_markdown(&columns);
@@ -86,6 +86,7 @@ fn main() -> Result<(), Failure> {
 struct Column {
     method: &'static str,
     families: Vec<(String, Tally)>,
+    all: Tally,
 }
 
 /// Prints F1 of all methods for each family and, if it has series without a jump, the clean share.
@@ -140,22 +141,22 @@ fn name(method: Method) -> &'static str {
 }
 
 /// The figures of one method, family by family in the order of their first series.
-fn tallies(all: &[Labelled], method: Method, options: &Options) -> Vec<(String, Tally)> {
+fn tallies(labelled: &[Labelled], method: Method, options: &Options) -> Column {
     let mut families: Vec<(String, Tally)> = Vec::new();
-    for (index, series) in all.iter().enumerate() {
+    let mut all = Tally::default();
+    for (index, series) in labelled.iter().enumerate() {
         let started = Instant::now();
         let found = findings(method, &series.observations);
         let seconds = started.elapsed().as_secs_f64();
-        let claim = |j: &Jump| Claim { after: j.after, size: j.size, low: j.low, high: j.high };
-        let claims: Vec<Claim> = found.jumps.iter().map(claim).collect();
+        let claims = found.jumps;
         let place = families.iter().position(|(family, _)| *family == series.family).unwrap_or_else(|| {
             families.push((series.family.clone(), Tally::default()));
             families.len() - 1
         });
-        let tally = &mut families[place].1;
-        let before = tally.clone();
-        tally.take(series, &claims, seconds);
-        let right = before.exact.invented == tally.exact.invented && before.exact.missed == tally.exact.missed;
+        families[place].1.take(series, &claims, seconds);
+        let before = all.exact;
+        all.take(series, &claims, seconds);
+        let right = before.invented == all.exact.invented && before.missed == all.exact.missed;
         if options.errors && !right {
             let seed = options.seeds.start + index as u64 % (options.seeds.end - options.seeds.start);
             let required = series.changes.iter().filter(|c| c.required).map(|c| (series.x[c.at], c.size));
@@ -163,7 +164,7 @@ fn tallies(all: &[Labelled], method: Method, options: &Options) -> Vec<(String, 
             println!("    found {:?}", claims.iter().map(|c| (c.after, c.size)).collect::<Vec<_>>());
         }
     }
-    families
+    Column { method: name(method), families, all }
 }
 
 fn findings(method: Method, observations: &[Observation]) -> Findings {
@@ -173,7 +174,7 @@ fn findings(method: Method, observations: &[Observation]) -> Findings {
     }
 }
 
-fn print(method: &str, families: &[(String, Tally)]) {
+fn print(Column { method, families, all }: &Column) {
     println!("\n{method}");
     println!(
         "{:<24}{:>7}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}",
@@ -197,7 +198,6 @@ fn print(method: &str, families: &[(String, Tally)]) {
     let with: Vec<&Tally> = families.iter().map(|(_, tally)| tally).filter(|tally| tally.has_jumps()).collect();
     let mean = |figure: fn(&Tally) -> f64| with.iter().map(|t| figure(t)).sum::<f64>() / with.len() as f64;
     let clean: Vec<f64> = families.iter().filter_map(|(_, tally)| tally.clean_share()).collect();
-    let all = families.iter().fold(Tally::default(), |all, (_, tally)| all.plus(tally.clone()));
     println!(
         "macro: precision {:.3}, recall {:.3}, F1 {:.3} (within 1: {:.3}), clean {:.3} (of all series {:.3}), wrong signs {} of {}, size error {:.1} %, coverage {:.3}, {:.1} s in all",
         mean(|t| t.exact.precision()),

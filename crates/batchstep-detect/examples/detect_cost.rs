@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use batchstep_detect::detect::{Observation, Settings, detect};
 use batchstep_detect::random::Rng;
+use batchstep_detect::stats::regression::line;
 
 const SIZES: [usize; 8] = [256, 512, 1024, 2048, 4096, 5000, 8192, 16384];
 
@@ -39,12 +40,9 @@ fn main() {
 }
 
 fn exponent(seconds: &[f64]) -> f64 {
-    let count = seconds.len() as f64;
-    let points = || SIZES.iter().map(|n| (*n as f64).ln()).zip(seconds.iter().map(|s| s.ln()));
-    let (x, y) = points().fold((0.0, 0.0), |sum, (x, y)| (sum.0 + x / count, sum.1 + y / count));
-    let (across, along) =
-        points().fold((0.0, 0.0), |sum, p| (sum.0 + (p.0 - x).powi(2), sum.1 + (p.0 - x) * (p.1 - y)));
-    along / across
+    let logs = |values: &mut dyn Iterator<Item = f64>| values.map(f64::ln).collect::<Vec<f64>>();
+    let (x, y) = (logs(&mut SIZES.iter().map(|n| *n as f64)), logs(&mut seconds.iter().copied()));
+    line(&x, &y, &[1.0; SIZES.len()]).slope
 }
 
 fn of(n: usize, jumps: usize, curve: impl Fn(f64) -> f64) -> (Vec<Observation>, usize) {

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for curve in labelled::read(&labelled::folder())?.iter().filter(|c| c.is_held_out() == held_out) {
         let findings = detect(&curve.observations, &Settings::default());
         let judged = judge(curve, &findings);
-        sums += Sums::of(curve, &findings, &judged);
+        sums.take(curve, &findings, &judged);
         if !held_out {
             print(curve, &findings, &judged);
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use batchstep_detect::detect::{Class, Observation, Settings, class, detect};
+use batchstep_detect::detect::{AlarmRate, Class, Observation, Settings, class, detect};
 use batchstep_detect::random::Rng;
 use batchstep_detect::shapes::Family;
 
@@ -160,12 +160,8 @@ fn kinds(count: u64) {
 /// Odd seeds are those without a jump. Families whose series then still have a pattern of steps are left out.
 fn shapes(count: u64) {
     let mut all = Counts::default();
-    let has_none = |family: &Family| family.with_quiet && family.series(1).changes.is_empty();
     for family in Family::all().filter(has_none) {
-        let counts = Counts::of((0..count).map(|i| {
-            let series = family.series(2 * i + 1);
-            (series.observations, i)
-        }));
+        let counts = Counts::of((0..count).map(|i| (family.series(2 * i + 1).observations, i)));
         println!("{:>34} {counts}", family.name);
         all.join(counts);
     }
@@ -175,8 +171,8 @@ fn shapes(count: u64) {
 /// What was found in series without a jump.
 #[derive(Default)]
 struct Counts {
-    series: usize,
-    alarms: usize,
+    series: u32,
+    alarms: u32,
     p_values: Vec<f64>,
 }
 
@@ -187,7 +183,7 @@ impl Counts {
         for (observations, seed) in all {
             let findings = detect(&observations, &Settings { seed, ..Settings::default() });
             counts.series += 1;
-            counts.alarms += usize::from(!findings.jumps.is_empty());
+            counts.alarms += u32::from(!findings.jumps.is_empty());
             counts.p_values.extend(findings.p_value);
         }
         counts
@@ -202,13 +198,16 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (count, rate) = (self.series as f64, self.alarms as f64 / self.series as f64);
-        let z = 1.96f64;
-        let middle = (rate + z * z / (2.0 * count)) / (1.0 + z * z / count);
-        let half = z / (1.0 + z * z / count) * (rate * (1.0 - rate) / count + (z / (2.0 * count)).powi(2)).sqrt();
-        let interval = format!("{:.1} to {:.1}", 100.0 * (middle - half).max(0.0), 100.0 * (middle + half));
+        let rate = AlarmRate { alarms: self.alarms, series: self.series };
+        let [low, high] = rate.interval().map(|share| 100.0 * share);
+        let interval = format!("{low:.1} to {high:.1}");
         let Self { series, alarms, .. } = self;
-        write!(f, "{:>6.1} % {interval:>13}  {} ({alarms} of {series})", 100.0 * rate, row(self.p_values.clone()))
+        write!(
+            f,
+            "{:>6.1} % {interval:>13}  {} ({alarms} of {series})",
+            100.0 * rate.share(),
+            row(self.p_values.clone())
+        )
     }
 }
 
@@ -222,7 +221,7 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
         for rep in 0..reps {
             let error = match noise {
                 Noise::Normal => sigma * rng.normal(),
-                Noise::HeavyTails => sigma * student(&mut rng),
+                Noise::HeavyTails => sigma * rng.student(),
                 Noise::Spikes if rng.uniform() < 0.05 => sigma * (3.0 + 6.0 * rng.uniform()),
                 Noise::Spikes => sigma * rng.normal(),
                 Noise::Skewed => sigma * (-(1.0 - rng.uniform()).ln() - 1.0),
@@ -235,10 +234,6 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
         }
     }
     steps
-}
-
-fn student(rng: &mut Rng) -> f64 {
-    rng.normal() / ((0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0).sqrt()
 }
 
 /// Distance and shares.

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use batchstep_detect::stats::regression::{Line, line};
 use batchstep_detect::{Observation, Settings, detect};
 
 const FOR_DEVELOPMENT: [&str; 4] = ["phi-2", "Llama-2-7b-hf", "Meta-Llama-3-8B", "internlm-20b"];
@@ -81,9 +82,10 @@ fn plain(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
                 points.windows(2).all(|pair| (pair[1].1 / pair[0].1).ln().abs() <= 0.25 * change.abs())
             };
             let points = points.into_iter().find(is_calm)?;
-            let (slope, level) = line(points);
-            let is_straight = points.iter().all(|(x, y)| (y - level - slope * x).abs() <= size / 6.0);
-            is_straight.then_some(level + slope * 0.5 * (x + next_x))
+            let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+            let Line { intercept, slope } = line(&xs, &ys, &vec![1.0; points.len()]);
+            let is_straight = points.iter().all(|(x, y)| (y - intercept - slope * x).abs() <= size / 6.0);
+            is_straight.then_some(intercept + slope * 0.5 * (x + next_x))
         };
         let before = side([&curve[(k + 1).checked_sub(4)?..=k], &curve[k - 2..=k]])?;
         let after = side([curve.get(k + 1..k + 5)?, &curve[k + 1..k + 4]])?;
@@ -91,14 +93,6 @@ fn plain(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
         (gap * change > 0.0 && gap.abs() >= 0.6 * size).then_some((x, change))
     };
     (0..curve.len() - 1).filter_map(step).collect()
-}
-
-/// Slope and level of the line of least squares.
-fn line(points: &[(f64, f64)]) -> (f64, f64) {
-    let n = points.len() as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0 / n, sum.1 + point.1 / n));
-    let (xx, xy) = points.iter().fold((0.0, 0.0), |sum, p| (sum.0 + (p.0 - x).powi(2), sum.1 + (p.0 - x) * (p.1 - y)));
-    (xy / xx, y - xy / xx * x)
 }
 
 /// All tables `mlp.csv` under `folder`, in order.

@@ -52,6 +52,11 @@ impl Rng {
         radius * (TAU * self.uniform()).cos()
     }
 
+    /// Student's t with three degrees of freedom.
+    pub fn student(&mut self) -> f64 {
+        self.normal() / ((0..3).map(|_| self.normal().powi(2)).sum::<f64>() / 3.0).sqrt()
+    }
+
     /// Puts `values` in a random order (Fisher & Yates).
     pub fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {

@@ -28,7 +28,7 @@ fn the_sums_over_the_odd_half_do_not_fall() {
     let mut sums = Sums::default();
     for curve in curves().iter().filter(|c| !c.is_held_out()) {
         let findings = detect(&curve.observations, &Settings::default());
-        sums += Sums::of(curve, &findings, &judge(curve, &findings));
+        sums.take(curve, &findings, &judge(curve, &findings));
     }
     assert_eq!((sums.curves, sums.labelled, sums.smooth), (45, 39, 23));
     assert!(sums.hits >= 21 && sums.wrong == 0, "{sums:?}");

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
 use batchstep_detect::{Findings, Observation};
@@ -146,43 +145,24 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub fn of(curve: &Curve, findings: &Findings, judged: &Judged) -> Self {
-        let is_smooth = curve.jumps.is_empty();
+    /// Adds what was said of one curve.
+    pub fn take(&mut self, curve: &Curve, findings: &Findings, judged: &Judged) {
         let found = |pattern: f64| findings.multiples.iter().any(|m| m.of == pattern);
-        Self {
-            curves: 1,
-            labelled: curve.jumps.len(),
-            hits: judged.hits.len(),
-            near: judged.near.len(),
-            wrong: judged.wrong.len(),
-            missed: judged.missed.len(),
-            doubtful: judged.doubtful.len(),
-            extra: judged.extra.len(),
-            smooth: usize::from(is_smooth),
-            alarmed: usize::from(is_smooth && !judged.extra.is_empty()),
-            alarms: if is_smooth { judged.extra.len() } else { 0 },
-            patterns: usize::from(curve.pattern.is_some()),
-            patterns_found: usize::from(curve.pattern.is_some_and(found)),
-            patterns_extra: findings.multiples.iter().filter(|m| Some(m.of) != curve.pattern).count(),
+        self.curves += 1;
+        self.labelled += curve.jumps.len();
+        self.hits += judged.hits.len();
+        self.near += judged.near.len();
+        self.wrong += judged.wrong.len();
+        self.missed += judged.missed.len();
+        self.doubtful += judged.doubtful.len();
+        self.extra += judged.extra.len();
+        if curve.jumps.is_empty() {
+            self.smooth += 1;
+            self.alarmed += usize::from(!judged.extra.is_empty());
+            self.alarms += judged.extra.len();
         }
-    }
-}
-
-impl AddAssign for Sums {
-    fn add_assign(&mut self, other: Self) {
-        self.curves += other.curves;
-        self.labelled += other.labelled;
-        self.hits += other.hits;
-        self.near += other.near;
-        self.wrong += other.wrong;
-        self.missed += other.missed;
-        self.doubtful += other.doubtful;
-        self.extra += other.extra;
-        self.smooth += other.smooth;
-        self.alarmed += other.alarmed;
-        self.alarms += other.alarms;
-        self.patterns += other.patterns;
-        self.patterns_found += other.patterns_found;
-        self.patterns_extra += other.patterns_extra;
+        self.patterns += usize::from(curve.pattern.is_some());
+        self.patterns_found += usize::from(curve.pattern.is_some_and(found));
+        self.patterns_extra += findings.multiples.iter().filter(|m| Some(m.of) != curve.pattern).count();
     }
 }

@@ -1,12 +1,12 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Note, Point, Rejection};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point, Rejection};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
-use super::model::boundary::{self, Boundary};
-use super::model::candidates::{CandidateTerms, EDGE, Term};
-use super::model::fit::{FREE, Model};
+use super::model::boundary;
+use super::model::candidates::{CandidateTerms, Term};
+use super::model::fit::Model;
 use super::model::neighbourhood;
 use super::model::place::{self, Places};
 use super::model::problem::Problem;
@@ -15,9 +15,8 @@ use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::search;
-use super::search::{cliffs, levels, segment};
+use super::search::{cliffs, levels};
 use super::size::blocks::Blocks;
-use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
 use super::verify::examination::{
     BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
@@ -30,8 +29,6 @@ use crate::stats::quantile::median;
 const CLIFF: f64 = 6.0;
 /// Descriptions whose lengths differ by less are about as likely: by less than a factor of 20.
 const AS_LIKELY: f64 = 6.0;
-/// A roughness of more than this multiple of what the repetitions explain is worth a note.
-const ROUGH: f64 = 3.0;
 
 /// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
 /// `model`; `None` if the repetitions explain the residuals.
@@ -52,7 +49,7 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
-/// The points, jumps, kinks, period, rejected candidates and notes of a series.
+/// The points, jumps, kinks, period and rejected candidates of a series.
 ///
 /// A time y and a rate 1 / y are one measurement, and a curve that has a short description as one of them may need a long one as the other. So both are described, and the
 /// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks. A rate is also described as x / y: a step in the time of
@@ -93,56 +90,39 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &first.terms);
-    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
-    let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
+    let changed = rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let kept = initial.kept.clone();
-    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
+    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, scaled.floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
-        findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
-    }
-    let limit = threshold::threshold(&candidates, model.error_freedom(), settings.false_positive_rate);
+    let looks = candidates.n * candidates.len;
+    let limit = threshold::threshold(looks, model.error_freedom(), settings.false_positive_rate);
     let in_turn = series.order.is_none() || series.in_turn();
-    let (model, likelier) = levels::sorted(model, in_turn, limit);
-    let report = Report {
-        likelier,
-        series,
-        reduced,
-        scaled: &scaled,
-        settings,
+    let model = levels::sorted(model, in_turn, limit);
+    let curve = model.fitted(|term| !matches!(term, Term::Off { .. }));
+    let examination = Examination {
         model: &model,
+        level: curve.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+        measured: without_alternation(&model, &scaled.y),
+        straightened: straightened(&model, &scaled.y),
+        smallest: settings.smallest_jump,
+        tick: &scaled.tick,
         limit,
-        looks: threshold::looks(&candidates),
-        blocks: Blocks::new(series, log, reduced),
+        delays: series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_middles),
+        explained_below: autoregressive::explained_below(&model),
     };
+    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, curve, examination, looks };
     findings.points = report.points();
-    let curve = report.curve();
-    findings.detectable = power::detectable(&model, &curve, &report.examination(&curve), limit);
-    let bends = report.jumps(&mut findings);
-    findings.kinks = report.kinks(&bends);
+    findings.detectable = power::detectable(&report.examination, &report.curve);
+    report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled.unit).as_ref());
+    findings.kinks = report.kinks();
     findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     (findings, model.length())
 }
-
-/// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
-/// differ.
-///
-/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
-fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
-    let candidates = model.problem.candidates;
-    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
-    let bare = model.less(&scaled.y, is_pattern);
-    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
-    (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
-}
-
-/// The share of the variance between neighbours that is certainly noise.
-const SURE: f64 = 0.35;
 
 /// Fewer multiples of a number are points off the curve by themselves.
 const FEWEST_MULTIPLES: usize = 4;
@@ -160,20 +140,18 @@ struct Report<'a, 'b, 'c> {
     scaled: &'a Scaled,
     settings: &'a Settings,
     model: &'a Model<'b, 'c>,
-    /// The smallest size in standard errors that counts.
-    limit: f64,
-    /// How much likelier a few points must be as a level than as disturbed ones.
-    likelier: f64,
+    /// The fit without the terms of bad points.
+    curve: Vec<f64>,
+    examination: Examination<'a, 'b, 'c>,
     /// The number of looks for which a p-value is corrected, so that the p-value at the limit is the false-positive
     /// rate.
     looks: usize,
-    blocks: Option<Blocks>,
 }
 
 impl Report<'_, '_, '_> {
-    /// The fit without the terms of bad points.
-    fn curve(&self) -> Vec<f64> {
-        self.model.fitted(|term| !matches!(term, Term::Off { .. }))
+    /// The p-value of a size of `z` standard errors.
+    fn p_value(&self, z: f64) -> f64 {
+        threshold::p_value(z, self.model.error_freedom(), self.looks)
     }
 
     fn points(&self) -> Vec<Point> {
@@ -182,9 +160,7 @@ impl Report<'_, '_, '_> {
         let quantile = |freedom: f64| {
             if freedom.is_finite() { distribution::t_upper_quantile(tail, freedom) } else { normal }
         };
-        let fit = self.curve();
-        let off = self.off(&fit);
-        let unit = self.scaled.unit;
+        let off = self.off();
         let point = |i: usize| {
             let (center, error) = (self.reduced.center[i], self.reduced.error[i]);
             let z = quantile(self.reduced.freedom[i]);
@@ -194,62 +170,42 @@ impl Report<'_, '_, '_> {
                 center: center.exp(),
                 low: (center - z * error).exp(),
                 high: (center + z * error).exp(),
-                fit: fit[i] * unit,
+                fit: self.curve[i] * self.scaled.unit,
                 off: off[i],
             }
         };
         (0..self.series.x.len()).map(point).collect()
     }
 
-    /// Points that clearly deviate from `curve`, by themselves or with their neighbours. A point on the curve does not count, whatever its neighbours do.
-    fn off(&self, curve: &[f64]) -> Vec<bool> {
-        let candidates = self.model.problem.candidates;
-        let mut off = vec![false; candidates.n];
-        let (limit, spread, coefficients) = (self.limit, self.model.spread(), self.model.coefficients());
-        for (place, &j) in self.model.terms.iter().enumerate() {
-            if let Term::Off { at, length } = candidates.term(j)
-                && self.model.direction(place).1.abs() > limit * spread
+    /// Points that clearly deviate from the curve, by themselves or with their neighbours. A point on the curve does not count, whatever its neighbours do.
+    fn off(&self) -> Vec<bool> {
+        let mut off = vec![false; self.curve.len()];
+        for (place, (term, size)) in self.model.sized().enumerate() {
+            if let Term::Off { at, length } = term
+                && self.model.z(place) > self.examination.limit
             {
-                let away = 0.5 * coefficients[place + FREE].abs();
-                for i in at..at + length {
-                    off[i] |= (self.scaled.y[i] - curve[i]).abs() > away;
+                for (i, off) in off.iter_mut().enumerate().skip(at).take(length) {
+                    *off |= (self.scaled.y[i] - self.curve[i]).abs() > 0.5 * size.abs();
                 }
             }
         }
         off
     }
 
-    /// Also the bends that looked like jumps.
-    fn jumps(&self, findings: &mut Findings) -> Vec<Kink> {
-        let x = &self.series.x;
-        let unit = self.scaled.unit;
-        let fit = self.curve();
-        let freedom = self.model.error_freedom();
+    fn jumps(&self, findings: &mut Findings, blocks: Option<&Blocks>) {
+        let (x, unit, examination) = (&self.series.x, self.scaled.unit, &self.examination);
         let mut accepted = Vec::new();
-        let all = boundary::boundaries(self.model);
-        let examination = self.examination(&fit);
-        let objections = examination.objections(&all);
-        for (found, objection) in all.iter().zip(&objections) {
-            match *objection {
-                None => accepted.push(found.clone()),
+        for found in boundary::boundaries(self.model) {
+            match examination.objection(&found) {
+                None => accepted.push(found),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
-                    p_value: threshold::p_value(found.z(), freedom, self.looks),
+                    p_value: self.p_value(found.z()),
                     reason,
                 }),
             }
         }
-        let is_bend = |(_, objection): &(&Boundary, &Option<Rejection>)| matches!(objection, Some(Rejection::Bend));
-        let bends = all.iter().zip(&objections).filter(is_bend).filter_map(|(found, _)| {
-            let bend = neighbourhood::bend(self.model, &examination.straightened, found.k, f64::INFINITY)?;
-            let (from, to) = (x[found.k], x[found.k + 1]);
-            let span = x[x.len() - 1] - x[0];
-            let [slope_before, slope_after] = bend.slopes.map(|slope| slope / span * unit);
-            let p_value = threshold::p_value(found.z(), freedom, self.looks);
-            Some(Kink { at: from + bend.share * (to - from), slope_before, slope_after, p_value })
-        });
-        let bends = bends.collect();
         let mut sizes = sizes::sizes(self.model, &accepted);
         for (found, size) in accepted.iter().zip(&mut sizes) {
             let local = neighbourhood::local_size(self.model, &examination.straightened, found.k);
@@ -259,14 +215,13 @@ impl Report<'_, '_, '_> {
             }
             size.rounded(examination.tick[found.k]);
         }
-        let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
         let intervals = interval::intervals(self.model, self.settings, &accepted, &sizes, blocks);
         for ((found, size), (low, high)) in accepted.iter().zip(&sizes).zip(intervals) {
-            let p_value = threshold::p_value(found.z(), freedom, self.looks);
+            let p_value = self.p_value(found.z());
             // Where the neighbours disagree with the whole curve by that much, they must show the jump by themselves.
             let among_neighbours = || neighbourhood::local_z(self.model, &examination.straightened, found.k);
             let is_known = low >= 0.0 || high <= 0.0 || examination.is_cliff(found.k);
-            if !is_known && among_neighbours() < self.limit {
+            if !is_known && among_neighbours() < examination.limit {
                 let (after, size, reason) = (x[found.k], size.value * unit, Rejection::SizeUnknown);
                 findings.rejected.push(Candidate { after, size, p_value, reason });
                 continue;
@@ -281,92 +236,59 @@ impl Report<'_, '_, '_> {
                 size: size.value * unit,
                 low: low * unit,
                 high: high * unit,
-                relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                relative: size.value / examination.level[found.k],
                 p_value,
                 verdict: None,
             });
         }
         findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
-        bends
-    }
-
-    /// The largest change, as a share of the level, that delays of steps may have made.
-    fn delays(&self) -> f64 {
-        self.series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_middles)
-    }
-
-    /// The data by which every boundary is examined; `fit` is the curve.
-    fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
-        Examination {
-            model: self.model,
-            level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
-            measured: without_alternation(self.model, &self.scaled.y),
-            straightened: straightened(self.model, &self.scaled.y),
-            smallest: self.settings.smallest_jump,
-            tick: self.scaled.tick.clone(),
-            limit: self.limit,
-            delays: self.delays(),
-            likelier: self.likelier,
-            explained_below: autoregressive::explained_below(self.model),
-        }
     }
 
     fn multiples(&self) -> Vec<Multiples> {
         let candidates = self.model.problem.candidates;
-        let curve = self.curve();
         let of = |place: usize| candidates.multiples_of(self.model.terms[place]);
         let mut numbers: Vec<f64> = (0..self.model.terms.len()).filter_map(of).collect();
         numbers.sort_by(f64::total_cmp);
         numbers.dedup();
         let found = numbers.into_iter().filter_map(|number| {
             let places = (0..self.model.terms.len()).filter(|place| of(*place) == Some(number));
-            let z = places.map(|place| self.model.direction(place).1.abs()).fold(0.0, f64::max) / self.model.spread();
+            let z = places.map(|place| self.model.z(place)).fold(0.0, f64::max);
             let others = self.model.fitted(|term| {
                 !matches!(term, Term::Off { .. }) && candidates.multiples_of(candidates.index(term)) != Some(number)
             });
-            let shares: Vec<f64> = curve.iter().zip(&others).map(|(with, without)| with / without - 1.0).collect();
+            let shares: Vec<f64> = self.curve.iter().zip(&others).map(|(with, without)| with / without - 1.0).collect();
             let is_multiple = |i: &usize| self.series.x[*i].rem_euclid(number) == 0.0;
             let mut theirs: Vec<f64> = (0..shares.len()).filter(is_multiple).map(|i| shares[i]).collect();
-            let p_value = threshold::p_value(z, self.model.error_freedom(), self.looks);
-            let seen = theirs.len() >= FEWEST_MULTIPLES && z >= self.limit && others.iter().all(|other| *other > 0.0);
+            let p_value = self.p_value(z);
+            let seen = theirs.len() >= FEWEST_MULTIPLES
+                && z >= self.examination.limit
+                && others.iter().all(|other| *other > 0.0);
             seen.then(|| Multiples { of: number, relative: median(&mut theirs), shares, p_value })
         });
         found.collect()
     }
 
-    /// Those of the model's bends, and those of `bends` that are none of them. A bend that is nowhere as much as the smallest jump that counts is none, and neither is a slight one.
-    fn kinks(&self, bends: &[Kink]) -> Vec<Kink> {
-        let candidates = self.model.problem.candidates;
-        let x = &self.series.x;
-        let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
+    /// Those of the model's bends that count. A bend that is nowhere as much as the smallest jump that counts is none, and neither is a slight one.
+    fn kinks(&self) -> Vec<Kink> {
+        let (x, examination) = (&self.series.x, &self.examination);
         let slopes = Slopes::new(self.model, x);
-        let fit = self.curve();
         // With fewer points between a bend and a step, the slope there is not known either.
-        let is_beside =
-            |j: &usize, k: usize| matches!(candidates.term(*j), Term::Step(at) if at.abs_diff(k) < BESIDE_KINK);
-        let beside_a_step = |k: usize| self.model.terms.iter().any(|j| is_beside(j, k));
+        let steps = self.model.at(Term::step);
+        let beside_a_step = |k: usize| steps.iter().any(|(at, _)| at.abs_diff(k) < BESIDE_KINK);
         let mut kinks: Vec<Kink> = Vec::new();
-        for (place, &j) in self.model.terms.iter().enumerate() {
-            let Term::Hinge(k) = candidates.term(j) else { continue };
-            let z = self.model.direction(place).1.abs() / spread;
+        for (place, (term, _)) in self.model.sized().enumerate() {
+            let Some(k) = term.hinge() else { continue };
+            let z = self.model.z(place);
             // With fewer points on one side, the slope there is that of one disturbed point.
-            let departure = slopes.departure(k) / fit[k].abs();
+            let departure = slopes.departure(k) / self.curve[k].abs();
             let is_small = departure < self.settings.smallest_jump;
-            let beside = if departure < self.delays() { BESIDE_IF_DELAYED } else { BESIDE_KINK };
+            let beside = if departure < examination.delays { BESIDE_IF_DELAYED } else { BESIDE_KINK };
             let near_an_end = k < beside || k + beside >= x.len();
-            if z < limit || near_an_end || is_small || beside_a_step(k) {
+            if z < examination.limit || near_an_end || is_small || beside_a_step(k) {
                 continue;
             }
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
-            let p_value = threshold::p_value(z, freedom, self.looks);
-            kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
-        }
-        let place = |at: f64| x.partition_point(|x| *x < at);
-        for bend in bends {
-            let is_other = |kink: &Kink| place(kink.at).abs_diff(place(bend.at)) >= EDGE;
-            if kinks.iter().all(is_other) {
-                kinks.push(bend.clone());
-            }
+            kinks.push(Kink { at: x[k], slope_before, slope_after, p_value: self.p_value(z) });
         }
         kinks.retain(|kink| kink.share() >= LEAST_BEND);
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));

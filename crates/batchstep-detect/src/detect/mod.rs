@@ -73,12 +73,7 @@ use prepare::{factor, nodes, unfitted};
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
-    if prepared.dropped > 0 {
-        findings.notes.push(Note::Dropped { count: prepared.dropped });
-    }
-    findings.notes.extend(prepared.apart.map(|times| Note::OneLeftOut { times }));
-    findings.notes.extend(prepared.slow.map(Note::Slow));
-    findings.notes.extend(prepared.by_fastest.map(Note::ByFastest));
+    findings.notes.append(&mut prepared.notes);
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);
     if let Some(nodes) = &nodes {
         findings.notes.push(nodes.note());
@@ -109,9 +104,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let explained = windows::explained(&prepared, &undisturbed, settings);
     let is_usual = settings.false_positive_rate == Settings::default().false_positive_rate;
-    findings.notes.extend(explained.notes);
     let mut findings = Findings {
         notes: findings.notes,
         factor: findings.factor,
@@ -119,7 +112,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         extremes: prepared.extremes(&undisturbed.log),
         false_positive_rate: settings.false_positive_rate,
         alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
-        ..explained
+        ..windows::explained(&prepared, &undisturbed, settings)
     };
     unexplained::reject_opposed(&mut findings);
     findings

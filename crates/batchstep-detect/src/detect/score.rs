@@ -26,21 +26,9 @@ impl Place {
 }
 
 impl Score {
-    /// Matches `claimed` to `true_jumps` (both values of "after") one to one, nearest first, at most `tolerance` apart.
-    ///
-    /// ```
-    /// use batchstep_detect::detect::score::Score;
-    /// let score = Score::of(&[16.0, 33.0], &[16.0, 32.0, 48.0], 0.0);
-    /// assert_eq!((score.found, score.invented, score.missed), (1, 1, 2));
-    /// ```
-    pub fn of(claimed: &[f64], true_jumps: &[f64], tolerance: f64) -> Self {
-        let places: Vec<Place> = true_jumps.iter().map(|&jump| Place { first: jump, last: jump }).collect();
-        Self::of_places(claimed, &places, tolerance)
-    }
-
-    /// [`Score::of`] for jumps for which several places are equally right. Further claims within the places of a found
+    /// Matches `claimed` values of "after" to `places` one to one, nearest first, at most `tolerance` apart. Further claims within the places of a found
     /// jump count as that jump.
-    pub fn of_places(claimed: &[f64], places: &[Place], tolerance: f64) -> Self {
+    pub fn of(claimed: &[f64], places: &[Place], tolerance: f64) -> Self {
         let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
         for (i, claim) in claimed.iter().enumerate() {
             for (j, place) in places.iter().enumerate() {
@@ -97,28 +85,32 @@ fn share(part: usize, whole: usize) -> f64 {
 mod tests {
     use super::*;
 
+    fn at(jumps: &[f64]) -> Vec<Place> {
+        jumps.iter().map(|&jump| Place { first: jump, last: jump }).collect()
+    }
+
     #[test]
     fn counts_of_a_hand_worked_case() {
         // claims 8 17 40, truth 8 16 32: at tolerance 0 one is right; at 1 the 17 counts for 16
-        let exact = Score::of(&[8.0, 17.0, 40.0], &[8.0, 16.0, 32.0], 0.0);
+        let exact = Score::of(&[8.0, 17.0, 40.0], &at(&[8.0, 16.0, 32.0]), 0.0);
         assert_eq!(exact, Score { found: 1, invented: 2, missed: 2 });
-        let near = Score::of(&[8.0, 17.0, 40.0], &[8.0, 16.0, 32.0], 1.0);
+        let near = Score::of(&[8.0, 17.0, 40.0], &at(&[8.0, 16.0, 32.0]), 1.0);
         assert_eq!(near, Score { found: 2, invented: 1, missed: 1 });
         assert!((near.precision() - 2.0 / 3.0).abs() < 1e-15 && (near.f1() - 4.0 / 6.0).abs() < 1e-15);
     }
 
     #[test]
     fn a_claim_serves_only_one_jump() {
-        assert_eq!(Score::of(&[10.0], &[9.0, 11.0], 1.0), Score { found: 1, invented: 0, missed: 1 });
+        assert_eq!(Score::of(&[10.0], &at(&[9.0, 11.0]), 1.0), Score { found: 1, invented: 0, missed: 1 });
     }
 
     #[test]
     fn any_place_of_a_jump_is_right_once() {
         let places = [Place { first: 9.0, last: 11.0 }, Place { first: 20.0, last: 20.0 }];
-        assert_eq!(Score::of_places(&[10.0, 20.0], &places, 0.0), Score { found: 2, invented: 0, missed: 0 });
+        assert_eq!(Score::of(&[10.0, 20.0], &places, 0.0), Score { found: 2, invented: 0, missed: 0 });
         // The second claim within 9 to 11 is the same jump; 12 is wrong at tolerance 0.
-        assert_eq!(Score::of_places(&[9.0, 11.0, 12.0], &places, 0.0), Score { found: 1, invented: 1, missed: 1 });
-        assert_eq!(Score::of_places(&[12.0, 21.0], &places, 1.0), Score { found: 2, invented: 0, missed: 0 });
+        assert_eq!(Score::of(&[9.0, 11.0, 12.0], &places, 0.0), Score { found: 1, invented: 1, missed: 1 });
+        assert_eq!(Score::of(&[12.0, 21.0], &places, 1.0), Score { found: 2, invented: 0, missed: 0 });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! number of the point: sizes are even on one or the other, and a change must be there on both.
 
 use super::findings::{Candidate, Findings, Jump, Point, Rejection};
-use crate::stats::quantile::median;
+use crate::stats::{quantile::median, robust::scale};
 
 /// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
     let share = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let points: Vec<(usize, &Point)> = positive.filter(|(at, point)| !point.off || is_end(*at)).collect();
     let curve = Curve {
-        x: points.iter().map(|(_, point)| point.x).collect(),
+        axes: [(0..points.len()).map(|at| at as f64).collect(), points.iter().map(|(_, point)| point.x).collect()],
         y: points.iter().map(|(at, point)| point.center.ln() - share(*at)).collect(),
     };
     if points.len() < SIDE + 2 {
@@ -79,8 +79,8 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
     let rest = curve.without(&findings.jumps);
     taken.retain(|&(_, from, to)| rest.change(from, to, noise).is_some());
     let between = taken.iter().map(|&(change, from, to)| Unexplained {
-        from: curve.x[from],
-        to: curve.x[to],
+        from: curve.x()[from],
+        to: curve.x()[to],
         relative: change.exp_m1(),
         place: Place::Between,
     });
@@ -127,9 +127,9 @@ fn is_named(one: &Unexplained, findings: &Findings) -> bool {
     rounded || jumps / one.relative.ln_1p() > MOST || (near(one.from) && near(one.to))
 }
 
-/// Logarithms of y over x.
+/// Logarithms of y over the number of the point, and over x.
 struct Curve {
-    x: Vec<f64>,
+    axes: [Vec<f64>; 2],
     y: Vec<f64>,
 }
 
@@ -147,23 +147,41 @@ impl Line {
     }
 }
 
+/// The change, if it is more than the noise, the slope and the largest residual beside it make.
+fn standing_out(change: f64, least: f64, noise: f64, slope: f64, worst: f64) -> Option<f64> {
+    let beyond = (OUTSTANDING * noise).max(least).max(BEYOND_SLOPE * slope).max(BEYOND_BENDS * worst);
+    (change.abs() > beyond).then_some(change)
+}
+
+/// The smallest of the changes, if all of them stand out and have one sign.
+fn agreed(mut changes: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let first = changes.next()??;
+    changes.try_fold(first, |least, change| {
+        let change = change?;
+        (least * change > 0.0).then_some(if change.abs() < least.abs() { change } else { least })
+    })
+}
+
 impl Curve {
+    fn x(&self) -> &[f64] {
+        &self.axes[1]
+    }
+
     /// The standard deviation of one point, by the second differences along these points.
     fn noise(&self, places: std::ops::Range<usize>) -> f64 {
         let places = places.start..places.end.min(self.y.len());
-        let mut second: Vec<f64> = self.y[places].windows(3).map(|y| (y[0] - 2.0 * y[1] + y[2]).abs()).collect();
-        1.4826 * median(&mut second) / 6f64.sqrt()
+        let second: Vec<f64> = self.y[places].windows(3).map(|y| y[0] - 2.0 * y[1] + y[2]).collect();
+        scale(&second) / 6f64.sqrt()
     }
 
-    fn line(&self, places: std::ops::Range<usize>, by_number: bool) -> Line {
-        let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
+    fn line(&self, places: std::ops::Range<usize>, x: &[f64]) -> Line {
         let n = places.len() as f64;
-        let middle = places.clone().map(x).sum::<f64>() / n;
-        let mean = places.clone().map(|at| self.y[at]).sum::<f64>() / n;
-        let square: f64 = places.clone().map(|at| (x(at) - middle).powi(2)).sum();
-        let slope = places.clone().map(|at| (x(at) - middle) * self.y[at]).sum::<f64>() / square;
+        let middle = x[places.clone()].iter().sum::<f64>() / n;
+        let mean = self.y[places.clone()].iter().sum::<f64>() / n;
+        let square: f64 = places.clone().map(|at| (x[at] - middle).powi(2)).sum();
+        let slope = places.clone().map(|at| (x[at] - middle) * self.y[at]).sum::<f64>() / square;
         let mut line = Line { middle, mean, slope, worst: 0.0 };
-        line.worst = places.map(|at| (self.y[at] - line.at(x(at))).abs()).fold(0.0, f64::max);
+        line.worst = places.map(|at| (self.y[at] - line.at(x[at])).abs()).fold(0.0, f64::max);
         line
     }
 
@@ -173,40 +191,26 @@ impl Curve {
             let before = jumps.iter().filter(|jump| jump.after < x);
             before.map(|jump| jump.relative.max(-0.999).ln_1p()).sum::<f64>()
         };
-        Self { x: self.x.clone(), y: self.x.iter().zip(&self.y).map(|(&x, y)| y - steps(x)).collect() }
+        Self { axes: self.axes.clone(), y: self.x().iter().zip(&self.y).map(|(&x, y)| y - steps(x)).collect() }
     }
 
     /// The median slope between neighbours beside the boundaries from `from` to `to`: of four points that noise moved, a line may have none.
-    fn usual_slope(&self, from: usize, to: usize, by_number: bool) -> f64 {
-        let slope = |at: usize| {
-            let width = if by_number { 1.0 } else { self.x[at + 1] - self.x[at] };
-            (self.y[at + 1] - self.y[at]) / width
-        };
+    fn usual_slope(&self, from: usize, to: usize, x: &[f64]) -> f64 {
+        let slope = |at: usize| (self.y[at + 1] - self.y[at]) / (x[at + 1] - x[at]);
         let beside = (from.saturating_sub(NEARBY)..from).chain(to..(to + NEARBY).min(self.y.len() - 1));
         median(&mut beside.map(slope).collect::<Vec<f64>>())
     }
 
     /// The change from the line that ends at `from` to the one that begins at `to`, if it stands out from noise, slopes and bends.
     fn change(&self, from: usize, to: usize, noise: f64) -> Option<f64> {
-        let mut least: Option<f64> = None;
-        for by_number in [true, false] {
-            let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
-            let before = self.line(from + 1 - SIDE..from + 1, by_number);
-            let after = self.line(to..to + SIDE, by_number);
-            let width = x(to) - x(from);
-            let middle = (x(from) + x(to)) / 2.0;
+        agreed(self.axes.iter().map(|x| {
+            let before = self.line(from + 1 - SIDE..from + 1, x);
+            let after = self.line(to..to + SIDE, x);
+            let middle = (x[from] + x[to]) / 2.0;
             let change = after.at(middle) - before.at(middle);
-            let usual = self.usual_slope(from, to, by_number);
-            let slope = before.slope.abs().max(after.slope.abs()).max(usual.abs()) * width;
-            let stands_out = change.abs() > (OUTSTANDING * noise).max(LEAST)
-                && change.abs() > BEYOND_SLOPE * slope
-                && change.abs() > BEYOND_BENDS * before.worst.max(after.worst);
-            if !stands_out || least.is_some_and(|other| other * change < 0.0) {
-                return None;
-            }
-            least = Some(least.map_or(change, |other| if other.abs() < change.abs() { other } else { change }));
-        }
-        least
+            let steepest = before.slope.abs().max(after.slope.abs()).max(self.usual_slope(from, to, x).abs());
+            standing_out(change, LEAST, noise, steepest * (x[to] - x[from]), before.worst.max(after.worst))
+        }))
     }
 
     /// One or two points at an end that are far off the line through the next ones.
@@ -217,30 +221,15 @@ impl Curve {
                 Place::Start => (points..points + SIDE, points - 1, 0),
                 _ => (n - points - SIDE..n - points, n - points, n - 1),
             };
-            if n < points + SIDE {
-                return None;
-            }
-            let mut off = f64::INFINITY;
-            for by_number in [true, false] {
-                let x = |at: usize| if by_number { at as f64 } else { self.x[at] };
-                let line = self.line(inside.clone(), by_number);
-                for at in [next, outermost] {
-                    let change = self.y[at] - line.at(x(at));
-                    let reach = (x(at) - line.middle).abs();
-                    let stands_out = change.abs() > (OUTSTANDING * noise).max(LEAST_AT_END)
-                        && change.abs() > BEYOND_SLOPE * line.slope.abs() * reach
-                        && change.abs() > BEYOND_BENDS * line.worst
-                        && !(off.is_finite() && off * change < 0.0);
-                    if !stands_out {
-                        return None;
-                    }
-                    if change.abs() < off.abs() {
-                        off = change;
-                    }
-                }
-            }
-            let (from, to) = (next.min(outermost), next.max(outermost));
-            Some(Unexplained { from: self.x[from], to: self.x[to], relative: off.exp_m1(), place })
+            let off = agreed(self.axes.iter().flat_map(|x| {
+                let line = self.line(inside.clone(), x);
+                [next, outermost].map(|at| {
+                    let slope = line.slope.abs() * (x[at] - line.middle).abs();
+                    standing_out(self.y[at] - line.at(x[at]), LEAST_AT_END, noise, slope, line.worst)
+                })
+            }))?;
+            let (from, to) = (self.x()[next.min(outermost)], self.x()[next.max(outermost)]);
+            Some(Unexplained { from, to, relative: off.exp_m1(), place })
         })
     }
 }

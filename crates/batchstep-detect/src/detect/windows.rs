@@ -10,7 +10,7 @@ use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
 use super::explain;
-use super::findings::{Findings, Multiples, Note};
+use super::findings::{Findings, Multiples};
 use super::input::Settings;
 use super::interpret::{period, verdict};
 use super::prepare::factor::Undisturbed;
@@ -40,7 +40,7 @@ struct Source<'a> {
     settings: &'a Settings,
 }
 
-/// Finds points, jumps, kinks, period, rejected candidates and the notes of the fit.
+/// Finds points, jumps, kinks, period and rejected candidates.
 pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
     let n = series.x.len();
@@ -78,14 +78,13 @@ impl Source<'_> {
 /// What `of` gives for 0 to `count`, computed by as many threads as there are processors.
 fn in_threads<T: Send>(count: usize, of: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(count));
-    let every = |first: usize| move || (first..count).step_by(threads).map(of).collect::<Vec<T>>();
-    let mut shares: Vec<std::vec::IntoIter<T>> = thread::scope(|scope| {
-        let started: Vec<_> = (0..threads).map(|first| scope.spawn(every(first))).collect();
-        let finished =
-            |own: ScopedJoinHandle<'_, Vec<T>>| own.join().unwrap_or_else(|panic| resume_unwind(panic)).into_iter();
-        started.into_iter().map(finished).collect()
-    });
-    (0..count).filter_map(|i| shares[i % threads].next()).collect()
+    let all: Vec<usize> = (0..count).collect();
+    thread::scope(|scope| {
+        let some = |own| scope.spawn(move || <[usize]>::iter(own).map(|&i| of(i)).collect::<Vec<T>>());
+        let started: Vec<_> = all.chunks(count.div_ceil(threads)).map(some).collect();
+        let finished = |own: ScopedJoinHandle<'_, Vec<T>>| own.join().unwrap_or_else(|panic| resume_unwind(panic));
+        started.into_iter().flat_map(finished).collect()
+    })
 }
 
 /// The findings of each window among those of `x` for which it is responsible.
@@ -95,7 +94,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
     let corrected = |p: f64| -(count * (-p).ln_1p()).exp_m1();
     let middle = x.len() / 3..x.len() - x.len() / 3;
     let splits: Vec<usize> = windows.windows(2).map(|pair| split(x, &pair[0], &pair[1])).collect();
-    let mut rough: Option<f64> = None;
     for (i, Window { range, findings: own }) in windows.into_iter().enumerate() {
         let from = if i == 0 { 0 } else { splits[i - 1] };
         let to = splits.get(i).copied().unwrap_or(x.len());
@@ -105,13 +103,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         findings.jumps.extend(own.jumps.into_iter().filter(|jump| here(jump.after)));
         findings.kinks.extend(own.kinks.into_iter().filter(|kink| here(kink.at)));
         findings.rejected.extend(own.rejected.into_iter().filter(|rejected| here(rejected.after)));
-        for note in own.notes {
-            match note {
-                Note::Rough { factor } => rough = Some(rough.map_or(factor, |most| most.max(factor))),
-                note if findings.notes.contains(&note) => {}
-                note => findings.notes.push(note),
-            }
-        }
         findings.p_value = findings.p_value.into_iter().chain(own.p_value).reduce(f64::min);
         if range.start < middle.end && middle.start < range.end {
             findings.detectable = findings.detectable.into_iter().chain(own.detectable).reduce(f64::max);
@@ -126,7 +117,6 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         one.relative = median(&mut one.shares.iter().copied().filter(|share| *share != 0.0).collect::<Vec<_>>());
         one.p_value = corrected(one.p_value);
     }
-    findings.notes.extend(rough.map(|factor| Note::Rough { factor }));
     findings.p_value = findings.p_value.map(corrected);
     findings.jumps.iter_mut().for_each(|jump| jump.p_value = corrected(jump.p_value));
     findings.kinks.iter_mut().for_each(|kink| kink.p_value = corrected(kink.p_value));

@@ -15,14 +15,8 @@ const CURVED: usize = 5;
 /// A cell's level near a boundary.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
-    x: f64,
-    log: f64,
-    variance: f64,
-    roughness: f64,
-}
-
-pub(super) fn point(x: f64, level: Level) -> Point {
-    Point { x, log: level.log, variance: level.variance, roughness: level.roughness }
+    pub x: f64,
+    pub level: Level,
 }
 
 /// The cells beside a boundary, nearest first on both sides.
@@ -46,7 +40,6 @@ pub(super) struct Gap {
 struct Shape {
     gaps: [Gap; 3],
     likelihood: f64,
-    bent: bool,
 }
 
 /// The evidence on a boundary: its gaps under all shapes, two lines first.
@@ -60,14 +53,13 @@ pub(super) struct Evidence {
 struct Side {
     values: [Gap; 3],
     likelihood: f64,
-    kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Line,
-    Bent,
-    Parabola,
+/// The curves of one side, if there are enough cells for them.
+struct Sides {
+    line: Side,
+    bent: Vec<Side>,
+    parabola: Option<Side>,
 }
 
 impl Window {
@@ -75,17 +67,12 @@ impl Window {
     pub fn evidence(&self) -> Option<Evidence> {
         let (near, far) = (self.left[0], self.right[0]);
         let places = [near.x, 0.5 * (near.x + far.x), far.x];
-        let left = sides(&self.left, places, near.log);
-        let right = sides(&self.right, places, near.log);
-        let (first, second) = (*left.first()?, *right.first()?);
-        let mut shapes = vec![shape(&first, &second)];
-        let bent = |side: &&Side| side.kind == Kind::Bent;
-        shapes.extend(left.iter().filter(bent).map(|side| shape(side, &second)));
-        shapes.extend(right.iter().filter(bent).map(|side| shape(&first, side)));
-        let parabola = |sides: &[Side]| sides.iter().find(|side| side.kind == Kind::Parabola).copied();
-        if let (Some(left), Some(right)) = (parabola(&left), parabola(&right)) {
-            shapes.push(shape(&left, &right));
-        }
+        let left = sides(&self.left, places, near.level.log)?;
+        let right = sides(&self.right, places, near.level.log)?;
+        let mut shapes = vec![shape(&left.line, &right.line)];
+        shapes.extend(left.bent.iter().map(|side| shape(side, &right.line)));
+        shapes.extend(right.bent.iter().map(|side| shape(&left.line, side)));
+        shapes.extend(left.parabola.iter().zip(&right.parabola).map(|(left, right)| shape(left, right)));
         Some(Evidence { shapes })
     }
 }
@@ -95,52 +82,32 @@ fn shape(left: &Side, right: &Side) -> Shape {
         let (l, r) = (left.values[i], right.values[i]);
         Gap { size: r.size - l.size, variance: l.variance + r.variance, rough: l.rough + r.rough }
     };
-    let bent = left.kind != Kind::Line || right.kind != Kind::Line;
-    Shape { gaps: [gap(0), gap(1), gap(2)], likelihood: left.likelihood + right.likelihood, bent }
+    Shape { gaps: [gap(0), gap(1), gap(2)], likelihood: left.likelihood + right.likelihood }
 }
 
-/// The curves of one side: a line, lines with a bend, a parabola, if there are enough cells for them. Values are relative to the
-/// level exp(`level`): times add up, so a straight line in x is straight in seconds and not in their logarithm.
-fn sides(points: &[Point], places: [f64; 3], level: f64) -> Vec<Side> {
+/// Values are relative to the level exp(`level`): times add up, so a straight line in x is straight in seconds and not in their logarithm.
+fn sides(points: &[Point], places: [f64; 3], level: f64) -> Option<Sides> {
     let origin = points[0].x;
     let span = (points[points.len() - 1].x - origin).abs().max(f64::MIN_POSITIVE);
     let unit = |x: f64| (x - origin) / span;
-    let mut found = Vec::new();
-    let line = |_: f64| -> Vec<f64> { Vec::new() };
-    found.extend(fit(points, places, level, &unit, &line, Kind::Line));
-    if points.len() > 3 {
-        for bend in &points[1..points.len() - 1] {
-            let at = unit(bend.x);
-            // The bent part lies away from the boundary or towards it: the same curves.
-            let hinge = |u: f64| vec![(u.abs() - at.abs()).max(0.0)];
-            found.extend(fit(points, places, level, &unit, &hinge, Kind::Bent));
-        }
-    }
-    if points.len() >= CURVED {
-        found.extend(fit(points, places, level, &unit, &|u: f64| vec![u * u], Kind::Parabola));
-    }
-    found
+    let fitted = |further: Option<&dyn Fn(f64) -> f64>| {
+        let row =
+            |x: f64| -> Vec<f64> { [1.0, unit(x)].into_iter().chain(further.map(|term| term(unit(x)))).collect() };
+        fit(points, places, level, &row)
+    };
+    // The bent part lies away from the boundary or towards it: the same curves.
+    let bent = |bend: &Point| fitted(Some(&|u: f64| (u.abs() - unit(bend.x).abs()).max(0.0)));
+    let inner = if points.len() > 3 { &points[1..points.len() - 1] } else { &[] };
+    let parabola = if points.len() >= CURVED { fitted(Some(&|u: f64| u * u)) } else { None };
+    Some(Sides { line: fitted(None)?, bent: inner.iter().filter_map(bent).collect(), parabola })
 }
 
-/// The weighted least-squares fit of 1, u and the further terms, evaluated at the places.
-fn fit(
-    points: &[Point],
-    places: [f64; 3],
-    level: f64,
-    unit: &dyn Fn(f64) -> f64,
-    further: &dyn Fn(f64) -> Vec<f64>,
-    kind: Kind,
-) -> Option<Side> {
-    let row = |x: f64| {
-        let u = unit(x);
-        let mut row = vec![1.0, u];
-        row.extend(further(u));
-        row
-    };
+/// The weighted least-squares fit of the terms in `row`, evaluated at the places.
+fn fit(points: &[Point], places: [f64; 3], level: f64, row: &dyn Fn(f64) -> Vec<f64>) -> Option<Side> {
     let rows: Vec<Vec<f64>> = points.iter().map(|point| row(point.x)).collect();
-    let y: Vec<f64> = points.iter().map(|point| (point.log - level).exp()).collect();
+    let y: Vec<f64> = points.iter().map(|point| (point.level.log - level).exp()).collect();
     let variance: Vec<f64> =
-        points.iter().zip(&y).map(|(point, y)| y * y * (point.variance + point.roughness)).collect();
+        points.iter().zip(&y).map(|(point, y)| y * y * (point.level.variance + point.level.roughness)).collect();
     let p = rows[0].len();
     let sum = |of: &dyn Fn(usize) -> f64| (0..points.len()).map(|i| of(i) / variance[i]).sum::<f64>();
     let triangle = Triangle::of(p, |a, b| sum(&|i| rows[i][a] * rows[i][b]))?;
@@ -156,12 +123,12 @@ fn fit(
         for i in 0..points.len() {
             let w = rows[i].iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>() / variance[i];
             total += w * w * variance[i];
-            rough += w * w * y[i] * y[i] * points[i].roughness;
+            rough += w * w * y[i] * y[i] * points[i].level.roughness;
         }
         Gap { size: at(&row), variance: total, rough }
     };
     let likelihood = -0.5 * sum(&|i| (y[i] - at(&rows[i])).powi(2));
-    Some(Side { values: places.map(value), likelihood, kind })
+    Some(Side { values: places.map(value), likelihood })
 }
 
 impl Gap {
@@ -216,8 +183,9 @@ impl Evidence {
     }
 
     fn preferred(&self) -> Gap {
-        let support = |shape: &&Shape| shape.likelihood - if shape.bent { BEND } else { 0.0 };
-        let best = self.shapes.iter().max_by(|a, b| support(a).total_cmp(&support(b))).unwrap_or(&self.shapes[0]);
+        let support = |place: &usize| self.shapes[*place].likelihood - if *place > 0 { BEND } else { 0.0 };
+        let best = (0..self.shapes.len()).max_by(|a, b| support(a).total_cmp(&support(b))).unwrap_or(0);
+        let best = &self.shapes[best];
         let mut least = best.gaps[1];
         for gap in best.gaps {
             if gap.size.abs() < least.size.abs() {

@@ -4,12 +4,11 @@ use crate::stats::common_factor::{self, Visit};
 use crate::stats::disturbance::{Counting, counted};
 use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::quantile::median;
+use crate::stats::robust::{MIDDLE_SQUARE, REACH, near, scale};
 use crate::stats::slow_times::VisitTimes;
 
 /// Degrees of freedom of a visit's deviation.
 const TAILS: f64 = 4.0;
-/// Cells on each side that share their scale: noise changes slowly along the batch axis.
-const REACH: usize = 7;
 /// Rounds of reweighting.
 const ROUNDS: usize = 20;
 /// No relative error is believed below this.
@@ -101,9 +100,9 @@ fn with_roughness(mut levels: Vec<Option<Level>>) -> Vec<Option<Level>> {
 fn differences(visits: Vec<Visit>, cells: usize, undisturbed: bool) -> Vec<Difference> {
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
-    let scale = common_factor::scale(&residuals);
-    let standard: Vec<f64> = residuals.iter().map(|r| r / scale).collect();
-    let is_there = !undisturbed && scale > 0.0 && common_factor::is_there(&standard);
+    let spread = scale(&residuals);
+    let standard: Vec<f64> = residuals.iter().map(|r| r / spread).collect();
+    let is_there = !undisturbed && spread > 0.0 && common_factor::is_there(&standard);
     let factor = is_there.then(|| common_factor::fit(&visits, cells)).flatten();
     let difference = |(v, visit): (usize, &Visit)| {
         let others = factor.as_ref().map(|factor| factor.others[v]).unwrap_or_default();
@@ -156,7 +155,7 @@ fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Ve
         })
         .collect();
     let stretch = |i: usize| {
-        let near = i.saturating_sub(REACH)..(i + REACH + 1).min(sums.len());
+        let near = near(i, REACH, sums.len());
         let cells = sums[near.clone()].iter().filter(|sum| sum[2] > 0.0).count() as f64;
         let [psi, slope, count] = sums[near].iter().fold([0.0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
         if count <= cells {
@@ -190,8 +189,6 @@ fn bends_again(own: &[Vec<&Difference>]) -> bool {
 fn roughness(levels: &[Level]) -> f64 {
     /// Second differences count as rough above this multiple of their expected size: the ratio has a standard deviation of a quarter.
     const CLEAR: f64 = 1.75;
-    /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
-    const MIDDLE: f64 = 0.454_936;
     let mut ratios: Vec<f64> = levels
         .windows(3)
         .map(|w| {
@@ -202,7 +199,7 @@ fn roughness(levels: &[Level]) -> f64 {
     if ratios.len() < 6 {
         return 0.0;
     }
-    let ratio = median(&mut ratios) / MIDDLE;
+    let ratio = median(&mut ratios) / MIDDLE_SQUARE;
     let variance = median(&mut levels.iter().map(|level| level.variance).collect::<Vec<_>>());
     if ratio > CLEAR { (ratio - 1.0) * variance } else { 0.0 }
 }

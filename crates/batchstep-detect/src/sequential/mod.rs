@@ -19,11 +19,11 @@ mod levels;
 
 use std::collections::BTreeSet;
 
-use boundary::{Evidence, Window};
+use boundary::{Evidence, Point, Window};
 use levels::{Level, Levels, levels};
 
 use crate::random::Rng;
-use crate::stats::slow_times::VisitTimes;
+use crate::stats::{robust, slow_times::VisitTimes};
 
 /// Cells on each side of a boundary that its test uses.
 const REACH: usize = 6;
@@ -227,27 +227,15 @@ impl Sequence {
 
     /// The test at boundary k, with windows that end at the boundaries in `ends`.
     fn test(&self, k: usize, known: &[Option<Level>], ends: &[bool]) -> Option<Evidence> {
-        let mut window = Window::default();
-        let (mut left, mut right) = (k, k + 1);
-        loop {
-            if known[left].is_some() && window.left.len() < REACH {
-                window.left.push(boundary::point(self.cells[left].x, known[left]?));
-            }
-            if left == 0 || ends[left - 1] || window.left.len() == REACH {
-                break;
-            }
-            left -= 1;
-        }
-        loop {
-            if known[right].is_some() && window.right.len() < REACH {
-                window.right.push(boundary::point(self.cells[right].x, known[right]?));
-            }
-            if right + 1 == self.cells.len() || ends[right] || window.right.len() == REACH {
-                break;
-            }
-            right += 1;
-        }
-        (window.left.len() >= FEWEST && window.right.len() >= FEWEST).then(|| window.evidence()).flatten()
+        let seen = |cells: &mut dyn Iterator<Item = usize>| -> Vec<Point> {
+            let point = |i: usize| known[i].map(|level| Point { x: self.cells[i].x, level });
+            cells.filter_map(point).take(REACH).collect()
+        };
+        let window = Window {
+            left: seen(&mut (0..=k).rev().take_while(|&i| i == k || !ends[i])),
+            right: seen(&mut (k + 1..self.cells.len()).take_while(|&i| i == k + 1 || !ends[i - 1])),
+        };
+        if window.left.len().min(window.right.len()) < FEWEST { None } else { window.evidence() }
     }
 
     fn close_untestable(&mut self, known: &[Option<Level>]) {
@@ -315,7 +303,7 @@ impl Sequence {
 
 /// The boundaries within `reach` of boundary k, without k.
 fn near(k: usize, reach: usize, count: usize) -> impl Iterator<Item = usize> {
-    (k.saturating_sub(reach)..(k + reach + 1).min(count)).filter(move |j| *j != k)
+    robust::near(k, reach, count).filter(move |j| *j != k)
 }
 
 #[cfg(test)]

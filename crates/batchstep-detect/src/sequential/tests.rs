@@ -193,8 +193,8 @@ fn the_gap_between_two_lines_by_hand() {
     let variance = 1e-4;
     let level = |log: f64| levels::Level { log, variance, roughness: 0.0 };
     let window = Window {
-        left: [3.0, 2.0, 1.0].map(|x| boundary::point(x, level(0.0))).to_vec(),
-        right: [4.0, 5.0, 6.0].map(|x| boundary::point(x, level(1.1f64.ln()))).to_vec(),
+        left: [3.0, 2.0, 1.0].map(|x| Point { x, level: level(0.0) }).to_vec(),
+        right: [4.0, 5.0, 6.0].map(|x| Point { x, level: level(1.1f64.ln()) }).to_vec(),
     };
     let evidence = window.evidence().expect("two lines");
     // The variances of relative values: 1 on the left, 1.1^2 on the right.

@@ -37,9 +37,8 @@ impl Draw {
         self.0.normal()
     }
 
-    /// Student's t with three degrees of freedom.
     pub fn student(&mut self) -> f64 {
-        self.normal() / ((0..3).map(|_| self.normal().powi(2)).sum::<f64>() / 3.0).sqrt()
+        self.0.student()
     }
 
     /// `count` places in `low..=high`, ascending, at least `gap` apart; fewer if they do not fit.

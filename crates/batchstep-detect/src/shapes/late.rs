@@ -158,9 +158,7 @@ fn heavy(draw: &mut Draw, quiet: bool) -> Sketch {
     };
     let mut sketch = Sketch::whole(count, curve, noise);
     if !quiet {
-        for at in draw.places(1 + count / 100, 8, count - 10, 10) {
-            sketch.clear_step(draw, at, 6.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 100, 8, count - 10, 10), 6.0, draw);
     }
     sketch.spikes(draw, 0.03, 0.4);
     sketch
@@ -180,9 +178,7 @@ fn states(draw: &mut Draw, quiet: bool) -> Sketch {
         *off *= if run > 0 { 1.0 + gap } else { 1.0 };
     }
     if !quiet {
-        for at in draw.places(1 + count / 150, 8, from - 6, 8) {
-            sketch.clear_step(draw, at, 6.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 150, 8, from - 6, 8), 6.0, draw);
     }
     sketch
 }
@@ -194,9 +190,7 @@ fn wandering(draw: &mut Draw, quiet: bool) -> Sketch {
     let noise = Noise { correlation: draw.between(0.3, 0.8), ..Noise::of(draw.one_of(&[0.003, 0.006, 0.012])) };
     let mut sketch = Sketch::whole(count, curve, noise);
     if !quiet {
-        for at in draw.places(1 + count / 120, 10, count - 12, 14) {
-            sketch.clear_step(draw, at, 8.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 120, 10, count - 12, 14), 8.0, draw);
     }
     sketch
 }

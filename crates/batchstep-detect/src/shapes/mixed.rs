@@ -59,9 +59,7 @@ fn sizes(draw: &mut Draw, quiet: bool) -> Sketch {
         }
     }
     if !quiet {
-        for at in draw.places(1 + count / 80, 8, count - 9, 10) {
-            sketch.clear_step(draw, at, 8.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 80, 8, count - 9, 10), 8.0, draw);
     }
     sketch
 }

@@ -26,9 +26,7 @@ fn throughput(draw: &mut Draw, quiet: bool) -> Sketch {
     let mut sketch = Sketch::new(x, curve, Noise::of(draw.one_of(&[0.003, 0.01, 0.02])));
     if !quiet {
         let count = sketch.x.len();
-        for at in draw.places(1 + count / 80, 8, count - 9, 9) {
-            sketch.clear_step(draw, at, 6.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 80, 8, count - 9, 9), 6.0, draw);
     }
     sketch
 }

@@ -54,9 +54,12 @@ impl Sketch {
     /// One to `most` clear jumps, at least `gap` points apart and from the ends.
     pub(super) fn clear_steps(&mut self, draw: &mut Draw, most: usize, gap: usize) {
         let count = draw.whole(1, most);
-        for at in draw.places(count, gap, self.x.len().saturating_sub(gap + 2), gap) {
-            self.clear_step(draw, at, 5.0);
-        }
+        self.clear_steps_at(draw.places(count, gap, self.x.len().saturating_sub(gap + 2), gap), 5.0, draw);
+    }
+
+    /// A clear jump after each of these points.
+    pub(super) fn clear_steps_at(&mut self, places: Vec<usize>, least: f64, draw: &mut Draw) {
+        places.into_iter().for_each(|at| self.clear_step(draw, at, least));
     }
 
     /// Whether no jump or ramp lies within `distance` points of this point.

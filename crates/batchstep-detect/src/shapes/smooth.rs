@@ -68,9 +68,7 @@ fn log_sizes(draw: &mut Draw, quiet: bool) -> Sketch {
     let noise = Noise { repetitions: draw.one_of(&[1, 1, 3]), ..Noise::of(draw.one_of(&[0.005, 0.01, 0.02])) };
     let mut sketch = Sketch::new(x, curve, noise);
     if !quiet {
-        for at in draw.places(draw_count(count), 6, sketch.x.len() - 7, 6) {
-            sketch.clear_step(draw, at, 8.0);
-        }
+        sketch.clear_steps_at(draw.places(draw_count(count), 6, sketch.x.len() - 7, 6), 8.0, draw);
     }
     sketch
 }

@@ -95,9 +95,7 @@ fn irregular(draw: &mut Draw, _: bool) -> Sketch {
     let noise = Noise { repetitions: draw.one_of(&[1, 1, 3]), ..Noise::of(draw.one_of(&[0.003, 0.01, 0.02])) };
     let mut sketch = Sketch::whole(count, curve, noise);
     let wanted = draw.whole(2, 5);
-    for at in draw.places(wanted, 6, count - 8, 7) {
-        sketch.clear_step(draw, at, 5.0);
-    }
+    sketch.clear_steps_at(draw.places(wanted, 6, count - 8, 7), 5.0, draw);
     sketch
 }
 

@@ -32,9 +32,7 @@ fn steep(draw: &mut Draw, quiet: bool) -> Sketch {
         }
     }
     if !quiet {
-        for at in draw.places(1 + count / 60, 10, count - 6, 6) {
-            sketch.clear_step(draw, at, 5.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 60, 10, count - 6, 6), 5.0, draw);
     }
     sketch
 }
@@ -47,9 +45,7 @@ fn per_example(draw: &mut Draw, quiet: bool) -> Sketch {
     let curve = Curve::line(level, 0.0).with(shared);
     let mut sketch = Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.003, 0.01, 0.02])));
     if !quiet {
-        for at in draw.places(1 + count / 60, 12, count - 6, 8) {
-            sketch.clear_step(draw, at, 5.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 60, 12, count - 6, 8), 5.0, draw);
     }
     sketch
 }
@@ -80,9 +76,7 @@ fn spiky(draw: &mut Draw, quiet: bool) -> Sketch {
         }
     }
     if !quiet {
-        for at in draw.places(1 + count / 100, 27, count - 6, 8) {
-            sketch.clear_step(draw, at, 5.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 100, 27, count - 6, 8), 5.0, draw);
     }
     sketch
 }
@@ -99,9 +93,7 @@ fn slow(draw: &mut Draw, quiet: bool) -> Sketch {
         sketch.off[1] = 1.0 + (factor - 1.0) * draw.between(0.2, 0.6);
     }
     if !quiet {
-        for at in draw.places(1 + count / 60, 8, count - 6, 8) {
-            sketch.clear_step(draw, at, 5.0);
-        }
+        sketch.clear_steps_at(draw.places(1 + count / 60, 8, count - 6, 8), 5.0, draw);
     }
     sketch
 }

@@ -2,18 +2,8 @@
 
 use super::Labelled;
 use super::truth::Change;
+use crate::detect::Jump;
 use crate::detect::score::{Place, Score};
-
-/// A jump that a method reports.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
-    pub after: f64,
-    /// Signed, in the unit of y.
-    pub size: f64,
-    /// Its interval.
-    pub low: f64,
-    pub high: f64,
-}
 
 /// Counts over the series of a family. Distances are in points, whatever the spacing of x.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,14 +29,15 @@ pub struct Tally {
 
 impl Tally {
     /// Counts the claims on one series, whose detection took `seconds`.
-    pub fn take(&mut self, series: &Labelled, claims: &[Claim], seconds: f64) {
+    pub fn take(&mut self, series: &Labelled, claims: &[Jump], seconds: f64) {
         let at: Vec<f64> = claims.iter().map(|claim| index(&series.x, claim.after)).collect();
         self.series += 1;
-        self.exact = self.exact.plus(judged(&series.changes, &at, 0.0));
+        let exact = judged(&series.changes, &at, 0.0);
+        self.exact = self.exact.plus(exact);
         self.near = self.near.plus(judged(&series.changes, &at, 1.0));
         if series.quiet {
             self.quiet += 1;
-            self.clean += usize::from(judged(&series.changes, &at, 0.0).invented == 0);
+            self.clean += usize::from(exact.invented == 0);
         }
         self.claims += claims.len();
         for (claim, &at) in claims.iter().zip(&at) {
@@ -57,24 +48,6 @@ impl Tally {
         }
         self.seconds += seconds;
         self.slowest = self.slowest.max(seconds);
-    }
-
-    /// Both together.
-    pub fn plus(mut self, other: Self) -> Self {
-        self.size_errors.extend(other.size_errors);
-        Self {
-            series: self.series + other.series,
-            exact: self.exact.plus(other.exact),
-            near: self.near.plus(other.near),
-            quiet: self.quiet + other.quiet,
-            clean: self.clean + other.clean,
-            claims: self.claims + other.claims,
-            wrong_signs: self.wrong_signs + other.wrong_signs,
-            size_errors: self.size_errors,
-            covered: self.covered + other.covered,
-            seconds: self.seconds + other.seconds,
-            slowest: self.slowest.max(other.slowest),
-        }
     }
 
     /// Whether there was any jump to be found. Where not, F1 says nothing.
@@ -110,7 +83,7 @@ fn judged(changes: &[Change], claimed: &[f64], tolerance: f64) -> Score {
     let faint = |claim: f64| changes.iter().any(|c| !c.required && !c.pattern && place(c).distance(claim) <= 1.0);
     let counts = |claim: f64| right(claim, 0.0) || !at_pattern(claim) && (right(claim, tolerance) || !faint(claim));
     let counted: Vec<f64> = claimed.iter().copied().filter(|&claim| counts(claim)).collect();
-    Score::of_places(&counted, &required, tolerance)
+    Score::of(&counted, &required, tolerance)
 }
 
 fn has_wrong_sign(changes: &[Change], at: f64, size: f64) -> bool {
@@ -131,8 +104,8 @@ fn index(x: &[f64], after: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn claim(after: f64, size: f64) -> Claim {
-        Claim { after, size, low: size, high: size + 0.2 }
+    fn claim(after: f64, size: f64) -> Jump {
+        Jump { high: size + 0.2, ..Jump::planted(after, size, 0.1) }
     }
 
     fn change(at: usize, size: f64, required: bool) -> Change {

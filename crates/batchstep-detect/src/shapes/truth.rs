@@ -2,6 +2,7 @@
 
 use super::curve::Term;
 use super::sketch::Sketch;
+use crate::stats::regression::line;
 
 /// A change of level, at one boundary or at neighbouring ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,12 +149,8 @@ fn confirmed(sketch: &Sketch, change: Change, points: std::ops::Range<usize>) ->
 
 /// The least-squares line through the curve at these points, at x.
 fn extended(sketch: &Sketch, points: std::ops::Range<usize>, x: f64) -> f64 {
-    let count = points.len() as f64;
-    let values: Vec<f64> = points.clone().map(|i| sketch.curve.plain(sketch.x[i])).collect();
-    let places: Vec<f64> = points.map(|i| sketch.x[i]).collect();
-    let (mean_x, mean_y) = (places.iter().sum::<f64>() / count, values.iter().sum::<f64>() / count);
-    let across: f64 = places.iter().map(|p| (p - mean_x).powi(2)).sum();
-    let along: f64 = places.iter().zip(&values).map(|(p, v)| (p - mean_x) * (v - mean_y)).sum();
-    let slope = if across > 0.0 { along / across } else { 0.0 };
-    mean_y + slope * (x - mean_x)
+    let places = &sketch.x[points];
+    let values: Vec<f64> = places.iter().map(|place| sketch.curve.plain(*place)).collect();
+    let line = line(places, &values, &vec![1.0; places.len()]);
+    line.intercept + line.slope * x
 }

@@ -19,7 +19,7 @@
 //! further correction.
 
 use super::quantile::median;
-use super::robust::MAD_TO_SIGMA;
+use super::robust::scale;
 
 /// Degrees of freedom of a visit's own deviation.
 const OWN: f64 = 4.0;
@@ -157,7 +157,7 @@ struct Fit<'a> {
 }
 
 /// The state of one visit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// The weight of its own deviation, and of the change of the factor before it: below 1 in the tails.
     own_weight: f64,
@@ -179,17 +179,7 @@ impl<'a> Fit<'a> {
         let level = medians(visits, cells);
         let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - level[visit.cell]).collect();
         let scale = scale(&residuals).max(LEAST);
-        let state = State {
-            own_weight: 1.0,
-            change_weight: 1.0,
-            predicted: 0.0,
-            filtered: 0.0,
-            gain: 0.0,
-            back: 0.0,
-            mean: 0.0,
-            variance: 0.0,
-            shared: 0.0,
-        };
+        let state = State { own_weight: 1.0, change_weight: 1.0, ..State::default() };
         // Half of the variance for each, and a factor that lasts twenty visits: the rounds make this choice nearly
         // irrelevant.
         let half = scale * 0.5f64.sqrt();
@@ -385,11 +375,6 @@ pub fn medians(visits: &[Visit], cells: usize) -> Vec<f64> {
     let mut values = vec![Vec::new(); cells];
     visits.iter().for_each(|visit| values[visit.cell].push(visit.value));
     values.iter_mut().map(|values| if values.is_empty() { f64::NAN } else { median(values) }).collect()
-}
-
-/// A robust standard deviation about zero.
-pub fn scale(residuals: &[f64]) -> f64 {
-    MAD_TO_SIGMA * median(&mut residuals.iter().map(|r| r.abs()).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tails of the normal, t and F distributions, from the special functions of `statrs` (relative error up to 1e-10, from
+//! Tails of the normal and t distributions, from the special functions of `statrs` (relative error up to 1e-10, from
 //! 10^6 degrees of freedom on up to 1e-8), and their quantiles. If a parameter has no meaning, the answer is `NaN`.
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
@@ -48,14 +48,6 @@ pub fn t_upper_quantile(tail: f64, df: f64) -> f64 {
     low.exp_m1()
 }
 
-/// P(F > f) with (`numerator`, `denominator`) degrees of freedom.
-pub fn f_upper(f: f64, numerator: f64, denominator: f64) -> f64 {
-    if f <= 0.0 {
-        return 1.0;
-    }
-    beta(denominator / (denominator + numerator * f), 0.5 * denominator, 0.5 * numerator)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,7 +56,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-9, "found {found}, expected {expected}");
     }
 
-    // Expected numbers: SciPy, `scipy.stats.{norm,t,f}.sf`, `norm.isf`, `t.isf` and `scipy.special.gammaln`, unless
+    // Expected numbers: SciPy, `scipy.stats.{norm,t}.sf`, `norm.isf`, `t.isf` and `scipy.special.gammaln`, unless
     // another source is named.
 
     #[test]
@@ -118,17 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn f_tails_agree_with_scipy() {
-        near(f_upper(3.0, 2.0, 10.0), 0.09536743164062497);
-        near(f_upper(1.0, 5.0, 5.0), 0.5);
-        near(f_upper(25.0, 3.0, 60.0), 1.284618494866295e-10);
-        near(f_upper(0.2, 7.0, 3.0), 0.9633266457818133);
-    }
-
-    #[test]
     fn numbers_without_meaning_are_nan_and_no_panic() {
         assert!(t_upper(f64::NAN, 5.0).is_nan() && t_upper(1.0, 0.0).is_nan() && t_upper(1.0, f64::NAN).is_nan());
-        assert!(f_upper(f64::NAN, 1.0, 1.0).is_nan() && f_upper(1.0, -1.0, 3.0).is_nan());
         assert!(normal_upper(f64::NAN).is_nan());
     }
 

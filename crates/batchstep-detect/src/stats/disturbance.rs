@@ -6,9 +6,9 @@
 //! if they scatter clearly less, and the fastest visits a cell only if the levels of two halves of its visits then agree clearly better
 //! ([`super::halves`]).
 
-use super::common_factor::scale;
 use super::halves::{self, Variance};
 use super::quantile::{median, median_unbiased};
+use super::robust::scale;
 use super::slow_times::{SlowTimes, VisitTimes, divide};
 
 /// The fastest count if they scatter by less than this share of what the middles scatter by. If only the steps have noise, and it

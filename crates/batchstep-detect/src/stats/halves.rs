@@ -2,9 +2,8 @@
 //!
 //! The halves are every other value in the order of the run, so that both see the same slow changes of the machine.
 
-use std::ops::Range;
-
 use super::quantile::{median, median_unbiased};
+use super::robust::{MIDDLE_SQUARE, REACH, near};
 
 /// The two halves.
 fn halves(values: &[f64]) -> [Vec<f64>; 2] {
@@ -24,8 +23,6 @@ pub struct Variance {
 
 /// V of those `cells` that have `least` values or more in each half. `None` if these are fewer than half of the cells with values.
 pub fn variance(cells: &[&[f64]], least: usize, level: &dyn Fn(&mut [f64]) -> f64) -> Option<Variance> {
-    /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
-    const MIDDLE: f64 = 0.454_936;
     let (mut squares, mut expected, mut ratios) = (0.0, 0.0, Vec::with_capacity(cells.len()));
     for [mut early, mut late] in cells.iter().map(|values| halves(values)) {
         if late.len() >= least.max(1) {
@@ -38,7 +35,11 @@ pub fn variance(cells: &[&[f64]], least: usize, level: &dyn Fn(&mut [f64]) -> f6
     }
     let measured = cells.iter().filter(|values| !values.is_empty()).count();
     let enough = !ratios.is_empty() && 2 * ratios.len() >= measured;
-    enough.then(|| Variance { mean: squares / expected, cells: ratios.len(), usual: median(&mut ratios) / MIDDLE })
+    enough.then(|| Variance {
+        mean: squares / expected,
+        cells: ratios.len(),
+        usual: median(&mut ratios) / MIDDLE_SQUARE,
+    })
 }
 
 /// The fewest values that have a median-unbiased quantile at `share`, below one half.
@@ -54,16 +55,12 @@ pub struct LowLevel {
     pub scale: f64,
 }
 
-/// Neighbours on each side that share their variance: noise changes slowly along x, and a few squares are a coarse estimate.
-const REACH: usize = 7;
-
 /// The `share` quantile of each of `cells`, `None` without values.
 pub fn low_levels(cells: &[&[f64]], share: f64) -> Vec<Option<LowLevel>> {
     let level = |values: &mut [f64]| median_unbiased(values, share);
-    let near = |i: usize, reach: usize| -> Range<usize> { i.saturating_sub(reach)..(i + reach + 1).min(cells.len()) };
     let of = |(i, values): (usize, &&[f64])| {
         let least = fewest(share);
-        let local = variance(&cells[near(i, REACH)], least, &level).or_else(|| variance(cells, 1, &level));
+        let local = variance(&cells[near(i, REACH, cells.len())], least, &level).or_else(|| variance(cells, 1, &level));
         let scale = local.map_or(0.0, |variance| variance.mean.sqrt());
         (!values.is_empty()).then(|| LowLevel { value: level(&mut values.to_vec()), scale })
     };

@@ -22,11 +22,31 @@ pub fn sigma(values: &[f64], center: f64) -> f64 {
     MAD_TO_SIGMA * mad(values, center) * n / (n - 0.8).max(0.2)
 }
 
-/// A robust location: its value, and the effective number of observations (the sum of the weights).
+/// A robust standard deviation about zero.
+pub fn scale(values: &[f64]) -> f64 {
+    MAD_TO_SIGMA * mad(values, 0.0)
+}
+
+/// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
+pub const MIDDLE_SQUARE: f64 = 0.454_936;
+
+/// Neighbours on each side that share their scale: noise changes slowly along x, and few values are too coarse to tell it.
+pub const REACH: usize = 7;
+
+/// The places within `reach` of the i-th of `count`.
+pub fn near(i: usize, reach: usize, count: usize) -> std::ops::Range<usize> {
+    i.saturating_sub(reach)..(i + reach + 1).min(count)
+}
+
+/// Standard deviation of the biweight divided by that of the mean, for normal data: 1 / sqrt(0.95); and the mean weight of such data.
+pub const BIWEIGHT_LOSS: f64 = 1.026;
+pub const CLEAN: f64 = 0.92;
+
+/// A robust location, and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Location {
     pub value: f64,
-    pub weight: f64,
+    pub error: f64,
 }
 
 /// Tukey's biweight M-estimate of location with a given `scale`, from `start`, by reweighting.
@@ -34,7 +54,11 @@ pub struct Location {
 /// A value further than 4.685 `scale` from the center has no weight. If `scale` is not above zero, the answer is
 /// `start`.
 pub fn biweight(values: &[f64], start: f64, scale: f64) -> Location {
-    let mut location = Location { value: start, weight: values.len() as f64 };
+    let located = |value: f64, weights: f64| {
+        let carried = (weights / CLEAN).clamp(1.0, values.len().max(1) as f64);
+        Location { value, error: BIWEIGHT_LOSS * scale / carried.sqrt() }
+    };
+    let mut location = located(start, values.len() as f64);
     if scale.is_nan() || scale <= 0.0 {
         return location;
     }
@@ -47,10 +71,10 @@ pub fn biweight(values: &[f64], start: f64, scale: f64) -> Location {
             sum += weight * (value - location.value);
         }
         if weights <= 0.0 {
-            return Location { value: start, weight: values.len() as f64 };
+            return located(start, values.len() as f64);
         }
         let shift = sum / weights;
-        location = Location { value: location.value + shift, weight: weights };
+        location = located(location.value + shift, weights);
         if shift.abs() < 1e-7 * scale {
             break;
         }

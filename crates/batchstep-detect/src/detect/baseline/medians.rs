@@ -31,7 +31,7 @@ impl Medians {
             x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]) / (x[1] - x[0]) * gap).collect();
         let typical = median(&mut differences.clone());
         let off: Vec<f64> = differences.iter().zip(&y).map(|(d, y)| (d - typical) / y).collect();
-        let sigma = (robust::MAD_TO_SIGMA * robust::mad(&off, 0.0)).max(1e-12);
+        let sigma = robust::scale(&off).max(1e-12);
         Self { x, y, differences, typical, sigma }
     }
 

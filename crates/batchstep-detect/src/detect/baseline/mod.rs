@@ -60,9 +60,7 @@ pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Setti
     let series = Prepared::new(observations);
     // No baseline keeps a rate of false alarms on curves that are not straight.
     let mut findings = Findings { false_positive_rate: f64::NAN, ..Findings::default() };
-    if series.dropped > 0 {
-        findings.notes.push(Note::Dropped { count: series.dropped });
-    }
+    findings.notes.extend(series.notes.iter().filter(|note| matches!(note, Note::Dropped { .. })).cloned());
     findings.points = unfitted::points(&series, settings);
     if series.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: series.x.len() });

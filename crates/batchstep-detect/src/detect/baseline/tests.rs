@@ -1,4 +1,4 @@
-//! The baselines against exhaustive searches and hand calculations, and on simulated jumps.
+//! The baselines against hand calculations, and on simulated jumps.
 
 use super::*;
 use crate::random::Rng;
@@ -30,35 +30,6 @@ fn differences_and_pelt_find_nothing_on_a_straight_line() {
             })
             .count();
         assert!(alarms <= 4, "{}: {alarms} of 40", baseline.name());
-    }
-}
-
-/// Every segmentation: the obvious, exponential search. Returns the least cost, without a penalty for the first segment.
-fn exhaustive(values: &[f64], penalty: f64) -> f64 {
-    let cost = |v: &[f64]| {
-        let mean = v.iter().sum::<f64>() / v.len() as f64;
-        v.iter().map(|v| (v - mean).powi(2)).sum::<f64>()
-    };
-    let cut = |at: usize| cost(&values[..at]) + penalty + exhaustive(&values[at..], penalty);
-    (1..values.len()).map(cut).fold(cost(values), f64::min)
-}
-
-#[test]
-fn pelt_finds_what_exhaustion_finds() {
-    for seed in 0..30 {
-        let mut rng = Rng::new(seed);
-        let values: Vec<f64> = (0..12).map(|i| rng.normal() + if i > 6 { 3.0 } else { 0.0 }).collect();
-        for penalty in [0.5, 2.0, 6.0] {
-            let ends = pelt::segments(&values, penalty);
-            let mut from = 0;
-            let mut total = -penalty;
-            for &to in &ends {
-                let mean = values[from..to].iter().sum::<f64>() / (to - from) as f64;
-                total += penalty + values[from..to].iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-                from = to;
-            }
-            assert!((total - exhaustive(&values, penalty)).abs() < 1e-9, "seed {seed}");
-        }
     }
 }
 

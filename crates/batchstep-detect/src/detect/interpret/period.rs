@@ -37,14 +37,11 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
     // Most of its steps must also have been found individually.
     let confirmed = |steps: &[usize]| steps.iter().filter(|step| places.contains(step)).count();
     let holds = |steps: &[usize]| confirmed(steps) >= FEWEST.max(steps.len().div_ceil(2));
-    let stepped = staircase.filter(|(_, staircase)| holds(&staircase.steps)).map(|(place, staircase)| {
-        let z = model.direction(place).1.abs() / model.spread();
-        Period {
-            value: staircase.period,
-            p_value: threshold::p_value(z, model.error_freedom(), candidates.staircases.len()),
-            explains: explained(&staircase.steps, &places, jumps),
-            unconfirmed: unconfirmed(&staircase.steps, &places, x),
-        }
+    let stepped = staircase.filter(|(_, staircase)| holds(&staircase.steps)).map(|(place, staircase)| Period {
+        value: staircase.period,
+        p_value: threshold::p_value(model.z(place), model.error_freedom(), candidates.staircases.len()),
+        explains: explained(&staircase.steps, &places, jumps),
+        unconfirmed: unconfirmed(&staircase.steps, &places, x),
     });
     of_larger_jumps([of_jumps(x, jumps, settings), stepped], jumps)
 }

@@ -30,34 +30,29 @@ impl<'a> Slopes<'a> {
             Term::Staircase(s) => x.len() as f64 <= CLOSE * candidates.staircases[s].steps.len() as f64,
             _ => false,
         };
-        let mut kinks: Vec<usize> = model
-            .terms
-            .iter()
-            .filter_map(|&j| match candidates.term(j) {
-                Term::Hinge(k) => Some(k),
-                _ => None,
-            })
-            .collect();
-        kinks.sort_unstable();
+        let kinks = model.at(Term::hinge).into_iter().map(|(k, _)| k).collect();
         Self { x, curve: model.fitted(keep), kinks }
+    }
+
+    /// The places of the kinks beside that at `k`, or the ends.
+    fn beside(&self, k: usize) -> [usize; 2] {
+        let before = self.kinks.iter().rev().copied().find(|kink| *kink < k).unwrap_or(0);
+        [before, self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1)]
     }
 
     /// The slope before the kink at `k`.
     pub fn before(&self, k: usize) -> f64 {
-        let nearest = self.kinks.iter().copied().filter(|kink| *kink < k).max().unwrap_or(0);
-        self.over(nearest.max((k + 1).saturating_sub(POINTS)), k)
+        self.over(self.beside(k)[0].max((k + 1).saturating_sub(POINTS)), k)
     }
 
     /// The slope after the kink at `k`.
     pub fn after(&self, k: usize) -> f64 {
-        let nearest = self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1);
-        self.over(k, nearest.min(k + POINTS - 1))
+        self.over(k, self.beside(k)[1].min(k + POINTS - 1))
     }
 
     /// The most by which a straight line over both stretches beside the kink at `k`, up to their ends, misses the curve there.
     pub fn departure(&self, k: usize) -> f64 {
-        let from = self.kinks.iter().rev().copied().find(|kink| *kink < k).unwrap_or(0);
-        let to = self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1);
+        let [from, to] = self.beside(k);
         let [left, right] = [self.x[k] - self.x[from], self.x[to] - self.x[k]];
         (self.after(k) - self.before(k)).abs() * left * right / (left + right)
     }

@@ -98,12 +98,16 @@ impl Basis {
 
     /// The weights on the unit vectors by which coefficient `place` follows from the target.
     pub fn row(&self, place: usize) -> Vec<f64> {
-        let m = self.q.len();
-        let mut z = vec![0.0; m];
-        z[place] = 1.0 / self.r[place][place];
-        for c in place + 1..m {
-            let known: f64 = (place..c).map(|k| self.r[c][k] * z[k]).sum();
-            z[c] = -known / self.r[c][c];
+        let mut unit = vec![0.0; self.q.len()];
+        unit[place] = 1.0;
+        self.solved(unit, place)
+    }
+
+    /// The weights on the unit vectors by which the combination `z` of all coefficients follows from the target; `z` is zero before `first`.
+    fn solved(&self, mut z: Vec<f64>, first: usize) -> Vec<f64> {
+        for c in first..z.len() {
+            let known: f64 = (first..c).map(|k| self.r[c][k] * z[k]).sum();
+            z[c] = (z[c] - known) / self.r[c][c];
         }
         z
     }
@@ -115,12 +119,7 @@ impl Basis {
 
     /// The weights on the target by which the combination `weights` of all coefficients follows from it.
     pub fn influence(&self, weights: &[f64], n: usize) -> Vec<f64> {
-        let mut z = weights.to_vec();
-        for c in 0..z.len() {
-            let known: f64 = (0..c).map(|k| self.r[c][k] * z[k]).sum();
-            z[c] = (z[c] - known) / self.r[c][c];
-        }
-        self.combine(&z, n)
+        self.combine(&self.solved(weights.to_vec(), 0), n)
     }
 
     /// The sum of the unit vectors with weights `z`, over `n` points.

@@ -64,7 +64,7 @@ pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) 
 
 /// Whether the model has no step and no change of slope within fewer than `least` points of the boundary after `k`.
 pub(crate) fn is_free(model: &Model, k: usize, least: usize) -> bool {
-    model.terms.iter().all(|&j| match model.problem.candidates.term(j) {
+    model.sized().all(|(term, _)| match term {
         Term::Step(at) => at.abs_diff(k) >= least,
         Term::Hinge(at) => at.abs_diff(k + 1) >= least,
         _ => true,

@@ -73,6 +73,16 @@ const LONGEST_TOOTH: f64 = 8.0;
 /// The place of the class of smooth shapes, after the classes of local terms.
 const SMOOTH: usize = 2;
 
+impl Term {
+    pub fn step(self) -> Option<usize> {
+        if let Self::Step(k) = self { Some(k) } else { None }
+    }
+
+    pub fn hinge(self) -> Option<usize> {
+        if let Self::Hinge(k) = self { Some(k) } else { None }
+    }
+}
+
 impl CandidateTerms {
     /// The candidate terms for at least eight ascending, distinct `x`.
     pub fn new(x: &[f64]) -> Self {

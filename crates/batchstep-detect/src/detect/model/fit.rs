@@ -105,18 +105,45 @@ impl<'a, 'b> Model<'a, 'b> {
         self.problem.misfit(self.rss) + self.cost
     }
 
-    /// For the chosen term at `place`: the unit vector of the part that only it explains, and how much of the data lies
-    /// along it.
-    ///
-    /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
-    pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
+    /// The chosen terms, each with its coefficient.
+    pub fn sized(&self) -> impl Iterator<Item = (Term, f64)> {
+        let terms = self.terms.iter().map(|&j| self.problem.candidates.term(j));
+        terms.zip(self.coefficients().into_iter().skip(FREE))
+    }
+
+    /// The positions that `of` reads from the chosen terms, ascending, each with its coefficient.
+    pub fn at(&self, of: impl Fn(Term) -> Option<usize>) -> Vec<(usize, f64)> {
+        let mut found: Vec<(usize, f64)> = self.sized().filter_map(|(term, size)| Some((of(term)?, size))).collect();
+        found.sort_by_key(|(at, _)| *at);
+        found
+    }
+
+    /// The coefficient of the chosen term at `place` over its standard error, and that error, both at dispersion one.
+    pub fn along(&self, place: usize) -> (f64, f64) {
         let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.candidates.n);
         let error = dot(&u, &u).sqrt();
-        for u in &mut u {
-            *u /= error;
-        }
-        let along = dot(&u, &self.problem.target);
-        (u, along, error)
+        u.iter_mut().for_each(|u| *u /= error);
+        (dot(&u, &self.problem.target), error)
+    }
+
+    /// The size of the chosen term at `place` in standard errors, at the dispersion of the model.
+    pub fn certainty(&self, place: usize) -> f64 {
+        self.along(place).0.abs() / self.dispersion().sqrt()
+    }
+
+    /// The same with errors that neighbours may share ([`Model::spread`]).
+    pub fn z(&self, place: usize) -> f64 {
+        self.along(place).0.abs() / self.spread()
+    }
+
+    /// Whether `term` is chosen.
+    pub fn has(&self, term: Term) -> bool {
+        self.terms.contains(&self.problem.candidates.index(term))
+    }
+
+    /// Whether a search keeps `term`.
+    pub fn keeps(&self, term: Term) -> bool {
+        self.problem.kept.contains(&self.problem.candidates.index(term))
     }
 
     /// The coefficient that candidate `j` would have if added, and its standard error at dispersion one.

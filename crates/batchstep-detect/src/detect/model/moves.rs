@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::basis::COLLINEAR;
 use super::candidates::{CandidateTerms, Class, Term};
 use super::fit::{FREE, Model};
-use super::simd::{self, RemovedDirection, dot};
+use super::simd::{self, dot};
 
 /// The least gain of a change, so that rounding cannot make a search go in circles.
 ///
@@ -33,8 +33,9 @@ pub(crate) struct Move {
 #[derive(Clone, Copy)]
 struct Removal<'a> {
     place: usize,
-    /// The direction of the removed term.
-    direction: RemovedDirection<'a>,
+    /// The parts of the data and of each candidate along the direction of the removed term.
+    along: f64,
+    products: &'a [f64],
 }
 
 /// Terms that may not be added to a model.
@@ -106,12 +107,8 @@ impl Model<'_, '_> {
             products.clear();
             products.resize(self.problem.offered, 0.0);
             simd::combine(self.spans.iter().map(Vec::as_slice), z, &mut products);
-            self.best_addition(
-                no_step.clone(),
-                Some(Removal { place, direction: RemovedDirection { along: *along, products: &products } }),
-                &mut gains,
-                &mut best,
-            );
+            let removal = Removal { place, along: *along, products: &products };
+            self.best_addition(no_step.clone(), Some(removal), &mut gains, &mut best);
         }
         best
     }
@@ -120,13 +117,13 @@ impl Model<'_, '_> {
     fn best_addition(&self, no_step: Range<usize>, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
         let candidates = self.problem.candidates;
         let (rss, cost) = match without {
-            Some(Removal { place, direction: RemovedDirection { along, .. } }) => {
+            Some(Removal { place, along, .. }) => {
                 (self.rss + along * along, self.cost - candidates.cost(self.terms[place]))
             }
             None => (self.rss, self.cost),
         };
         let barred = self.barred(no_step, without.map(|gone| gone.place));
-        simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| gone.direction), gains);
+        simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| (gone.along, gone.products)), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so a gain lowers it by less than the chord
         // to the largest gain. For most classes this shows, without a logarithm, that no term in them pays.
@@ -181,11 +178,10 @@ impl Model<'_, '_> {
         let candidates = self.problem.candidates;
         // A falling staircase is a sawtooth; one with a long period would fit any slow fall and rise.
         let forbidden_fall = |j: usize| {
-            let along =
-                self.inner_products[j] + without.map_or(0.0, |gone| gone.direction.products[j] * gone.direction.along);
+            let along = self.inner_products[j] + without.map_or(0.0, |gone| gone.products[j] * gone.along);
             along < 0.0 && !candidates.may_fall(j)
         };
-        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.direction.products[j].powi(2));
+        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.products[j].powi(2));
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
             if gains[j] > (1.0 + LARGER) * top_gain

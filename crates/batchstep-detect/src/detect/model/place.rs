@@ -32,23 +32,18 @@ pub(crate) fn places(model: &Model, y: &[f64], found: &Boundary) -> Places {
         let moved = size * model.problem.factor[i];
         if off[i] { 0.0 } else { ((model.residual[i] + moved).powi(2) - model.residual[i].powi(2)) / dispersion }
     };
-    let is_step = |k: usize| model.terms.contains(&candidates.index(Term::Step(k)));
-    let (mut first, mut lost) = (k, 0.0);
-    while first > 0 && !is_step(first - 1) {
-        lost += loss(first, -size);
-        if lost > AS_WELL {
-            break;
-        }
-        first -= 1;
-    }
-    let (mut last, mut lost) = (k, 0.0);
-    while last + 2 < candidates.n && !is_step(last + 1) {
-        lost += loss(last + 1, size);
-        if lost > AS_WELL {
-            break;
-        }
-        last += 1;
-    }
+    let is_step = |k: usize| model.has(Term::Step(k));
+    // How many of the next points may change sides.
+    let moved = |points: &mut dyn Iterator<Item = usize>, size: f64| {
+        let mut lost = 0.0;
+        let stays_likely = |i: &usize| {
+            lost += loss(*i, size);
+            lost <= AS_WELL
+        };
+        points.take_while(stays_likely).count()
+    };
+    let first = k - moved(&mut (1..=k).rev().take_while(|i| !is_step(i - 1)), -size);
+    let last = k + moved(&mut (k + 1..candidates.n - 1).take_while(|i| !is_step(*i)), size);
     let before = (first..k).rev().take_while(|&i| off[i + 1]);
     let after = (k + 1..=last).take_while(|&i| off[i]);
     let change = |i: usize| (y[i + 1] - y[i]) * size.signum();

@@ -55,23 +55,16 @@ pub(crate) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
     }
 }
 
-/// A direction that is removed from the basis: the parts of the data and of each candidate along it.
-#[derive(Clone, Copy)]
-pub(crate) struct RemovedDirection<'a> {
-    pub along: f64,
-    pub products: &'a [f64],
-}
-
 /// Writes the gain of each candidate into `gains`: its squared inner product with the residual, divided by its squared
 /// norm outside the basis.
 ///
-/// The direction `without` is removed from the basis first.
-pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<RemovedDirection>, gains: &mut Vec<f64>) {
+/// The direction `without` is removed from the basis first: the parts of the data and of each candidate along it.
+pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<(f64, &[f64])>, gains: &mut Vec<f64>) {
     gains.clear();
     let each = norms.iter().zip(inner);
     match without {
         None => gains.extend(each.map(|(norm, inner)| inner * inner / norm)),
-        Some(RemovedDirection { along, products }) => gains.extend(each.zip(products).map(|((norm, inner), p)| {
+        Some((along, products)) => gains.extend(each.zip(products).map(|((norm, inner), p)| {
             let inner = inner + p * along;
             inner * inner / (norm + p * p)
         })),
@@ -96,7 +89,7 @@ mod tests {
             assert!((dot(&a, &b) - plain).abs() < 1e-12, "{n}");
             assert_eq!(largest(&a), a.iter().copied().fold(0.0, f64::max), "{n}");
             let mut found = Vec::new();
-            gains(&a, &b, Some(RemovedDirection { along: 0.7, products: &c }), &mut found);
+            gains(&a, &b, Some((0.7, &c[..])), &mut found);
             let expected = (0..n).map(|i| (b[i] + c[i] * 0.7).powi(2) / (a[i] + c[i] * c[i]));
             assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
             let vectors = [a.clone(), b.clone()];

@@ -77,7 +77,7 @@ fn standard_errors_match_the_normal_equations() {
     let (candidates, y, error) = sample();
     let problem = Problem::new(&candidates, &y, &error, 1.0);
     let model = Model::new(&problem, &[candidates.index(Term::Step(8)), candidates.index(Term::Step(19))]);
-    let (_, along, own) = model.direction(1);
+    let (along, own) = model.along(1);
     assert!((model.error_of(&[0.0, 0.0, 0.0, 1.0]) / own - 1.0).abs() < 1e-9);
     assert!((along * own - model.coefficients()[3]).abs() < 1e-9);
 }

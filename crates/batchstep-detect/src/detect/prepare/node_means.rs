@@ -15,10 +15,10 @@
 
 use std::ops::Range;
 
-use super::reduce::{BIWEIGHT_LOSS, Share};
+use super::reduce::Share;
 use super::units::FLOOR;
 use crate::stats::quantile::median;
-use crate::stats::robust::{self, BIWEIGHT};
+use crate::stats::robust::{self, BIWEIGHT, BIWEIGHT_LOSS, CLEAN, REACH};
 
 /// Rounds of tau, weights and levels; a further round would change far less than any error.
 const ROUNDS: usize = 8;
@@ -28,11 +28,8 @@ const TURNS: usize = 8;
 /// are cut off at this bound: `scipy.stats.chi2.expect(lambda s: min(s, 6.25), (1,))`.
 const CUT: f64 = 6.25;
 const MEAN: f64 = 0.977_560;
-/// Neighbours on each side that share their scatter, as in [`super::reduce`].
-const REACH: usize = 7;
-/// The mean weight of clean normal data; the weight of two machines 2.7 standard errors apart, which is also the least
+/// The weight of two machines 2.7 standard errors apart, which is also the least
 /// weight if all machines at an x are far from one another.
-const CLEAN: f64 = 0.92;
 const FAR: f64 = 0.45;
 const LEAST: f64 = 0.05;
 
@@ -49,14 +46,6 @@ pub(crate) struct NodeMean {
     precision: f64,
     /// `precision`, reduced for an outlier.
     weight: f64,
-}
-
-/// All means of a series.
-pub(crate) struct NodeMeans {
-    means: Vec<NodeMean>,
-    xs: usize,
-    nodes: usize,
-    freedom: Option<f64>,
 }
 
 /// The level of one x.
@@ -88,8 +77,10 @@ struct Visits {
     logs: Vec<f64>,
 }
 
-impl NodeMeans {
-    /// The means of `log`, whose entries `groups[i]` belong to the i-th x, by the machine `node` of each entry, of `nodes`.
+impl Fitted {
+    /// Fits levels and machines to `log`, whose entries `groups[i]` belong to the i-th x, by the machine `node` of each entry, of `nodes`. If no
+    /// machine visited an x again, or too few x have several machines, tau cannot be separated from the scatter of visits, and need not be: each
+    /// visit then counts as one of a separate machine. The medians are kept in that case.
     pub fn new(groups: &[Range<usize>], log: &[f64], node: &[usize], nodes: usize) -> Self {
         let visits: Vec<Vec<Visits>> = groups.iter().map(|group| by_node(group.clone(), log, node)).collect();
         let scatter: Vec<Option<f64>> = visits.iter().map(|own| scatter(own)).collect();
@@ -102,40 +93,27 @@ impl NodeMeans {
             let scale = near(&scatter, x).unwrap_or(usual).sqrt().max(FLOOR);
             means.extend(own.into_iter().map(|visits| visits.mean(x, scale)));
         }
-        Self { means, xs: groups.len(), nodes, freedom }
-    }
-
-    /// Fits levels and machines. If no machine visited an x again, or too few x have several machines, tau cannot be
-    /// separated from the scatter of visits, and need not be: each visit then counts as one of a separate machine. The
-    /// medians are kept in that case.
-    pub fn fit(self) -> Fitted {
-        let mut fitted = self.polished();
-        let rounds = if fitted.freedom.is_some() { ROUNDS } else { 0 };
+        let mut fitted = Self { means, level: vec![0.0; groups.len()], added: vec![0.0; nodes], between: 0.0, freedom };
+        fitted.polish();
+        let rounds = if freedom.is_some() { ROUNDS } else { 0 };
         for _ in 0..rounds {
             fitted.estimate_between();
             fitted.weigh();
-            for _ in 0..TURNS {
-                fitted.turn();
-            }
+            (0..TURNS).for_each(|_| fitted.turn());
         }
         fitted
     }
 
     /// The start of the fit: medians of machines and of x in turn (median polish; Tukey 1977).
-    fn polished(self) -> Fitted {
-        let (mut level, mut added) = (vec![0.0; self.xs], vec![0.0; self.nodes]);
+    fn polish(&mut self) {
+        let (xs, nodes) = (self.level.len(), self.added.len());
         for _ in 0..ROUNDS {
-            level = medians(&self.means, self.xs, |mean| (mean.x, mean.value - added[mean.node]));
-            added = medians(&self.means, self.nodes, |mean| (mean.node, mean.value - level[mean.x]));
-            center(&mut added);
+            self.level = medians(&self.means, xs, |mean| (mean.x, mean.value - self.added[mean.node]));
+            self.added = medians(&self.means, nodes, |mean| (mean.node, mean.value - self.level[mean.x]));
+            center(&mut self.added);
         }
-        let mut means = self.means;
-        means.iter_mut().for_each(|mean| (mean.precision, mean.weight) = (1.0, 1.0));
-        Fitted { means, level, added, between: 0.0, freedom: self.freedom }
     }
-}
 
-impl Fitted {
     fn residual(&self, mean: &NodeMean) -> f64 {
         mean.value - self.level[mean.x] - self.added[mean.node]
     }
@@ -251,8 +229,7 @@ impl Visits {
     fn mean(mut self, x: usize, scale: f64) -> NodeMean {
         let start = median(&mut self.logs);
         let location = robust::biweight(&self.logs, start, scale);
-        let carried = (location.weight / CLEAN).clamp(1.0, self.logs.len() as f64);
-        let within = (BIWEIGHT_LOSS * scale).powi(2) / carried;
+        let within = location.error.powi(2);
         NodeMean { x, node: self.node, value: location.value, within, precision: 1.0, weight: 1.0 }
     }
 }
@@ -271,8 +248,7 @@ fn scatter(own: &[Visits]) -> Option<f64> {
 
 /// The median of the variances within reach of the i-th x.
 fn near(scatter: &[Option<f64>], i: usize) -> Option<f64> {
-    let near = i.saturating_sub(REACH)..(i + REACH + 1).min(scatter.len());
-    let mut near: Vec<f64> = scatter[near].iter().flatten().copied().collect();
+    let mut near: Vec<f64> = scatter[robust::near(i, REACH, scatter.len())].iter().flatten().copied().collect();
     (!near.is_empty()).then(|| median(&mut near))
 }
 

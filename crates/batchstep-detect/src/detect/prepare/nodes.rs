@@ -4,7 +4,7 @@
 //! one x cannot be subtracted, and all its visits there share it: the precision of a level then depends on the number
 //! of machines, not only on the number of visits. So the levels are those of the machines' means.
 
-use super::node_means::{Fitted, Level, NodeMeans};
+use super::node_means::{Fitted, Level};
 use super::prepared::Prepared;
 use super::reduce::Reduced;
 use super::units::{FLOOR, ROUNDING};
@@ -34,7 +34,7 @@ pub(crate) fn subtract(series: &mut Prepared, names: &[String]) -> Option<Nodes>
         return None;
     }
     let place: Vec<usize> = node.iter().map(|node| present.partition_point(|other| other < node)).collect();
-    let fitted = NodeMeans::new(&series.groups, &series.log, &place, present.len()).fit();
+    let fitted = Fitted::new(&series.groups, &series.log, &place, present.len());
     for (log, place) in series.log.iter_mut().zip(&place) {
         *log -= fitted.added[*place];
     }
@@ -74,7 +74,7 @@ impl Nodes {
     /// The level of each x of `series`, whose ln y is `log`, from the means of the machines. `None` if each visit can
     /// count as one of a separate machine.
     pub fn levels(&self, series: &Prepared, log: &[f64]) -> Option<Vec<Level>> {
-        NodeMeans::new(&series.groups, log, &self.place, self.effects.len()).fit().levels()
+        Fitted::new(&series.groups, log, &self.place, self.effects.len()).levels()
     }
 
     /// `reduced` with those levels.

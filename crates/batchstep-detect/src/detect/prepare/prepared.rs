@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::first;
 use super::visits::{Visits, by_visit};
+use crate::detect::findings::Note;
 use crate::detect::input::Observation;
 use crate::stats::disturbance::Fastest;
-use crate::stats::slow_times::SlowTimes;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
 /// where visits are not known. Columns instead of a list of structs, so that sums run in wide vectors.
@@ -28,12 +28,8 @@ pub(crate) struct Prepared {
     pub clock: Option<Vec<f64>>,
     /// If the fastest steps represent the visits.
     pub by_fastest: Option<Fastest>,
-    /// Times of the run that were left out.
-    pub slow: Option<SlowTimes>,
-    /// If one value at each x was left out, since it was apart from the others: its ratio to them.
-    pub apart: Option<f64>,
-    /// Observations left out.
-    pub dropped: usize,
+    /// What was left out, and what represents an x.
+    pub notes: Vec<Note>,
 }
 
 /// The share of neighbours that were measured in the order of their x.
@@ -49,6 +45,10 @@ impl Prepared {
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let of_blocks = kept.iter().any(|o| o.block.is_some());
         let apart = if of_blocks { None } else { first::leave_out(&mut kept) };
+        let mut notes: Vec<Note> = (dropped > 0).then_some(Note::Dropped { count: dropped }).into_iter().collect();
+        notes.extend(apart.map(|times| Note::OneLeftOut { times }));
+        notes.extend(slow.map(Note::Slow));
+        notes.extend(by_fastest.map(Note::ByFastest));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
             kept.iter()
                 .map(|o| value(o).filter(|v| v.is_finite()))
@@ -62,20 +62,13 @@ impl Prepared {
             node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
             by_fastest,
-            slow,
-            apart,
-            dropped,
+            notes,
             ..Self::default()
         };
-        for (i, o) in kept.iter().enumerate() {
-            if prepared.x.last() == Some(&o.x) {
-                if let Some(group) = prepared.groups.last_mut() {
-                    group.end = i + 1;
-                }
-            } else {
-                prepared.x.push(o.x);
-                prepared.groups.push(i..i + 1);
-            }
+        for group in kept.chunk_by(|a, b| a.x == b.x) {
+            let start = prepared.groups.last().map_or(0, |group| group.end);
+            prepared.x.push(group[0].x);
+            prepared.groups.push(start..start + group.len());
         }
         prepared
     }
@@ -108,9 +101,7 @@ impl Prepared {
             node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
             clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
             by_fastest: self.by_fastest,
-            slow: self.slow,
-            apart: self.apart,
-            dropped: 0,
+            notes: Vec::new(),
         }
     }
 
@@ -149,7 +140,7 @@ mod tests {
         let prepared = Prepared::new(&observations);
         assert_eq!(prepared.x, [1.0, 2.0]);
         assert_eq!(prepared.groups, [0..1, 1..3]);
-        assert_eq!(prepared.dropped, 4);
+        assert_eq!(prepared.notes, [Note::Dropped { count: 4 }]);
         assert_eq!(prepared.membership(), [0, 1, 1]);
         assert!(prepared.order.is_none());
     }

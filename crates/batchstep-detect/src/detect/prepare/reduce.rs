@@ -10,11 +10,6 @@ use super::units::{FLOOR, ROUNDING, Units};
 use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::{quantile::median, robust};
 
-/// Neighbours on each side that share their scale.
-const REACH: usize = 7;
-/// Standard deviation of the biweight divided by that of the mean, for normal data: 1 / sqrt(0.95).
-pub(super) const BIWEIGHT_LOSS: f64 = 1.026;
-
 /// One value and one error for each distinct x, in ln y.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduced {
@@ -72,20 +67,21 @@ impl Reduced {
 
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x, to the quantile `share` of those, or to their biweight.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -> Reduced {
-    let mut scratch = Vec::new();
-    let mut medians: Vec<f64> = groups
-        .iter()
-        .map(|g| {
-            scratch.clear();
-            scratch.extend_from_slice(&log[g.clone()]);
-            median(&mut scratch)
-        })
-        .collect();
+    let mut medians: Vec<f64> = groups.iter().map(|g| median(&mut log[g.clone()].to_vec())).collect();
     let units = Units::of(groups, log, &medians);
     // The error that rounding adds to one value.
     let rounded = |log: f64| ROUNDING * units.share(log);
-    let tick = |center: &[f64]| center.iter().map(|log| units.share(*log)).collect();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
+    let reduced = |center: Vec<f64>, error, scale, share| Reduced {
+        tick: center.iter().map(|log| units.share(*log)).collect(),
+        freedom: vec![f64::INFINITY; center.len()],
+        center,
+        error,
+        scale,
+        repeated,
+        share,
+        shares: Vec::new(),
+    };
     if !repeated {
         // What is off a tick is arithmetic, or a jitter below all noise.
         medians.iter_mut().for_each(|log| *log = units.snapped(*log));
@@ -93,40 +89,27 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
         // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
-        let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
-        let tick = tick(&medians);
-        return Reduced { center: medians, scale, error, freedom, repeated, tick, share: None, shares: Vec::new() };
+        return reduced(medians, error.clone(), error, None);
     }
-    let freedom = vec![f64::INFINITY; groups.len()];
     if let Some(share) = share {
         let cells: Vec<&[f64]> = groups.iter().map(|g| &log[g.clone()]).collect();
         let levels: Vec<LowLevel> = low_levels(&cells, share).into_iter().flatten().collect();
         let error = |(low, own): (&LowLevel, &&[f64])| {
             (low.scale / (own.len() as f64).sqrt()).hypot(rounded(low.value)).max(FLOOR)
         };
-        let center: Vec<f64> = levels.iter().map(|low| low.value).collect();
-        return Reduced {
-            tick: tick(&center),
-            center,
-            error: levels.iter().zip(&cells).map(error).collect(),
-            scale: levels.iter().map(|low| low.scale.max(FLOOR)).collect(),
-            freedom,
-            repeated,
-            share: Some(share),
-            shares: Vec::new(),
-        };
+        let error = levels.iter().zip(&cells).map(error).collect();
+        let scale = levels.iter().map(|low| low.scale.max(FLOOR)).collect();
+        return reduced(levels.iter().map(|low| low.value).collect(), error, scale, Some(share));
     }
     let scale = pooled_scale(groups, log, &medians);
     let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
     for (i, g) in groups.iter().enumerate() {
         let location = robust::biweight(&log[g.clone()], medians[i], scale[i]);
         center.push(location.value);
-        // The weights of clean normal data sum to about 0.92 of their number at this tuning.
-        let carried = (location.weight / 0.92).clamp(1.0, g.len() as f64);
         // Repetitions share the same rounding error.
-        error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
+        error.push(location.error.hypot(rounded(location.value)).max(FLOOR));
     }
-    Reduced { tick: tick(&center), center, error, freedom, scale, repeated, share: None, shares: Vec::new() }
+    reduced(center, error, scale, None)
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.
@@ -137,11 +120,10 @@ fn pooled_scale(groups: &[Range<usize>], log: &[f64], medians: &[f64]) -> Vec<f6
     (0..groups.len())
         .map(|i| {
             // With few repetitions in total, or gaps without any, the reach grows until some are found.
-            let mut reach = REACH;
+            let mut reach = robust::REACH;
             loop {
                 near.clear();
-                let (from, to) = (i.saturating_sub(reach), (i + reach + 1).min(groups.len()));
-                near.extend(own[from..to].iter().flatten());
+                near.extend(own[robust::near(i, reach, groups.len())].iter().flatten());
                 if near.len() >= 3 || reach >= groups.len() {
                     break median(&mut near).sqrt().max(FLOOR);
                 }
@@ -172,8 +154,8 @@ pub(super) fn from_neighbours(center: &[f64]) -> Vec<f64> {
     let growth = growth(&bends);
     // The middle of the i-th triple, from -1/2 to 1/2.
     let middle = |i: usize| i as f64 / (bends.len() - 1).max(1) as f64 - 0.5;
-    let mut even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
-    let sigma = robust::MAD_TO_SIGMA * median(&mut even) / 6f64.sqrt();
+    let even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
+    let sigma = robust::scale(&even) / 6f64.sqrt();
     (0..center.len()).map(|i| sigma * (growth * middle(i.clamp(1, bends.len()) - 1)).exp()).collect()
 }
 

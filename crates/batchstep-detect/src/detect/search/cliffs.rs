@@ -5,7 +5,7 @@
 
 use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::stats::quantile::median;
-use crate::stats::robust::MAD_TO_SIGMA;
+use crate::stats::robust::scale;
 
 /// The changes on each side that must be smaller than a cliff by [`CALM`], so that both levels are there.
 const BESIDE: usize = 2;
@@ -22,14 +22,15 @@ pub(crate) fn cliffs(candidates: &CandidateTerms, y: &[f64], least: impl Fn(usiz
     let slope = |k: usize| median(&mut others(k).map(|j| (y[j + 1] - y[j]) / gap(j)).collect::<Vec<_>>());
     let changes = |k: usize| {
         let usual = slope(k);
-        move |j: usize| (y[j + 1] - y[j] - usual * gap(j)).abs()
+        move |j: usize| y[j + 1] - y[j] - usual * gap(j)
     };
-    let scatter = |k: usize| MAD_TO_SIGMA * median(&mut others(k).map(changes(k)).collect::<Vec<_>>());
+    let scatter = |k: usize| scale(&others(k).map(changes(k)).collect::<Vec<_>>());
     let share: Vec<f64> = (0..y.len() - 1).map(|k| scatter(k) / y[k]).collect();
     let usual = median(&mut share.clone());
     let is_cliff = |k: usize| {
-        let change = changes(k);
-        let mut beside = (k - BESIDE..k).chain(k + 1..k + 1 + BESIDE).map(&change);
+        let signed = changes(k);
+        let change = |j: usize| signed(j).abs();
+        let mut beside = (k - BESIDE..k).chain(k + 1..k + 1 + BESIDE).map(change);
         let scatter = y[k] * share[k].max(usual);
         change(k) >= least(k).max(CLEAR * scatter) && beside.all(|other| CALM * other <= change(k))
     };

@@ -1,6 +1,5 @@
 //! Descents: the best single change is made until none helps.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::detect::model::fit::Model;
@@ -9,32 +8,8 @@ use crate::detect::model::moves::LEAST_GAIN;
 /// More changes than any search needs: some ten to fifty are usual.
 const MOST_CHANGES: usize = 400;
 
-/// The sets of terms that descents in one problem have passed through.
-///
-/// A descent that reaches such a set would end where the earlier one did, and that end was already compared, so it
-/// stops.
-#[derive(Debug, Default)]
-pub(crate) struct Visited(HashSet<Vec<usize>>);
-
-impl Visited {
-    /// Makes the best single change until none helps; `None` where it reaches a set of terms that was visited before.
-    pub fn descend<'a, 'b>(&mut self, mut model: Model<'a, 'b>) -> Option<Model<'a, 'b>> {
-        for _ in 0..MOST_CHANGES {
-            let mut place = model.terms.clone();
-            place.sort_unstable();
-            if !self.0.insert(place) {
-                return None;
-            }
-            if !step(&mut model, 0..0) {
-                break;
-            }
-        }
-        Some(model)
-    }
-}
-
 /// Makes the best single change until none helps; none adds a step after a position in `no_step`.
-pub(crate) fn descend_without<'a, 'b>(mut model: Model<'a, 'b>, no_step: Range<usize>) -> Model<'a, 'b> {
+pub(crate) fn descend<'a, 'b>(mut model: Model<'a, 'b>, no_step: Range<usize>) -> Model<'a, 'b> {
     for _ in 0..MOST_CHANGES {
         if !step(&mut model, no_step.clone()) {
             break;

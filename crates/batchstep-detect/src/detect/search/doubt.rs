@@ -1,6 +1,6 @@
 //! Leaves out each doubtful step experimentally: a search by single changes can stop at a step that stands for a bend or a curve.
 
-use super::descent::descend_without;
+use super::descent::descend;
 use super::staircase::BEYOND_DOUBT;
 use crate::detect::model::candidates::{EDGE, Term};
 use crate::detect::model::fit::Model;
@@ -25,13 +25,9 @@ pub(super) fn without_doubtful_steps<'a, 'b>(mut model: Model<'a, 'b>) -> Model<
 fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let Term::Step(k) = candidates.term(model.terms[place]) else { return None };
-    if model.problem.kept.contains(&model.terms[place]) {
+    let touches_a_bend = model.has(Term::Hinge(k + 1));
+    if model.keeps(Term::Step(k)) || model.certainty(place) > BEYOND_DOUBT && !touches_a_bend {
         return None;
     }
-    let touches_a_bend = model.terms.contains(&candidates.index(Term::Hinge(k + 1)));
-    let (_, along, _) = model.direction(place);
-    if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !touches_a_bend {
-        return None;
-    }
-    Some(descend_without(model.without(&[place]), k.saturating_sub(EDGE)..k + EDGE + 1))
+    Some(descend(model.without(&[place]), k.saturating_sub(EDGE)..k + EDGE + 1))
 }

@@ -2,8 +2,7 @@
 //! measurements disturbs each of them differently.
 
 use crate::detect::model::candidates::{CandidateTerms, EDGE, MOST_OFF, Term};
-use crate::detect::model::fit::{FREE, Model};
-use crate::stats::quantile::median;
+use crate::detect::model::fit::Model;
 use crate::stats::robust;
 
 /// How unequally a few points are disturbed, as a share of their mean distance from the curve.
@@ -14,25 +13,24 @@ const LIKELIER: [f64; 2] = [0.5, 5.0];
 /// A curve with this many other jumps may have short levels too.
 const STEPPED: usize = 3;
 /// The share of the larger of two steps that may remain of both together, if the points between them are off the curve.
-pub(crate) const LEFT_OVER: f64 = 1.0 / 3.0;
+const LEFT_OVER: f64 = 1.0 / 3.0;
 /// The least variance of a typical residual, as a share of that of all: rounded values may all be on the curve.
 const LEAST: f64 = 0.01;
 
-/// `model` with short levels as two steps each, and with other points off the curve as such, and how much likelier the former had to be. `in_turn`:
+/// `model` with short levels as two steps each, and with other points off the curve as such. `in_turn`:
 /// whether neighbours may have been measured one after another; `limit`: the least standard errors of a jump.
-pub(crate) fn sorted<'a, 'b>(model: Model<'a, 'b>, in_turn: bool, limit: f64) -> (Model<'a, 'b>, f64) {
+pub(crate) fn sorted<'a, 'b>(model: Model<'a, 'b>, in_turn: bool, limit: f64) -> Model<'a, 'b> {
     let [usual, careful] = LIKELIER;
     let least = if in_turn && other_jumps(&model, limit) < STEPPED { careful } else { usual };
-    (as_points(as_levels(model, least), least), least)
+    as_points(as_levels(model, least), least)
 }
 
 /// The steps of `model` that no neighbouring step takes back.
 fn other_jumps(model: &Model, limit: f64) -> usize {
     let candidates = model.problem.candidates;
     let returning: Vec<usize> = returning(model).into_iter().flat_map(|(a, b)| [a, b]).collect();
-    let enough = limit * model.spread();
     let steps = model.terms.iter().enumerate().map(|(place, &j)| match candidates.term(j) {
-        Term::Step(k) => usize::from(!returning.contains(&k) && model.direction(place).1.abs() >= enough),
+        Term::Step(k) => usize::from(!returning.contains(&k) && model.z(place) >= limit),
         Term::Staircase(s) => candidates.staircases[s].steps.len(),
         _ => 0,
     });
@@ -41,13 +39,7 @@ fn other_jumps(model: &Model, limit: f64) -> usize {
 
 /// Neighbouring steps of which the second takes back the first within a few points.
 fn returning(model: &Model) -> Vec<(usize, usize)> {
-    let coefficients = model.coefficients();
-    let step = |(&j, &height): (&usize, &f64)| match model.problem.candidates.term(j) {
-        Term::Step(k) => Some((k, height)),
-        _ => None,
-    };
-    let mut steps: Vec<(usize, f64)> = model.terms.iter().zip(&coefficients[FREE..]).filter_map(step).collect();
-    steps.sort_by_key(|(k, _)| *k);
+    let steps = model.at(Term::step);
     let pairs = steps.windows(2).map(|pair| (pair[0], pair[1]));
     let returns = pairs
         .filter(|((a, up), (b, down))| b - a <= MOST_OFF && (up + down).abs() < LEFT_OVER * up.abs().max(down.abs()));
@@ -56,7 +48,7 @@ fn returning(model: &Model) -> Vec<(usize, usize)> {
 
 /// Whether the points `from..to`, which are off the curve, agree as those of a level do. The curve is that without points off it and without a step
 /// right before them.
-pub(crate) fn is_level(model: &Model, from: usize, to: usize, least: f64) -> bool {
+fn is_level(model: &Model, from: usize, to: usize, least: f64) -> bool {
     if to - from < EDGE {
         return false;
     }
@@ -84,9 +76,8 @@ pub(crate) fn is_level(model: &Model, from: usize, to: usize, least: f64) -> boo
 
 /// The variance of a typical residual: the few points that were disturbed do not count.
 fn typical(model: &Model) -> f64 {
-    let mut away: Vec<f64> = model.residual.iter().map(|r| r.abs()).collect();
     let whole = model.dispersion();
-    (robust::MAD_TO_SIGMA * median(&mut away)).powi(2).clamp(LEAST * whole, whole)
+    robust::scale(&model.residual).powi(2).clamp(LEAST * whole, whole)
 }
 
 /// The model with two steps in place of each short level.
@@ -106,8 +97,8 @@ fn as_levels<'a, 'b>(model: Model<'a, 'b>, least: f64) -> Model<'a, 'b> {
 /// Stretches of points that are off the curve in the same direction, each from its first point to the one after its last.
 fn stretches(model: &Model) -> Vec<(usize, usize)> {
     let mut sizes = vec![0.0; model.problem.candidates.n];
-    for (&j, size) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
-        if let Term::Off { at, length } = model.problem.candidates.term(j) {
+    for (term, size) in model.sized() {
+        if let Term::Off { at, length } = term {
             sizes[at..at + length].iter_mut().for_each(|sum| *sum += size);
         }
     }

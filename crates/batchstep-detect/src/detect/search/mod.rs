@@ -4,6 +4,8 @@ use super::model::candidates::Term;
 use super::model::fit::Model;
 use super::model::moves::shortest;
 use super::model::problem::Problem;
+use descent::descend;
+
 pub(super) mod cliffs;
 pub(super) mod descent;
 mod doubt;
@@ -18,20 +20,13 @@ pub(super) mod staircase;
 /// Staircases are offered in a second round only, and must win clearly (see [`staircase`]). Then each doubtful step is left out experimentally
 /// ([`doubt`]), and each ramp is tried as a step ([`ramps`]). Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, 'b> {
-    let mut visited = descent::Visited::default();
-    let mut seen: Vec<Vec<usize>> = Vec::new();
-    let mut rivals = Vec::new();
-    rivals.extend(visited.descend(Model::new(problem, &problem.kept)));
+    let mut starts = vec![problem.kept.clone()];
     for cuts in segment::starts(problem, y) {
-        if !seen.contains(&cuts) {
-            let lines = opening(problem, &cuts);
-            let is_step = |j: &usize| matches!(problem.candidates.term(*j), Term::Step(_));
-            let steps: Vec<usize> = lines.iter().copied().filter(is_step).collect();
-            rivals.extend(visited.descend(Model::new(problem, &lines)));
-            rivals.extend(visited.descend(Model::new(problem, &steps)));
-            seen.push(cuts);
-        }
+        let lines = opening(problem, &cuts);
+        let steps = lines.iter().copied().filter(|j| problem.candidates.term(*j).step().is_some()).collect();
+        starts.extend([lines, steps]);
     }
+    let rivals = starts.iter().map(|start| descend(Model::new(problem, start), 0..0));
     let best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
     let best = staircase::better(&best).unwrap_or(best);
     ramps::as_steps(doubt::without_doubtful_steps(best))
@@ -39,8 +34,7 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, '
 
 /// The best model found from `start`, which was the best in a slightly different problem.
 pub(crate) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
-    let model = descent::Visited::default().descend(start.clone()).unwrap_or(start);
-    ramps::as_steps(doubt::without_doubtful_steps(model))
+    ramps::as_steps(doubt::without_doubtful_steps(descend(start, 0..0)))
 }
 
 /// The cliffs, and the terms that are equivalent to separate lines between `cuts`: a step and a change of slope at each.

@@ -1,7 +1,7 @@
 //! Ramps: two bends a few points apart are a step with points on the way.
 
 use crate::detect::model::candidates::Term;
-use crate::detect::model::fit::{FREE, Model};
+use crate::detect::model::fit::Model;
 use crate::detect::model::moves::shortest;
 
 /// The longest distance of two bends that count as a change of level: farther apart they are two bends.
@@ -13,17 +13,7 @@ const TAKEN_BACK: f64 = 0.5;
 /// of the first.
 pub(super) fn as_steps<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;
-    let coefficients = model.coefficients();
-    let mut hinges: Vec<(usize, f64)> = model
-        .terms
-        .iter()
-        .zip(&coefficients[FREE..])
-        .filter_map(|(&j, &slope)| match candidates.term(j) {
-            Term::Hinge(k) => Some((k, slope)),
-            _ => None,
-        })
-        .collect();
-    hinges.sort_by_key(|(k, _)| *k);
+    let hinges = model.at(Term::hinge);
     let mut best = model;
     for pair in hinges.windows(2) {
         let [(a, first), (b, second)] = [pair[0], pair[1]];

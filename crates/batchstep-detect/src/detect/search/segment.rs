@@ -4,9 +4,9 @@
 //! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums.
 
 use crate::detect::model::problem::Problem;
-use crate::stats::{quantile::median, regression, regression::LineSums, robust};
+use crate::stats::{regression, regression::LineSums, robust};
 
-/// Fewest points of a segment.
+/// Fewest points of a segment with a line of its own.
 const SHORTEST: usize = 3;
 
 /// Segmentations to start from: each a list of positions after which a new segment begins.
@@ -17,37 +17,38 @@ pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
     let dispersion = local_dispersion(t, y, &weight, problem.floor);
     let ln_n = (n as f64).ln();
     let mut found = Vec::new();
-    let first = segment(&LineSums::new(t, y, &weight), n, 4.0 * ln_n * dispersion);
+    let lines = |sums: LineSums, penalty: f64| {
+        segment(|from, to| sums.cost(from, to), n, SHORTEST, penalty * ln_n * dispersion)
+    };
+    let first = lines(LineSums::new(t, y, &weight), 4.0);
     for place in isolated(t, y, &weight, &first, dispersion) {
         weight[place] = 0.0;
     }
     found.push(first);
-    let sums = LineSums::new(t, y, &weight);
-    for penalty in [3.0, 5.0, 10.0] {
-        found.push(segment(&sums, n, penalty * ln_n * dispersion));
-    }
+    found.extend([3.0, 5.0, 10.0].map(|penalty| lines(LineSums::new(t, y, &weight), penalty)));
     found
 }
 
-/// The cuts of the segmentation that minimises the sum of line costs and `penalty` for each cut.
+/// The cuts of the segmentation of `n` points, each segment `shortest` or longer, that minimises the sum of the costs of segments from one point up to
+/// another and `penalty` for each cut.
 ///
-/// A start that is worse than a segmentation up to `to` stays worse for all ends beyond it, since two lines fit at
-/// least as well as one; such starts are dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
-pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
+/// A start that is worse than a segmentation up to `to` stays worse for all ends beyond it, since a cut never raises the costs; such starts are
+/// dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
+pub(crate) fn segment(cost: impl Fn(usize, usize) -> f64, n: usize, shortest: usize, penalty: f64) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; n + 1];
     let mut from = vec![0; n + 1];
     best[0] = -penalty;
     // Each start has its best segmentation's cost up to `to`, and the end from which it no longer counts: a segment
     // needs its shortest length beyond the place that beat it.
     let mut starts: Vec<(usize, f64, usize)> = Vec::new();
-    for to in SHORTEST..=n {
-        starts.push((to - SHORTEST, 0.0, usize::MAX));
+    for to in shortest..=n {
+        starts.push((to - shortest, 0.0, usize::MAX));
         starts.retain(|(_, _, until)| to < *until);
         for (start, reached, _) in &mut starts {
             // The best so far may already beat any segment from here.
             *reached = best[*start];
             if *reached + penalty < best[to] {
-                *reached += sums.cost(*start, to);
+                *reached += cost(*start, to);
                 if *reached + penalty < best[to] {
                     (best[to], from[to]) = (*reached + penalty, *start);
                 }
@@ -55,7 +56,7 @@ pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
         }
         for (_, reached, until) in &mut starts {
             if *reached >= best[to] {
-                *until = (to + SHORTEST).min(*until);
+                *until = (to + shortest).min(*until);
             }
         }
     }
@@ -89,15 +90,14 @@ fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f6
 
 /// The dispersion of neighbours about one another, from the distance of each point to the line through its two
 /// neighbours, in units of its error. It does not depend on level, slope and a few jumps.
-pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
+fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
     let bend = |i: usize| {
         let after = (t[i] - t[i - 1]) / (t[i + 1] - t[i - 1]);
         let before = 1.0 - after;
         let variance = before * before / weight[i - 1] + 1.0 / weight[i] + after * after / weight[i + 1];
-        (y[i] - before * y[i - 1] - after * y[i + 1]).abs() / variance.sqrt()
+        (y[i] - before * y[i - 1] - after * y[i + 1]) / variance.sqrt()
     };
-    let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
-    (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)
+    robust::scale(&(1..y.len() - 1).map(bend).collect::<Vec<f64>>()).powi(2).max(floor)
 }
 
 #[cfg(test)]
@@ -105,15 +105,17 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    /// Every way to cut `from..n` into stretches of three and more, cheapest first found: the obvious, exponential search.
-    fn exhaustive(sums: &LineSums, from: usize, n: usize, penalty: f64) -> (f64, Vec<usize>) {
-        let mut best = (sums.cost(from, n), Vec::new());
-        for cut in from + SHORTEST..=n.saturating_sub(SHORTEST) {
-            let (rest, mut cuts) = exhaustive(sums, cut, n, penalty);
-            let cost = sums.cost(from, cut) + penalty + rest;
-            if cost < best.0 {
+    type Cost<'a> = &'a dyn Fn(usize, usize) -> f64;
+
+    /// Every way to cut `from..n` into stretches of `shortest` and more, cheapest first found: the obvious, exponential search.
+    fn exhaustive(cost: Cost, from: usize, n: usize, shortest: usize, penalty: f64) -> (f64, Vec<usize>) {
+        let mut best = (cost(from, n), Vec::new());
+        for cut in from + shortest..=n.saturating_sub(shortest) {
+            let (rest, mut cuts) = exhaustive(cost, cut, n, shortest, penalty);
+            let whole = cost(from, cut) + penalty + rest;
+            if whole < best.0 {
                 cuts.insert(0, cut - 1);
-                best = (cost, cuts);
+                best = (whole, cuts);
             }
         }
         best
@@ -123,14 +125,22 @@ mod tests {
     fn dynamic_programming_finds_what_exhaustion_finds() {
         for seed in 0..40 {
             let mut rng = Rng::new(seed);
-            let n = 8 + rng.below(10);
+            let n = 8 + rng.below(6);
             let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
             let y: Vec<f64> =
                 x.iter().map(|x| 0.3 * x + if *x > 6.0 { 3.0 } else { 0.0 } + 0.5 * rng.normal()).collect();
             let w: Vec<f64> = x.iter().map(|_| 0.5 + rng.uniform()).collect();
             let sums = LineSums::new(&x, &y, &w);
-            for penalty in [0.3, 1.0, 4.0] {
-                assert_eq!(segment(&sums, n, penalty), exhaustive(&sums, 0, n, penalty).1, "seed {seed}");
+            let lines = |from: usize, to: usize| sums.cost(from, to);
+            let levels = |from: usize, to: usize| {
+                let mean = y[from..to].iter().sum::<f64>() / (to - from) as f64;
+                y[from..to].iter().map(|y| (y - mean).powi(2)).sum::<f64>()
+            };
+            for (shortest, cost) in [(SHORTEST, &lines as Cost), (1, &levels)] {
+                for penalty in [0.3, 1.0, 4.0] {
+                    let expected = exhaustive(cost, 0, n, shortest, penalty).1;
+                    assert_eq!(segment(cost, n, shortest, penalty), expected, "seed {seed}, {shortest}");
+                }
             }
         }
     }

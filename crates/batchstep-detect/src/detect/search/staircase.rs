@@ -3,7 +3,7 @@
 //! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
 //! offered only after the free terms, must win by a margin, must go up, and its steps must agree with one another.
 
-use super::descent::Visited;
+use super::descent::descend;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::shortest;
@@ -20,18 +20,16 @@ const DISAGREE: f64 = 3.5;
 /// A better model than `best` with a staircase.
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
-    let mut visited = Visited::default();
     let starts = [Vec::new(), best.terms.clone(), certain_steps(best)];
-    let found = shortest(starts.into_iter().filter_map(|start| visited.descend(Model::new(&offered, &start))))?;
+    let found = shortest(starts.into_iter().map(|start| descend(Model::new(&offered, &start), 0..0)))?;
     (found.length() + MARGIN < best.length() && steps_agree(&found)).then(|| Model::new(best.problem, &found.terms))
 }
 
 /// The steps of `model` that no other term mimics. Without a staircase among the terms, bends and disturbed points
 /// replace its smaller steps, and single exchanges do not lead from them to the staircase.
 fn certain_steps(model: &Model) -> Vec<usize> {
-    let enough = BEYOND_DOUBT * model.dispersion().sqrt();
     let is_certain = |(place, j): &(usize, &usize)| {
-        matches!(model.problem.candidates.term(**j), Term::Step(_)) && model.direction(*place).1.abs() > enough
+        model.problem.candidates.term(**j).step().is_some() && model.certainty(*place) > BEYOND_DOUBT
     };
     model.terms.iter().enumerate().filter(is_certain).map(|(_, &j)| j).collect()
 }
@@ -45,16 +43,16 @@ fn steps_agree(model: &Model) -> bool {
     let coefficients = model.coefficients();
     model.terms.iter().enumerate().all(|(place, &j)| {
         let Term::Staircase(s) = candidates.term(j) else { return true };
-        let (_, along, error) = model.direction(place);
+        let (along, error) = model.along(place);
         let height = coefficients[place + FREE];
         // A point right beside the step that takes it back: the step is one further on.
         let is_moved = |k: usize| {
-            let takes_back = |(&j, off): (&usize, &f64)| match candidates.term(j) {
+            let takes_back = |(term, off): (Term, f64)| match term {
                 Term::Off { at, .. } if at == k + 1 => (off + height).abs() < 0.5 * height.abs(),
                 Term::Off { at, length } if at + length == k + 1 => (off - height).abs() < 0.5 * height.abs(),
                 _ => false,
             };
-            model.terms.iter().zip(&coefficients[FREE..]).any(takes_back)
+            model.sized().any(takes_back)
         };
         let departs = |k: &usize| {
             if is_moved(*k) {
@@ -64,12 +62,12 @@ fn steps_agree(model: &Model) -> bool {
             let there = model.terms.iter().position(|j| *j == step);
             let (extra, own) = match there {
                 Some(place) => {
-                    let (_, along, error) = model.direction(place);
+                    let (along, error) = model.along(place);
                     (along * error, error)
                 }
                 None => model.addition(step).unwrap_or((0.0, f64::INFINITY)),
             };
-            let was_chosen = there.is_some() && !model.problem.kept.contains(&step);
+            let was_chosen = there.is_some() && !model.keeps(Term::Step(*k));
             was_chosen || extra.abs() > (0.5 * (along * error).abs()).max(DISAGREE * own * spread)
         };
         let steps = &candidates.staircases[s].steps;
@@ -80,13 +78,12 @@ fn steps_agree(model: &Model) -> bool {
 
 /// The rise of the staircases of `model` after position `k`.
 pub(crate) fn height(model: &Model, k: usize) -> f64 {
-    let coefficients = model.coefficients();
-    let rise = |(place, j): (usize, &usize)| match model.problem.candidates.term(*j) {
+    let rise = |(term, height): (Term, f64)| match term {
         Term::Staircase(s) => {
             let steps = model.problem.candidates.staircases[s].steps.iter().filter(|step| **step == k).count();
-            steps as f64 * coefficients[place + FREE]
+            steps as f64 * height
         }
         _ => 0.0,
     };
-    model.terms.iter().enumerate().map(rise).sum()
+    model.sized().map(rise).sum()
 }

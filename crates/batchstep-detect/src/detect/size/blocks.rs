@@ -21,6 +21,8 @@ const STEEP: f64 = 0.3;
 /// The data that a resample needs, for each x and block.
 pub(crate) struct Blocks {
     count: usize,
+    /// The unit of the model's y.
+    unit: f64,
     /// For each x, by block: the sum of psi divided by the mean of psi' at this x, in y; and the number of
     /// observations, or the weight of the machine.
     moves: Vec<Vec<(f64, f64)>>,
@@ -30,9 +32,9 @@ impl Blocks {
     /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
     /// `None` if blocks are not known, if there are fewer than four, or if they have too few x to be passes.
-    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
+    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced, unit: f64) -> Option<Self> {
         if !reduced.shares.is_empty() {
-            return Self::of_machines(reduced);
+            return Self::of_machines(reduced, unit);
         }
         let block = series.block.as_ref()?;
         let mut names = block.clone();
@@ -61,11 +63,11 @@ impl Blocks {
             }
             own
         };
-        Self::passes(count, series.groups.iter().enumerate().map(at).collect())
+        Self::passes(count, unit, series.groups.iter().enumerate().map(at).collect())
     }
 
     /// The machines from which the levels are computed.
-    fn of_machines(reduced: &Reduced) -> Option<Self> {
+    fn of_machines(reduced: &Reduced, unit: f64) -> Option<Self> {
         let count = reduced.shares.iter().flatten().map(|share| share.node + 1).max().unwrap_or(0);
         if count < FEWEST {
             return None;
@@ -77,13 +79,13 @@ impl Blocks {
             }
             own
         };
-        Self::passes(count, reduced.shares.iter().zip(&reduced.center).map(at).collect())
+        Self::passes(count, unit, reduced.shares.iter().zip(&reduced.center).map(at).collect())
     }
 
     /// `None` if they have too few x each.
-    fn passes(count: usize, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
+    fn passes(count: usize, unit: f64, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
         let seen: usize = moves.iter().flatten().filter(|(_, count)| *count > 0.0).count();
-        (2 * seen > count * moves.len()).then_some(Self { count, moves })
+        (2 * seen > count * moves.len()).then_some(Self { count, unit, moves })
     }
 
     /// Degrees of freedom of a spread between blocks.
@@ -91,14 +93,14 @@ impl Blocks {
         self.count as f64 - 1.0
     }
 
-    /// The errors of each size in resamples of the blocks; `unit` is that of the model's y.
+    /// The errors of each size in resamples of the blocks.
     ///
     /// Multiplied by the root of count / (count - 1), because a resample of few blocks varies too little. Cost:
     /// `resamples` n (blocks + sizes).
-    pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, unit: f64, rng: &mut Rng) -> Vec<Vec<f64>> {
+    pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
         let (mut times, mut moved) = (vec![0.0; self.count], vec![0.0; self.moves.len()]);
-        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt() / unit;
+        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt() / self.unit;
         for _ in 0..resamples {
             times.fill(0.0);
             for _ in 0..self.count {

@@ -26,20 +26,13 @@ const AT_A_TIME: usize = 8;
 const SEARCHED: f64 = 1.1;
 const CHOSEN: f64 = 1.8;
 
-/// The run's blocks, and the unit of the model's y for their errors.
-#[derive(Clone, Copy)]
-pub(crate) struct BlocksInUnit<'a> {
-    pub blocks: &'a Blocks,
-    pub unit: f64,
-}
-
 /// (low, high) of each size at the settings' confidence; all share the same resamples.
 pub(crate) fn intervals(
     model: &Model,
     settings: &Settings,
     found: &[Boundary],
     sizes: &[Size],
-    blocks: Option<BlocksInUnit>,
+    blocks: Option<&Blocks>,
 ) -> Vec<(f64, f64)> {
     if sizes.is_empty() {
         return Vec::new();
@@ -59,14 +52,14 @@ pub(crate) fn intervals(
     }
     let mut rng = Rng::new(settings.seed);
     let errors = match blocks {
-        Some(BlocksInUnit { blocks, unit }) => blocks.errors(model, sizes, settings.resamples, unit, &mut rng),
+        Some(blocks) => blocks.errors(model, sizes, settings.resamples, &mut rng),
         None => from_residuals(model, sizes, settings.resamples, &mut rng),
     };
     let normal = distribution::normal_upper_quantile(tail);
     let interval = |((size, wider), mut errors): ((&Size, &f64), Vec<f64>)| {
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
-            Some(BlocksInUnit { blocks, .. }) if spread > size.error => {
+            Some(blocks) if spread > size.error => {
                 // The scatter between blocks does not depend on the choice of the model.
                 let beside_blocks = (1.0 + (wider * wider - 1.0) * (size.error / spread).powi(2)).sqrt();
                 beside_blocks * distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))

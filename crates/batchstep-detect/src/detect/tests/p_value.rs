@@ -22,8 +22,7 @@ fn jump_free(seed: u64) -> Vec<Observation> {
     };
     let mut error = || match kind {
         0 => rng.normal(),
-        // Student's t with three degrees of freedom
-        1 => rng.normal() / ((0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0).sqrt(),
+        1 => rng.student(),
         // skewed, like waiting times
         _ => -(1.0 - rng.uniform()).ln() - 1.0,
     };

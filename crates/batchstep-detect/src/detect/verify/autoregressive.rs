@@ -32,18 +32,14 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
     let (n, floor) = (unit.len() as f64, model.problem.floor);
     let needed = model.problem.misfit(model.rss) + n.ln() + MARGIN;
     let bound = |rho: f64, q: f64| {
-        let mut variance = q / (1.0 - rho * rho).max(0.02);
         let (mut state, mut noise_state) = (0.0, 0.0);
         let (mut logs, mut step, mut noise) = (0.0, 0.0, 0.0);
-        for u in unit {
-            let total = variance + 1.0;
-            let gain = variance / total;
+        for (u, (total, gain)) in unit.iter().zip(variances(rho, q)) {
             logs += total.ln();
             step += (u - state) * (u - state) / total;
             noise += (1.0 + noise_state) / total;
             state = rho * (state + gain * (u - state));
             noise_state = rho * rho * ((1.0 - gain) * (1.0 - gain) * noise_state + gain * gain);
-            variance = rho * rho * variance * (1.0 - gain) + q;
         }
         // The sum of squares at which n ln phi + squares / phi + logs reaches the needed value, phi = max(floor,
         // squares / n).
@@ -62,9 +58,8 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
 /// steps look sharp.
 pub(crate) fn explained_below(model: &Model) -> f64 {
     let candidates = model.problem.candidates;
-    let spread = model.dispersion().sqrt();
     let terms: Vec<(usize, f64)> =
-        model.terms.iter().enumerate().map(|(place, &j)| (j, model.direction(place).1.abs() / spread)).collect();
+        model.terms.iter().enumerate().map(|(place, &j)| (j, model.certainty(place))).collect();
     let is_step = |j: usize| matches!(candidates.term(j), Term::Step(_) | Term::Staircase(_));
     let is_local = |j: usize| matches!(candidates.term(j), Term::Hinge(_) | Term::Off { .. });
     let is_shorter = |gone: &dyn Fn(usize, f64) -> bool, margin: f64| {
@@ -91,19 +86,26 @@ fn best_of_grid(residual: &[f64], floor: f64) -> f64 {
     all.fold(f64::INFINITY, f64::min)
 }
 
-/// -2 log likelihood at `rho` and `q`, dispersion at its most likely value not below `floor`.
-fn filtered(residual: &[f64], rho: f64, q: f64, floor: f64) -> f64 {
+/// For each point the variance of its innovation, and the share of the innovation that is the process's.
+fn variances(rho: f64, q: f64) -> impl Iterator<Item = (f64, f64)> {
     // A process with a unit root has no stationary variance; the residuals' own scale bounds it.
     let mut variance = q / (1.0 - rho * rho).max(0.02);
-    let (mut state, mut logs, mut squares) = (0.0, 0.0, 0.0);
-    for r in residual {
-        let innovation = r - state;
+    std::iter::repeat_with(move || {
         let total = variance + 1.0;
+        let gain = variance / total;
+        variance = rho * rho * variance * (1.0 - gain) + q;
+        (total, gain)
+    })
+}
+
+/// -2 log likelihood at `rho` and `q`, dispersion at its most likely value not below `floor`.
+fn filtered(residual: &[f64], rho: f64, q: f64, floor: f64) -> f64 {
+    let (mut state, mut logs, mut squares) = (0.0, 0.0, 0.0);
+    for (r, (total, gain)) in residual.iter().zip(variances(rho, q)) {
+        let innovation = r - state;
         logs += total.ln();
         squares += innovation * innovation / total;
-        let gain = variance / total;
         state = rho * (state + gain * innovation);
-        variance = rho * rho * variance * (1.0 - gain) + q;
     }
     let n = residual.len() as f64;
     let phi = (squares / n).max(floor);

@@ -3,7 +3,6 @@
 
 pub(super) mod autoregressive;
 pub(super) mod examination;
-mod gaps;
 pub(super) mod p_value;
 pub(super) mod power;
 pub(super) mod threshold;

@@ -1,17 +1,17 @@
 //! The p-value of a series: how often one without a jump shows a step as strong as the strongest here.
 //!
-//! The curve is the best description without steps, and the statistic its strongest gap ([`super::gaps`]). Its distribution
-//! without a jump is found by permuting the residuals, each corrected for its leverage, and fitting the curve again
+//! The curve is the best description without steps, and the statistic the largest step beside it, in its standard errors over the root of the
+//! residual sum of squares, so that the size of the noise cancels. Its distribution without a jump is found by permuting the residuals, each corrected for its leverage, and fitting the curve again
 //! (Freedman & Lane 1983): tails and sizes of the noise stay as they are. Where neighbouring residuals are correlated,
 //! their innovations are permuted. Drawing ends as soon as the answer is precise enough (Besag & Clifford 1991).
 
-use super::gaps::Gaps;
 use crate::detect::input::Settings;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
-use crate::detect::search::descent::descend_without;
+use crate::detect::search::descent::descend;
 use crate::random::Rng;
+use crate::stats::permutation;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
 const ENOUGH: usize = 50;
@@ -49,33 +49,50 @@ fn without_steps<'a, 'b>(model: &Model<'a, 'b>) -> Model<'a, 'b> {
     if steps.is_empty() {
         return model.clone();
     }
-    descend_without(model.without(&steps), 0..candidates.n)
+    descend(model.without(&steps), 0..candidates.n)
 }
 
-/// The share of draws whose strongest gap is as large as that of the series.
+/// For each boundary of `curve` what divides a step after it by its standard error, and the whitening factor of the point after it; the former is zero
+/// where no step is allowed.
+fn weights(curve: &Model) -> Vec<[f64; 2]> {
+    let candidates = curve.problem.candidates;
+    let weight = |k: usize| {
+        let step = Some(candidates.index(Term::Step(k))).filter(|step| candidates.allowed(*step));
+        [step.and_then(|step| curve.addition(step)).map_or(0.0, |(_, error)| error), curve.problem.factor[k + 1]]
+    };
+    (0..candidates.n - 1).map(weight).collect()
+}
+
+/// The largest step of a residual of the curve with these `weights`.
+fn strongest(residual: &[f64], weights: &[[f64; 2]]) -> f64 {
+    let (mut sum, mut largest) = (0.0, 0.0f64);
+    for ([weight, factor], residual) in weights.iter().zip(&residual[1..]).rev() {
+        sum += factor * residual;
+        largest = largest.max((weight * sum).abs());
+    }
+    largest / dot(residual, residual).sqrt().max(f64::MIN_POSITIVE)
+}
+
+/// The share of draws whose strongest step is as large as that of the series.
 fn drawn(curve: &Model, settings: &Settings) -> f64 {
     let n = curve.residual.len();
     if curve.rss <= ROUNDING * ROUNDING * n as f64 {
         return 1.0;
     }
-    let gaps = Gaps::new(curve);
-    let own = gaps.strongest(&curve.residual);
-    let mut noise = Noise::new(&curve.residual, &gaps);
+    let weights = weights(curve);
+    let own = strongest(&curve.residual, &weights);
+    let mut noise = Noise::new(curve);
     let mut rng = Rng::new(settings.seed);
     let mut values = vec![0.0; n];
     let mut as_strong = 0;
     for draw in 1..=settings.resamples {
         noise.draw(&mut rng, &mut values);
-        for q in gaps.basis.vectors() {
-            let along = dot(q, &values);
-            values.iter_mut().zip(q).for_each(|(v, q)| *v -= along * q);
-        }
-        as_strong += usize::from(gaps.strongest(&values) >= own);
+        as_strong += usize::from(strongest(&curve.outside(&values), &weights) >= own);
         if as_strong == ENOUGH {
             return ENOUGH as f64 / draw as f64;
         }
     }
-    (as_strong as f64 + 1.0) / (settings.resamples as f64 + 1.0)
+    permutation::p_value(as_strong, settings.resamples)
 }
 
 /// The source of the draws.
@@ -89,8 +106,8 @@ struct Noise {
 }
 
 impl Noise {
-    fn new(residual: &[f64], gaps: &Gaps) -> Self {
-        let leverage = gaps.basis.leverage(residual.len());
+    fn new(curve: &Model) -> Self {
+        let (residual, leverage) = (&curve.residual, curve.leverage());
         let places: Vec<usize> = (0..residual.len()).filter(|&i| leverage[i] < TAKEN).collect();
         let freed: Vec<f64> = places.iter().map(|&i| residual[i] / (1.0 - leverage[i]).sqrt()).collect();
         let count = freed.len() as f64;
@@ -98,7 +115,7 @@ impl Noise {
         let correlation = products / dot(&freed, &freed);
         // A fit with m columns lowers the correlation of its residuals by about m / n, and the two ends lower it a
         // little more.
-        let lost = (gaps.basis.len() as f64 + 2.0) / count;
+        let lost = (residual.len() as f64 - curve.freedom() + 2.0) / count;
         let rho = if correlation > CORRELATED / count.sqrt() { (correlation + lost).min(0.95) } else { 0.0 };
         let mut innovations = freed.clone();
         for (innovation, pair) in innovations[1..].iter_mut().zip(freed.windows(2)) {
@@ -138,8 +155,25 @@ mod tests {
         let y: Vec<f64> = x.iter().map(|_| next()).collect();
         let candidates = CandidateTerms::new(&x);
         let problem = Problem::new(&candidates, &y, &[1.0; 60], 1.0);
-        let model = Model::new(&problem, &[]);
-        Noise::new(&model.residual, &Gaps::new(&model))
+        Noise::new(&Model::new(&problem, &[]))
+    }
+
+    /// A step lowers the residual sum of squares by its square, in standard errors.
+    #[test]
+    fn the_strongest_step_is_the_best_of_all_refits() {
+        let mut rng = Rng::new(11);
+        let x: Vec<f64> = (1..=25).map(f64::from).collect();
+        let y: Vec<f64> = x.iter().map(|x| 1.0 + 0.1 * x + 0.2 * (x - 9.0).max(0.0) + 0.3 * rng.normal()).collect();
+        let error: Vec<f64> = x.iter().map(|_| 0.1 + 0.3 * rng.uniform()).collect();
+        let candidates = CandidateTerms::new(&x);
+        let problem = Problem::new(&candidates, &y, &error, 1.0);
+        let terms =
+            [Term::Hinge(8), Term::Off { at: 15, length: 1 }, Term::Shape(3)].map(|term| candidates.index(term));
+        let curve = Model::new(&problem, &terms);
+        let with_step = |k: usize| Model::new(&problem, &[&terms[..], &[candidates.index(Term::Step(k))]].concat()).rss;
+        let least = (2..22).map(with_step).fold(f64::INFINITY, f64::min);
+        let found = strongest(&curve.residual, &weights(&curve));
+        assert!((found / (1.0 - least / curve.rss).sqrt() - 1.0).abs() < 1e-8, "{found}");
     }
 
     #[test]

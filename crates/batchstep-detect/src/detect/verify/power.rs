@@ -5,7 +5,6 @@ use super::examination::{Examination, LEAST_UNITS, straightened};
 use crate::detect::findings::LOCAL_Z;
 use crate::detect::model::boundary;
 use crate::detect::model::candidates::{EDGE, Term};
-use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood;
 use crate::stats::distribution;
 
@@ -28,19 +27,20 @@ const PLACES: usize = 5;
 ///
 /// Places near a step or a change of slope do not count, where there are others: no two lines have room there. `None` if a step is collinear with
 /// the terms of the model at all places.
-pub(crate) fn detectable(model: &Model, curve: &[f64], conditions: &Examination, limit: f64) -> Option<f64> {
-    let n = curve.len();
+pub(crate) fn detectable(conditions: &Examination, curve: &[f64]) -> Option<f64> {
+    let (n, model) = (curve.len(), conditions.model);
     let reach = n / 3;
     let (first, last) = (reach - 1, n - reach - 1);
     let apart = |least: usize| (first..=last).filter(|&k| boundary::is_free(model, k, least)).collect::<Vec<_>>();
     let free = Some(apart(neighbourhood::OWN_SLOPE)).filter(|free| !free.is_empty()).unwrap_or_else(|| apart(EDGE));
     let at = |i: usize| free.get(free.len().saturating_sub(1) * i / (PLACES - 1));
-    let sizes = (0..PLACES).filter_map(at).filter_map(|&k| smallest_at(model, curve, conditions, limit, k));
+    let sizes = (0..PLACES).filter_map(at).filter_map(|&k| smallest_at(conditions, curve, k));
     sizes.reduce(f64::max)
 }
 
 /// The size after position `k`, as a share of the level there.
-fn smallest_at(model: &Model, curve: &[f64], conditions: &Examination, limit: f64, k: usize) -> Option<f64> {
+fn smallest_at(conditions: &Examination, curve: &[f64], k: usize) -> Option<f64> {
+    let Examination { model, limit, .. } = *conditions;
     let problem = model.problem;
     let step = problem.candidates.index(Term::Step(k));
     let (_, unit_error) = model.addition(step)?;

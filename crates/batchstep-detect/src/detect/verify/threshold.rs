@@ -1,22 +1,16 @@
 //! How large a step must be in standard errors, given everything that a search looks at, and the corresponding p-value.
 
-use crate::detect::model::candidates::CandidateTerms;
 use crate::stats::distribution;
 
 /// The size in standard errors that a step must reach.
 ///
 /// A false step is usually accompanied by another wrong term, for which it compensates. So the threshold is corrected
-/// for all pairs of a boundary and a candidate term (Bonferroni), at the false-positive rate of the series. If the
+/// for all pairs of a boundary and a candidate term, the `looks` (Bonferroni), at the false-positive rate of the series. If the
 /// dispersion had to be estimated from the residuals, Student's t with their degrees of freedom replaces the normal
 /// distribution.
-pub(crate) fn threshold(candidates: &CandidateTerms, freedom: f64, false_positive_rate: f64) -> f64 {
-    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(candidates) as f64;
+pub(crate) fn threshold(looks: usize, freedom: f64, false_positive_rate: f64) -> f64 {
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks as f64;
     distribution::t_upper_quantile(tail, freedom)
-}
-
-/// The number of pairs of a boundary and a candidate term that a search looks at.
-pub(crate) fn looks(candidates: &CandidateTerms) -> usize {
-    candidates.n * candidates.len
 }
 
 /// Two-sided p-value of a size of `z` standard errors, corrected for the number of `looks` (Sidak 1967).

@@ -1,5 +1,6 @@
 use super::*;
 use crate::random::Rng;
+use crate::stats::regression::Triangle;
 
 /// A simulated run of randomised blocks: levels 0, with own deviations and changes of the factor from the given
 /// distributions.
@@ -33,23 +34,15 @@ fn simulated(seed: u64, blocks: usize, own: f64, sd: f64, rho: f64, heavy: bool)
     Simulated { visits: order.iter().enumerate().map(visit).collect(), factor }
 }
 
-/// The inverse of a symmetric positive matrix, by Gauss and Jordan.
-fn inverse(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
-    let n = a.len();
-    for (i, row) in a.iter_mut().enumerate() {
-        row.extend((0..n).map(|j| f64::from(u8::from(i == j))));
-    }
-    for i in 0..n {
-        let pivot = a[i][i];
-        a[i].iter_mut().for_each(|value| *value /= pivot);
-        let row = a[i].clone();
-        for (j, other) in a.iter_mut().enumerate().filter(|(j, _)| *j != i) {
-            let factor = other[i];
-            assert!(j != i);
-            other.iter_mut().zip(&row).for_each(|(value, pivot)| *value -= factor * pivot);
-        }
-    }
-    a.into_iter().map(|row| row[n..].to_vec()).collect()
+/// The inverse of a symmetric positive matrix.
+fn inverse(a: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let triangle = Triangle::of(a.len(), |i, j| a[i][j]).expect("positive");
+    let column = |j: usize| {
+        let mut unit: Vec<f64> = (0..a.len()).map(|i| f64::from(i == j)).collect();
+        triangle.solve(&mut unit);
+        unit
+    };
+    (0..a.len()).map(column).collect()
 }
 
 /// The slow oracle: the full covariance matrix of all visits, and its inverse. There are fewer visits than the number
@@ -70,7 +63,7 @@ fn predictions_and_levels_match_generalised_least_squares() {
             (0..n).map(|j| entry(j) + if i == j { fit.own_variance(i) } else { 0.0 }).collect()
         })
         .collect();
-    let precision = inverse(covariance);
+    let precision = inverse(&covariance);
     let of = |row: &[f64]| row.iter().enumerate().map(|(j, p)| p * fit.residual(j)).sum::<f64>();
     for v in [0, 1, 57, n - 1] {
         // E[f_v | the others] = r_v - [P r]_v / P_vv, with the variance 1 / P_vv less that of its own deviation.
