@@ -189,7 +189,7 @@ pub struct Progress {
 impl History {
     /// `budget`: the most visits of the run.
     pub(super) fn progress(&self, measure: &Measure, budget: usize, block: usize, elapsed_s: f64) -> Progress {
-        let rest = self.left_in_block + self.open * measure.max_blocks.saturating_sub(block + 1);
+        let rest = self.left_in_block + self.open * measure.blocks.max.saturating_sub(block + 1);
         let visits_left = match measure.decide {
             Decide::Cells => rest,
             Decide::Jumps => budget.saturating_sub(self.next_visit as usize),

@@ -224,16 +224,16 @@ impl History {
     /// of the stop rule. (In [`crate::run::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
     /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
-        if block + 2 < measure.min_blocks {
+        if block + 2 < measure.blocks.min {
             return;
         }
         for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
             let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
             let twice = state.is_resolved_again(known.is_some());
-            if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {
+            if let Some(known) = known.filter(|_| twice && block + 1 >= measure.blocks.min) {
                 let asked = 0.5 * WIDTH_SHARE * measure.smallest_jump * known.median;
                 let half_way = 0.5 * (asked + 0.5 * (known.high - known.low));
-                state.leave_known(if block + 1 > measure.min_blocks { half_way } else { 0.0 });
+                state.leave_known(if block + 1 > measure.blocks.min { half_way } else { 0.0 });
             }
         }
     }

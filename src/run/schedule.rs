@@ -104,7 +104,7 @@ impl<'a> Schedule<'a> {
 
     /// The most visits that the run makes.
     pub fn budget(&self) -> usize {
-        self.measure.max_blocks * self.plan.cells.len()
+        self.measure.blocks.max * self.plan.cells.len()
     }
 
     /// The cells that a block visits, in its order.
@@ -123,7 +123,7 @@ impl<'a> Schedule<'a> {
         }
         if self.sequences.is_empty() {
             history.judge(self.measure, block);
-            return block + 1 < self.measure.max_blocks && !history.cells().iter().all(CellState::is_left);
+            return block + 1 < self.measure.blocks.max && !history.cells().iter().all(CellState::is_left);
         }
         if block + 1 >= self.measure.complete_blocks() {
             self.look(block, history);

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::batch_sizes::range_text;
 use super::decode::has_fixed;
-use super::{Experiment, FixedFrom, Model, StepsPerVisit, layers, own, truth};
+use super::keys::Table;
+use super::{Experiment, FixedFrom, Model, layers, own};
 use crate::network::Shape;
 use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, Axis, Domain, EngineName, Grid, Value};
-use crate::units::{Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
     let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
@@ -25,30 +25,12 @@ pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
             engine(&mut out, experiment);
         }
     }
-    let measure = &experiment.measure;
-    section(&mut out, "measure");
-    line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
-    line(&mut out, "decide", quoted(measure.decide.name()));
-    let steps = match measure.steps_per_visit {
-        StepsPerVisit::Auto => quoted("auto"),
-        StepsPerVisit::Fixed(steps) => steps.to_string(),
-    };
-    line(&mut out, "steps_per_visit", steps);
-    line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
-    line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
-    line(&mut out, "phases", measure.phases);
-    line(&mut out, "layers", measure.layers);
-    line(&mut out, "counters", measure.counters);
-    line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
-    line(&mut out, "order", quoted(measure.order.name()));
-    line(&mut out, "seed", measure.seed);
-    if let Some(shard) = measure.shard {
-        line(&mut out, "shard", quoted(shard));
-        line(&mut out, "shard_by", quoted(shard.by.name()));
+    experiment.measure.write(&mut out);
+    if let Some(shard) = experiment.measure.shard {
+        line(&mut out, "shard_by", quoted(shard.by));
     }
     if let Some(synthetic) = &experiment.synthetic {
-        section(&mut out, "synthetic");
-        truth::write(&mut out, synthetic);
+        synthetic.write(&mut out);
     }
     out
 }

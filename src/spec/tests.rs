@@ -29,7 +29,7 @@ fn what_is_not_given_takes_the_documented_default() {
     assert_eq!(experiment.grid.values(axis("optimizer")), [Value::Name("rmsprop")]);
     assert_eq!(experiment.grid.values(axis("precision")), [Value::Name("tf32")]);
     assert_eq!(experiment.grid.values(axis("threads")), [Value::Unset]);
-    assert_eq!(experiment.measure.max_blocks, 30);
+    assert_eq!(experiment.measure.blocks.max, 30);
     assert_eq!(experiment.measure.time_limit_s, 1800.0);
     assert_eq!(experiment.executes, None);
 }

@@ -10,7 +10,7 @@
 
 use crate::error::Result;
 use crate::settings::EngineName;
-use crate::spec::keys::{count, keys, seed, time_limit};
+use crate::spec::keys::{Table, count, keys, seed, time_limit};
 use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
 
 /// A study of fits.
