@@ -21,7 +21,6 @@ pub struct CellState {
     resolved: bool,
     /// The least half-width to report, in seconds, for a cell that met the stop rule; otherwise 0.
     half_width: f64,
-    visits: usize,
     /// The shortest device time of each layer and direction, in the order of the engine.
     layer_times: Vec<Option<f64>>,
 }
@@ -47,7 +46,6 @@ pub(super) struct VisitSummary {
 impl CellState {
     /// Adds the rows of one visit. Sums up its steps that count, if there are any.
     pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
-        self.visits += 1;
         let steps = StepRow::counted_times(visit);
         let times = &steps.times;
         let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
@@ -130,11 +128,7 @@ impl CellState {
     }
 
     pub(super) fn visit_count(&self) -> usize {
-        self.visits
-    }
-
-    pub(super) fn was_ever_visited(&self) -> bool {
-        self.visits > 0
+        self.visited.len()
     }
 
     /// The median step time of the last visit, in seconds.

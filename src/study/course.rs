@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::{Cell, Plan, Study, Visited};
 use crate::device::Device;
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
-use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::spec::Subject;
 use crate::store::{RunDirectory, Status, rows_of};
@@ -122,7 +122,7 @@ pub fn without_unfit<S: Study>(study: &S, data: &S::Data, engines: &mut Engines)
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
 pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored: &[S::Row]) -> Result<Outcome> {
-    let watch = Stopwatch::start();
+    let watch = Instant::now();
     let mut done = Done::new(stored, bench.spec.stops_at_an_error());
     let (plan, course) = (bench.plan, bench.spec.course());
     let mut here = 0;
@@ -135,7 +135,7 @@ pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored:
             if bench.interrupted.load(Ordering::Relaxed) {
                 return Ok(Outcome::default());
             }
-            if watch.elapsed() > course.time_limit_s {
+            if watch.elapsed().as_secs_f64() > course.time_limit_s {
                 return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
             }
             let place = VisitInRun { block: block as i64, visit: done.next_visit };
@@ -147,7 +147,7 @@ pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored:
             said.chain(bench.device.warnings()).for_each(|said| bench.observer.warn(&said));
             let (visits, of) = (done.visits.len(), plan.cells.len() * course.repetitions);
             let left = of.saturating_sub(visits + done.left_out(course.repetitions, block));
-            let left_s = watch.elapsed() / f64::from(here) * left as f64;
+            let left_s = watch.elapsed().as_secs_f64() / f64::from(here) * left as f64;
             let figure = S::figure(&visit.rows).unwrap_or_else(|| "failed".to_owned());
             let last = format!("{}: {figure}", S::name_of(&bench.facts, cell));
             bench.observer.visited(&last, Progress { visits, of, left_s });
