@@ -116,7 +116,11 @@ impl<S: Study> Session<'_, S> {
             observer: &mut display,
             interrupted: self.interrupted,
         };
-        let mut outcome = carry_out(bench, &directory, &stored)?;
+        let mut outcome = carry_out(bench, &stored, |visit| {
+            // The details first: a visit is there once its rows are.
+            directory.append(&visit.details)?;
+            directory.append(&visit.rows)
+        })?;
         display.finish();
         drop(supplies);
         outcome.complete = is_complete(directory.seal_visits::<S::Row, S::Detail>(outcome.complete)?);

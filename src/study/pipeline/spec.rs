@@ -151,11 +151,8 @@ mod tests {
     use crate::study::Spec;
 
     fn parse(body: &str) -> Result<Pipeline> {
-        let text = format!("version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"mnist_cnn\"\n{body}");
-        match Spec::parse(&text, "p.toml")? {
-            Spec::Pipeline(pipeline) => Ok(*pipeline),
-            _ => Err(Error::spec("another kind")),
-        }
+        let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
+        crate::study::tests::parse("pipeline", &body, Pipeline::of)
     }
 
     #[test]
@@ -169,12 +166,9 @@ mod tests {
             "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"",
         ];
         for body in bodies {
-            let first = parse(body).expect("valid");
-            let again = match Spec::parse(&first.to_toml(), "again.toml").expect("valid") {
-                Spec::Pipeline(pipeline) => *pipeline,
-                _ => panic!("another kind"),
-            };
-            assert_eq!(again, first, "{}", first.to_toml());
+            let pipeline = parse(body).expect("valid");
+            let text = pipeline.to_toml();
+            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Pipeline(Box::new(pipeline)), "{text}");
         }
         // By hand: the defaults have 3 formats, 2 caches and 4 numbers of workers; then 2 x 2 x 2 of each.
         assert_eq!(
@@ -189,7 +183,7 @@ mod tests {
         assert!(refusal("[data]\nformat = \"jpg\"").contains("did you mean `jpeg`?"));
         assert!(
             refusal("[data]\nimages = 4\ndamaged = 4")
-                .contains("p.toml:8: data.damaged: expected a whole number from 0 to 3")
+                .contains("t.toml:8: data.damaged: expected a whole number from 0 to 3")
         );
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
         assert!(

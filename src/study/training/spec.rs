@@ -117,15 +117,11 @@ impl Training {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::study::Spec;
 
     fn parse(body: &str) -> Result<Training> {
-        let text = format!("version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"mnist_cnn\"\n{body}");
-        match Spec::parse(&text, "t.toml")? {
-            Spec::Training(training) => Ok(*training),
-            _ => Err(Error::spec("another kind")),
-        }
+        let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
+        crate::study::tests::parse("training", &body, Training::of)
     }
 
     fn refusal(body: &str) -> String {

@@ -42,7 +42,6 @@ pub struct CellEpochs {
     /// What differs between cells beside batch size and loader: the engine, and the network and settings that vary.
     pub series: String,
     pub engine: String,
-    pub model: String,
     pub batch_size: usize,
     pub workers: usize,
     pub prefetch: Option<usize>,
@@ -66,8 +65,6 @@ pub struct Epoch {
     pub seconds: f64,
     /// The seconds over the examples that it trained on.
     pub example_s: f64,
-    pub user_s: Option<f64>,
-    pub system_s: Option<f64>,
     pub memory_bytes: Option<i64>,
 }
 
@@ -78,8 +75,6 @@ pub struct Means {
     pub system_s: Option<f64>,
     pub compute_s: Option<f64>,
     pub wait_s: Option<f64>,
-    pub loss: Option<f64>,
-    pub test_loss: Option<f64>,
     pub test_accuracy: Option<f64>,
     pub counters: CounterValues,
 }
@@ -182,8 +177,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
                 epoch: row.epoch,
                 seconds,
                 example_s: seconds / row.examples as f64,
-                user_s: row.user_time_s,
-                system_s: row.system_time_s,
                 memory_bytes: row.memory_used_bytes,
             })
         })
@@ -197,7 +190,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
     Some(CellEpochs {
         series: varied.name(origin(first), true),
         engine: first.engine.clone(),
-        model: first.model.clone(),
         batch_size: usize::try_from(first.batch_size).ok()?,
         workers: usize::try_from(first.workers).ok()?,
         prefetch: first.prefetch.and_then(|depth| usize::try_from(depth).ok()),
@@ -210,8 +202,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
             system_s: mean(&|row| row.system_time_s),
             compute_s: mean(&|row| row.compute_time_s),
             wait_s: mean(&|row| row.wait_time_s),
-            loss: mean(&|row| row.loss),
-            test_loss: mean(&|row| row.test_loss),
             test_accuracy: last_epoch_accuracy(rows),
             counters: CounterValues(counters),
         },
