@@ -65,7 +65,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("check", &["device", "engine", "error", "foreign", "network", "os", "settings", "spec"]),
-    ("data", &["device", "error", "network", "os", "random", "spec", "store"]),
+    ("data", &["device", "error", "network", "os", "random", "spec", "store", "units"]),
     (
         "run",
         &[

@@ -154,7 +154,7 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
     let (mut loss, mut compute_s) = (0.0, 0.0);
     let start = Instant::now();
     loader.begin(epoch);
-    timed.steps.reserve(loader.batches().count());
+    timed.steps.reserve(loader.batch_count());
     while limit.is_none_or(|limit| timed.steps.len() < limit) {
         let asked = Instant::now();
         let Some(batch) = loader.next_batch()? else { break };
