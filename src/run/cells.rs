@@ -6,7 +6,7 @@ use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
-use crate::stats::quantile::{median, middle_half};
+use crate::stats::quantile::median;
 use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 
 /// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
@@ -32,29 +32,9 @@ struct Visited {
     steps: CountedTimes,
 }
 
-/// The steps of a visit that count; seconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct VisitSummary {
-    pub disturbed: bool,
-    /// By `middle_half`.
-    pub middle_s: f64,
-    pub fastest_s: f64,
-    pub sum_s: f64,
-    pub steps: usize,
-}
-
 impl CellState {
-    /// Adds the rows of one visit. Sums up its steps that count, if there are any.
-    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
-        let steps = StepRow::counted_times(visit);
-        let times = &steps.times;
-        let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
-            disturbed: steps.disturbed,
-            middle_s: middle_half(&mut times.clone()),
-            fastest_s,
-            sum_s: times.iter().sum(),
-            steps: times.len(),
-        });
+    /// Adds one visit, whose steps that count are `steps`.
+    pub(super) fn record(&mut self, visit: &[StepRow], steps: CountedTimes) {
         self.visited.push(Visited { block: visit[0].block, steps });
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
@@ -62,7 +42,6 @@ impl CellState {
             Some(Status::Failed) => self.left = Some(StopReason::Failed),
             _ => {}
         }
-        summary
     }
 
     /// Keeps the shortest time of each layer in this visit and those before.

@@ -31,7 +31,7 @@ use std::time::{Instant, UNIX_EPOCH};
 
 pub use crate::sequential::{Boundary, Decision};
 pub use agreement::Disagreement;
-pub use cells::{CellState, Progress};
+pub use cells::Progress;
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
 pub use rows::RowContext;
@@ -210,8 +210,8 @@ impl Sweep<'_> {
                 if watch.elapsed().as_secs_f64() > self.measure.time_limit_s {
                     break 'blocks;
                 }
-                let turn = Turn { block, length: schedule.visit_length(block) };
-                lost = self.visit(&self.plan.cells[index], turn, &mut history, watchdog)?;
+                let length = schedule.visit_length(block);
+                lost = self.visit(&self.plan.cells[index], block, length, &mut history, watchdog)?;
                 if lost.is_some() {
                     complete = false;
                     break 'blocks;
@@ -230,10 +230,10 @@ impl Sweep<'_> {
         let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
-        let ordinary = history.cells.iter().map(CellState::ordinary).collect();
+        let ordinary = history.cells.iter().map(cells::CellState::ordinary).collect();
         let (visits, visit_s) =
             (history.visit_count(), watch.elapsed().as_secs_f64() / history.visits_here.max(1) as f64);
-        let layer_times = history.cells.iter_mut().map(CellState::take_layer_times).collect();
+        let layer_times = history.cells.iter_mut().map(cells::CellState::take_layer_times).collect();
         Ok(Outcome {
             cells,
             tally: history.tally,
@@ -249,11 +249,17 @@ impl Sweep<'_> {
     }
 
     /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
-    fn visit(&mut self, cell: &Cell, turn: Turn, history: &mut History, watchdog: &Watchdog) -> Result<Option<Error>> {
-        let place = history.next_place(turn.block);
+    fn visit(
+        &mut self,
+        cell: &Cell,
+        block: usize,
+        mut length: VisitLength,
+        history: &mut History,
+        watchdog: &Watchdog,
+    ) -> Result<Option<Error>> {
+        let place = history.next_place(block);
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
-        let mut length = turn.length;
         length.warmup = length.warmup.max(usize::from(!history.is_warm(cell)));
         let limit_s = self.measure.visit_limit_s;
         let is_over = |elapsed_s: f64| elapsed_s > limit_s && elapsed_s - watchdog.stopped_s() > limit_s;
@@ -392,13 +398,6 @@ pub(crate) struct Measured {
     /// The visit's time was over before its steps were steady, so none of them counts.
     cut_short: bool,
     ready: Ready,
-}
-
-/// Which block a visit belongs to, and how long it is.
-#[derive(Clone, Copy)]
-struct Turn {
-    block: usize,
-    length: VisitLength,
 }
 
 /// The time before the first step.

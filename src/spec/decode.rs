@@ -42,7 +42,6 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
     let engine = spec.section("engine")?;
     let measure = spec.section("measure")?;
     let synthetic = spec.section("synthetic")?;
-    let missing = |key: &str, example: &str| spec_error(origin, key, example);
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
     let mut engine = engine;
@@ -70,7 +69,7 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
     let model = match model {
         Some(section) => read_model(section, Input::Needed)?,
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
-        None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
+        None => return Err(spec_error(origin, "model.name", "[model]\n        name = \"vgg16\"")),
     };
     let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
     let experiment = Experiment {
@@ -107,12 +106,11 @@ pub(super) fn checked_name(
     finished: Result<()>,
     origin: &str,
 ) -> Result<String> {
-    let missing = |key: &str, example: &str| spec_error(origin, key, example);
     let (version, name) = match (version, name, finished) {
         (_, _, Err(unknown)) => return Err(unknown),
         (Some(version), Some(name), Ok(())) => (version, name),
-        (None, _, _) => return Err(missing("version", "version = 1")),
-        (_, None, _) => return Err(missing("name", "name = \"vgg16\"")),
+        (None, _, _) => return Err(spec_error(origin, "version", "version = 1")),
+        (_, None, _) => return Err(spec_error(origin, "name", "name = \"vgg16\"")),
     };
     if version.integer(1, u64::from(u32::MAX))? != 1 {
         return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
