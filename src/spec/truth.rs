@@ -1,31 +1,4 @@
-//! `[synthetic]`: the known truth that the synthetic engine plays. All of it is optional.
-//!
-//! ```toml
-//! [synthetic]
-//! base = "10ms"                                # at batch size 0
-//! slope = "0.7ms"                              # for each example more
-//! jumps = [{ after = 16, size = "12ms" }]
-//! kinks = [{ at = 5, slope = "0.1ms" }]        # the change of the slope
-//! device_clock = true                          # play a GPU, with device times
-//! clock = { hz = 2e9, noise = "0.1%" }         # a clock that can be read beside each visit
-//!
-//! # What hides it. `visits` is noise that all steps of a visit share.
-//! noise = { sd = "0.5%", visits = "0.5%", heavy_tails = "5%", outliers = "1%", outlier_size = "40%" }
-//! drift = { amplitude = "3%", steps = 2000 }   # gets slower as it gets warm; steps until 63 % of it are there
-//! clock_step = { at_step = 900, size = "3%" }  # slower from that step of the run on
-//! neighbour = { from_step = 300, steps = 200, size = "20%" }
-//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, `steps` at a time
-//! common = { sd = "10%", steps = 150 }         # a factor that all steps share; its correlation falls to 37 % within `steps`
-//! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
-//! first_visit = "15%"                          # each batch size is that much slower the first time
-//! machines = { sd = "10%", cells = "0.5%" }     # each shard runs on a machine that differs by `sd`, and by `cells` at each batch size
-//!
-//! # What goes wrong, at which batch sizes.
-//! nan_loss = [12]
-//! fails = [13]
-//! lost = [15]                                  # fails, and nothing runs after it
-//! hangs = [{ at = 14, for = "1h" }]            # really sleeps that long in each step
-//! ```
+//! `[synthetic]`: the known truth that the synthetic engine plays. All of it is optional; docs/spec.md has an example with every key.
 
 use super::decode::MAX_EXTENT;
 use super::keys::{KeyForm, Keys, Table, any_time, count, flag, integer, number, seed, share, table};

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::data::DataSet;
 use crate::data::loader::{Loader, Options};
 use crate::device::counters::{Counts, ProcessTimes, Session};
 use crate::engine::train::{Batch, EpochTrainer, OwnEpoch, Score, Trainer};
@@ -22,13 +23,6 @@ pub(super) struct Fed {
     trainer: Box<dyn Trainer>,
     loader: Loader,
     test: Option<Loader>,
-}
-
-/// Which examples a [`Runner`] reads, and how.
-pub(super) struct Sources<'a> {
-    pub train: &'a std::sync::Arc<crate::data::Examples>,
-    pub test: Option<&'a std::sync::Arc<crate::data::Examples>>,
-    pub options: Options,
 }
 
 /// The measurements of an epoch, or of the warm-up before it.
@@ -82,12 +76,11 @@ impl Runner {
     ///
     /// # Errors
     /// The errors of the engine and the loader.
-    pub fn fed(engine: &mut dyn Engine, workload: &Workload, sources: &Sources) -> Result<Self> {
-        let Sources { train, test, options } = sources;
+    pub fn fed(engine: &mut dyn Engine, workload: &Workload, data: &DataSet, options: Options) -> Result<Self> {
         let trainer = engine.train(workload)?;
-        let loader = Loader::new((*train).clone(), *options)?;
-        let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..*options };
-        let test = test.map(|test| Loader::new(test.clone(), evaluation)).transpose()?;
+        let loader = Loader::new(data.train.clone(), options)?;
+        let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..options };
+        let test = data.test.as_ref().map(|test| Loader::new(test.clone(), evaluation)).transpose()?;
         Ok(Self::Fed(Box::new(Fed { trainer, loader, test })))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::super::{Bench, Cell, Visit, VisitInRun};
-use super::epoch::{Runner, Sources};
+use super::epoch::Runner;
 use super::rows::VisitContext;
 use super::spec::OnError;
 use super::{Loader, Training};
@@ -66,6 +66,6 @@ impl Bench<'_, Training> {
             seed: self.spec.measure.seed,
             skip: loading.on_error == OnError::Skip,
         };
-        Runner::fed(engine, workload, &Sources { train: &data.train, test: data.test.as_ref(), options })
+        Runner::fed(engine, workload, data, options)
     }
 }

@@ -1,25 +1,8 @@
-//! The rate that the stages of an input pipeline allow together, from the time that each of them takes by itself.
+//! The rate that the stages of an input pipeline allow together, from the time that each of them takes by itself: the smallest of the asymptotic bounds
+//! of operational analysis (Denning & Buzen, "The operational analysis of queueing network models", ACM Computing Surveys 10, 1978). Without workers
+//! nothing overlaps: X = 1 / (D + S). docs/pipeline.md has the bounds, and what other processes change in them.
 //!
-//! The pipeline is a closed network of queues: W workers take one image after the other through read, decode and transform (D seconds
-//! for each image, for a single worker), and one training thread takes their batches through copy and step (S seconds for each image).
-//! The asymptotic bounds of operational analysis (Denning & Buzen, "The operational analysis of queueing network models", ACM
-//! Computing Surveys 10, 1978) hold whatever the distributions are:
-//!
-//! ```text
-//! workers    X <= W / D
-//! step       X <= 1 / S
-//! cores      X <= C / (processor time of an image, in all stages together)
-//! storage    X <= what W threads read
-//! a stage    X <= W / (its processor time with W threads)
-//! ```
-//!
-//! X is predicted as the smallest of these. Without workers nothing overlaps: X = 1 / (D + S).
-//!
-//! Other processes compute too, and the measurement of a single stage does not show how much they will take from all stages together. So D and S
-//! are times without the waits for a core (the kernel counts these for each thread), and the time that other processes took in the same window is an
-//! input: C is the number of cores less their processor time, and a thread has only the share of the time in which they did not keep it from its core. On a machine that nobody
-//! else uses both corrections vanish. What the model leaves out: bounded buffers lose a little where two bounds are close, and stages disturb one
-//! another's caches; both make X smaller.
+//! What the model leaves out: bounded buffers lose a little where two bounds are close, and stages disturb one another's caches; both make X smaller.
 
 /// What an image takes, from the measurement of each stage by itself.
 #[derive(Clone, Debug, Default, PartialEq)]
