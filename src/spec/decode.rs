@@ -257,10 +257,11 @@ const IN_LIST: &str = "this value is in the list already";
 /// A GPU is a device, and several engines run on one.
 fn engine_name(field: &Field) -> Result<EngineName> {
     let text = field.text()?;
+    let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
     let lower = text.to_lowercase();
     if ["gpu", "cuda", "nvidia"].iter().any(|word| lower.starts_with(word)) {
-        let names = EngineName::of_networks().map(EngineName::name).collect::<Vec<_>>().join(", ");
-        return Err(field.error(format!("`{text}` is a device, and an engine is one of: {names}")).hint(
+        let what = format!("`{text}` is a device, and an engine is one of: {}", names.join(", "));
+        return Err(field.error(what).hint(
             "`auto` takes the GPU where there is one, `cudnn` and `torch` run on it; `--device cuda:0` says on which",
         ));
     }
@@ -269,7 +270,6 @@ fn engine_name(field: &Field) -> Result<EngineName> {
             .error("a step of your own is named by its file")
             .hint("step = \"my_step.py\" in place of `name`"));
     }
-    let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
     field.choice(&names, EngineName::from_name)
 }
 
@@ -290,7 +290,11 @@ pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Res
 fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &mut Grid) -> Result<()> {
     for axis in AXES.iter().filter(|axis| axis.table == table) {
         let Some(field) = section.get(axis.key) else { continue };
-        let values = if axis.key == "threads" { threads(&field, axis)? } else { axis_values(&field, axis)? };
+        let values = if axis.key == "threads" {
+            threads(&field, axis)?
+        } else {
+            distinct(&field, |field| axis_value(field, axis))?
+        };
         if values != [axis.default_value()] && !engines.iter().any(|&engine| axis.is_of(engine)) {
             return Err(lacks_axis(&field, axis));
         }
@@ -314,10 +318,6 @@ fn threads(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
         None if named.len() > 1 => Err(named[1].error(IN_LIST)),
         None => Ok(values),
     }
-}
-
-fn axis_values(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
-    distinct(field, |field| axis_value(field, axis))
 }
 
 fn axis_value(field: &Field, axis: &Axis) -> Result<Value> {

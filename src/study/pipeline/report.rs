@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::results::model::{Limit, Stage};
 use super::results::sides::{Half, SideTimes, Sides};
-use super::results::{FedCell, Held, Knee, Results, Share, Within};
+use super::results::{FedCell, Knee, Results, Share, Within};
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::units::human;
 
@@ -93,7 +93,7 @@ fn together(study: &Results) -> Table {
             row.push(ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
         }
         row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| limit(&prediction.limit)));
-        row.push(held(cell.held).to_owned());
+        row.push(cell.held.to_string());
         table.row(row);
     }
     table
@@ -121,15 +121,6 @@ pub fn limit(limit: &Limit) -> String {
         Limit::Stage { name } => format!("{name}, however many workers"),
         Limit::Step => "step".to_owned(),
         Limit::Cores => "cores".to_owned(),
-    }
-}
-
-fn held(held: Held) -> &'static str {
-    match held {
-        Held::Serial => "nothing overlaps",
-        Held::Feeding => "feeding",
-        Held::Step => "step",
-        Held::Cores => "cores",
     }
 }
 
@@ -189,7 +180,7 @@ pub fn json(study: &Results) -> Value {
             "predicted_limit": cell.prediction.as_ref().map(|prediction| limit(&prediction.limit)),
             "bound": cell.bounds.as_ref().map(|bounds| bounds.rate), "ratio_of_bound": cell.ratio_of_bounds,
             "sides": cell.sides.map(sides),
-            "measured_limit": held(cell.held), "ratio": cell.ratio, "cores": cell.demands.cores,
+            "measured_limit": cell.held.name(), "ratio": cell.ratio, "cores": cell.demands.cores,
             "read_method": cell.read_method, "from_storage": cell.from_storage, "file_bytes": cell.file_bytes,
             "stages": cell.demands.stages.iter().map(stage).collect::<Vec<Value>>(),
         })

@@ -70,19 +70,6 @@ fn every_stage_is_measured_by_itself_and_all_together_in_every_cell() {
 }
 
 #[test]
-fn a_study_continues_after_the_stored_rows() {
-    let body =
-        "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\nformat = \"raw\"\n[loader]\nworkers = [0, 1]\n";
-    let spec = spec(&format!("{body}{QUICK}"));
-    let whole = run_study(&spec, &[]).rows;
-    let stored: Vec<PipelineRow> = whole.iter().filter(|row| row.visit < 3).cloned().collect();
-    let rest = run_study(&spec, &stored).rows;
-    let place = |row: &PipelineRow| (row.visit, row.block, row.cell, row.stage.clone());
-    let left: Vec<_> = whole.iter().filter(|row| row.visit == 3).map(place).collect();
-    assert_eq!(rest.iter().map(place).collect::<Vec<_>>(), left);
-}
-
-#[test]
 fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
     let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\ndamaged = 3\nsize = [16]\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
     let with = |on_error: &str| run_study(&spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}")), &[]);

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::Result;
+use crate::settings::named;
 use crate::store::{PipelineRow, Status};
 use crate::study::course::rows_that_count;
 use crate::study::series::{Origin, Varied};
@@ -73,15 +74,15 @@ pub struct FedCell {
     pub file_bytes: Option<f64>,
 }
 
-/// What held the pipeline up, as measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// Nothing overlaps.
-    Serial,
-    /// The training waits for its workers.
-    Feeding,
-    Step,
-    Cores,
+named! {
+    /// What held the pipeline up, as measured.
+    Held {
+        Serial = "nothing overlaps",
+        /// The training waits for its workers.
+        Feeding = "feeding",
+        Step = "step",
+        Cores = "cores",
+    }
 }
 
 impl Held {
