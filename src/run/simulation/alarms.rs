@@ -66,9 +66,6 @@ impl Alarms {
 }
 
 /// Simulates the runs of `seeds`.
-///
-/// # Errors
-/// None that a valid event could cause.
 pub fn alarms(event: Event, procedure: Procedure, seeds: std::ops::Range<u64>) -> Result<Alarms> {
     let (order, blocks, steps) = if procedure == Procedure::Blocks { ("random", 6, 3) } else { ("ascending", 1, 18) };
     let settings = Settings { resamples: 0, ..Settings::default() };

@@ -62,9 +62,6 @@ impl Coverage {
 }
 
 /// Simulates `runs` runs of four cells each.
-///
-/// # Errors
-/// None that a valid noise model could cause.
 pub fn coverage(noise: Noise, stop: Stop, runs: u64) -> Result<Coverage> {
     let (blocks, smallest, expected) = match stop {
         Stop::Fixed(blocks) => (format!("min = {blocks}, max = {blocks}"), 1, blocks * CELLS * 5),

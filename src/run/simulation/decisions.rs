@@ -123,9 +123,6 @@ impl Decisions {
 }
 
 /// Simulates the runs of `seeds`, with `steps` counted steps in each visit; the run chooses where that is 0.
-///
-/// # Errors
-/// None that a valid machine and curve could cause.
 pub fn decisions(
     machine: Noise,
     curve: PlantedCurve,

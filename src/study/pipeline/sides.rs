@@ -50,9 +50,6 @@ impl<'a> Drain<'a> {
 }
 
 /// Runs the loader by itself, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
-///
-/// # Errors
-/// The errors of the loader.
 pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Done> {
     let round = options.workers.max(1);
     let mut drain = Drain::settled(loader, options)?;
@@ -60,9 +57,6 @@ pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Don
 }
 
 /// Runs loader and training at the same time, for `during.seconds`; the training's batches are ready.
-///
-/// # Errors
-/// The errors of the loader and the engine.
 pub fn beside(
     loader: &mut Loader,
     trainer: &mut dyn Trainer,

@@ -73,9 +73,6 @@ pub(super) struct TimedStep {
 
 impl Runner {
     /// A runner whose batches come from our loader.
-    ///
-    /// # Errors
-    /// The errors of the engine and the loader.
     pub fn fed(engine: &mut dyn Engine, workload: &Workload, data: &DataSet, options: Options) -> Result<Self> {
         let trainer = engine.train(workload)?;
         let loader = Loader::new(data.train.clone(), options)?;
@@ -85,9 +82,6 @@ impl Runner {
     }
 
     /// Trains for an epoch, or its first `limit` steps. The counters are those of this process.
-    ///
-    /// # Errors
-    /// The errors of the engine and the loader.
     pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<EpochTimes> {
         match self {
             Self::Own(own) => own.epoch(epoch, limit).map(EpochTimes::from),
@@ -106,9 +100,6 @@ impl Runner {
     }
 
     /// Classifies the test examples; `None` where there are none.
-    ///
-    /// # Errors
-    /// As [`Runner::epoch`].
     pub fn evaluate(&mut self) -> Result<Option<Evaluated>> {
         match self {
             Self::Own(own) => Ok(Some(Evaluated { score: own.evaluate()?, skipped: Vec::new() })),
@@ -130,9 +121,6 @@ impl Runner {
     }
 
     /// Back to the initial parameters.
-    ///
-    /// # Errors
-    /// As [`Runner::epoch`].
     pub fn reset(&mut self) -> Result<()> {
         match self {
             Self::Own(own) => own.reset(),
