@@ -152,8 +152,6 @@ pub struct Progress {
     pub block: usize,
     /// Visits done, including those of earlier processes.
     pub visits: usize,
-    /// Visits left at most; the run may end sooner.
-    pub visits_left: usize,
     pub elapsed_s: f64,
     /// Time left at the present rate, at most until the time limit.
     pub left_s: f64,
@@ -169,7 +167,7 @@ impl History {
         };
         let pace = elapsed_s / self.visits_here.max(1) as f64;
         let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
-        Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
+        Progress { block, visits: self.next_visit as usize, elapsed_s, left_s }
     }
 
     pub(super) fn cell_row(&self, facts: &RowContext, cell: &Cell) -> CellRow {
