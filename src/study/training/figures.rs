@@ -96,8 +96,8 @@ fn against_workers(curves: &[WorkerCurve]) -> LinePanel {
         parts.extend(curve.prefetch.map(|depth| format!("prefetch {depth}")));
         let points = curve.points.iter().map(|point| LinePoint {
             x: point.workers as f64,
-            y: point.cell.times.mean,
-            sd: point.cell.times.sd.unwrap_or(0.0),
+            y: point.times.mean,
+            sd: point.times.sd.unwrap_or(0.0),
         });
         let marked = curve.points.iter().position(|point| point.workers == curve.advice.workers);
         Line { name: parts.join(", "), points: points.collect(), marked }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use comparison::{Against, EnginePair, Rival, engine_pairs, relative_to_fastest};
-pub use workers::{Advice, WorkerCurve, WorkerGain, WorkerPoint, worker_curves};
+pub use workers::{Advice, WorkerCurve, WorkerGain, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
@@ -120,15 +120,10 @@ impl Results {
     pub fn of(rows: &[EpochRow]) -> Self {
         let varied = Varied::of(rows.iter().map(origin));
         let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
-        let mut groups: BTreeMap<Key, Vec<&EpochRow>> = BTreeMap::new();
+        let mut groups: BTreeMap<(i64, i64, i64, Option<i64>), Vec<&EpochRow>> = BTreeMap::new();
         for row in rows.iter().filter(counted).filter(|row| row.examples > 0) {
             let series = varied.name(origin(row), true);
-            let key = Key {
-                order: first_cell(rows, &series, &varied),
-                batch: row.batch_size,
-                workers: row.workers,
-                prefetch: row.prefetch,
-            };
+            let key = (first_cell(rows, &series, &varied), row.batch_size, row.workers, row.prefetch);
             groups.entry(key).or_default().push(row);
         }
         let failed = rows.iter().filter(|row| matches!(row.status, Status::Failed | Status::OutOfMemory));
@@ -147,20 +142,11 @@ impl Results {
     }
 }
 
-/// In which order the cells are shown.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    /// The first cell of the series in the plan.
-    order: i64,
-    batch: i64,
-    workers: i64,
-    prefetch: Option<i64>,
-}
-
 fn origin(row: &EpochRow) -> Origin<'_> {
     Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
 }
 
+/// The first cell of a series in the plan.
 fn first_cell(rows: &[EpochRow], series: &str, varied: &Varied) -> i64 {
     let own = rows.iter().filter(|row| varied.name(origin(row), true) == series);
     own.map(|row| row.cell).min().unwrap_or(0)
