@@ -104,11 +104,6 @@ impl FedCell {
         let series = if self.series.is_empty() { String::new() } else { format!("{}, ", self.series) };
         format!("{series}{format} of {size}x{size}, {cache}, batch size {batch_size}")
     }
-
-    /// Whether the measured rate is within a tenth of the predicted one.
-    pub fn is_predicted(&self) -> bool {
-        self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD)
-    }
 }
 
 /// For each model, the number of cells whose measured rate is within a tenth of the predicted one.
@@ -194,17 +189,16 @@ impl Results {
 
     /// How many cells are predicted to a tenth, by each model.
     pub fn within(&self) -> Within {
-        let count = |ratio: &dyn Fn(&FedCell) -> Option<f64>| {
-            self.cells.iter().filter(|cell| ratio(cell).is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD)).count()
-        };
+        let count = |is: &dyn Fn(&FedCell) -> bool| self.cells.iter().filter(|cell| is(cell)).count();
+        let near = |ratio: Option<f64>| ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD);
         Within {
-            model: count(&|cell| cell.ratio),
-            bounds: count(&|cell| cell.ratio_of_bounds),
-            slowest_stage: count(&|cell| cell.ratio_of_slowest),
+            model: count(&|cell| near(cell.ratio)),
+            bounds: count(&|cell| near(cell.ratio_of_bounds)),
+            slowest_stage: count(&|cell| near(cell.ratio_of_slowest)),
             of: self.cells.len(),
             overlapping: Share {
-                good: self.cells.iter().filter(|cell| cell.workers > 0 && cell.is_predicted()).count(),
-                of: self.cells.iter().filter(|cell| cell.workers > 0).count(),
+                good: count(&|cell| cell.workers > 0 && near(cell.ratio)),
+                of: count(&|cell| cell.workers > 0),
             },
         }
     }
