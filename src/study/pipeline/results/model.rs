@@ -45,9 +45,12 @@ impl Demands {
 
     /// The name of the stage that takes a worker longest.
     pub fn longest_of_workers(&self) -> String {
-        let stages = self.stages.iter().filter(|stage| !stage.is_consumers());
-        stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
+        longest(self.stages.iter().filter(|stage| !stage.is_consumers()))
     }
+}
+
+fn longest<'a>(stages: impl Iterator<Item = &'a Stage>) -> String {
+    stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
 }
 
 /// What holds a pipeline up.
@@ -87,29 +90,21 @@ pub fn predict(demands: &Demands) -> Option<Prediction> {
     let sum = |stages: &[&Stage]| stages.iter().map(|stage| stage.seconds).sum::<f64>();
     let (made_s, taken_s) = (sum(&worker), sum(&consumer));
     let cpu_s: f64 = demands.stages.iter().map(|stage| stage.cpu_s).sum();
-    let longest = |stages: &[&Stage]| {
-        let longest = stages.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        longest.map(|stage| stage.name.clone()).unwrap_or_default()
-    };
     if !(made_s > 0.0 && taken_s > 0.0 && cpu_s > 0.0) {
         return None;
     }
     if demands.workers == 0 {
-        let all: Vec<&Stage> = demands.stages.iter().collect();
         return Some(Prediction {
             rate: demands.training_share / (made_s + taken_s),
-            limit: Limit::Serial { longest: longest(&all) },
+            limit: Limit::Serial { longest: longest(demands.stages.iter()) },
         });
     }
+    let threads = demands.workers as f64 * demands.worker_share;
     let mut bounds = vec![
         Prediction { rate: demands.training_share / taken_s, limit: Limit::Step },
-        Prediction {
-            rate: demands.workers as f64 * demands.worker_share / made_s,
-            limit: Limit::Workers { longest: longest(&worker) },
-        },
+        Prediction { rate: threads / made_s, limit: Limit::Workers { longest: demands.longest_of_workers() } },
         Prediction { rate: demands.cores / cpu_s, limit: Limit::Cores },
     ];
-    let threads = demands.workers as f64 * demands.worker_share;
     bounds.extend(worker.iter().filter(|stage| stage.name != "batch").map(|stage| Prediction {
         // The limit of a device is its measured rate. A stage that computes is slowed by other stages, which is not a limit of its own; the
         // effect of its threads on each other, such as sharing memory, shows in its processor time.
