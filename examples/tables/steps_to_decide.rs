@@ -6,11 +6,12 @@
 
 use crate::argument;
 use batchstep::error::Result;
-use batchstep::run::simulation::decisions::{Decisions, MachineNoise, PlantedCurve, Rule, decisions};
+use batchstep::run::simulation::Noise;
+use batchstep::run::simulation::decisions::{Decisions, PlantedCurve, Rule, decisions};
 
 /// What one machine does to one curve, by both rules.
 struct Compared {
-    machine: MachineNoise,
+    machine: Noise,
     jumps: Decisions,
     cells: Decisions,
 }
@@ -27,15 +28,17 @@ pub fn run() -> Result<()> {
         "curve               noise              steps    found  covered  other jump  shown other  ruled out  undecided    by cells    saved"
     );
     let (mut logarithms, mut count) = (0.0, 0);
-    for curve in
-        PlantedCurve::ALL.into_iter().filter(|curve| wanted.split(',').any(|one| curve.name().starts_with(one)))
-    {
+    for &curve in PlantedCurve::ALL.iter().filter(|curve| wanted.split(',').any(|one| curve.name().starts_with(one))) {
         let compare = |machine| {
             let jumps = decisions(machine, curve, rule, steps, 0..runs)?;
             Ok(Compared { machine, jumps, cells: decisions(machine, curve, Rule::Cells, steps, 0..by_cells)? })
         };
         let compared: Vec<Result<Compared>> = std::thread::scope(|scope| {
-            let threads = MachineNoise::ALL.map(|machine| scope.spawn(move || compare(machine)));
+            let start = |machine: &Noise| {
+                let machine = *machine;
+                scope.spawn(move || compare(machine))
+            };
+            let threads: Vec<_> = Noise::ALL.iter().map(start).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
         for one in compared {

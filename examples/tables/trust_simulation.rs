@@ -4,8 +4,9 @@
 use crate::argument;
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
+use batchstep::run::simulation::Noise;
 use batchstep::run::simulation::alarms::{Event, Procedure, alarms};
-use batchstep::run::simulation::coverage::{NoiseModel, Stop, coverage};
+use batchstep::run::simulation::coverage::{Stop, coverage};
 use batchstep::run::simulation::machines::{self, Fleet, VisitPattern};
 
 pub fn run() -> Result<()> {
@@ -21,7 +22,7 @@ pub fn run() -> Result<()> {
 fn print_coverage(runs: u64) -> Result<()> {
     println!("Coverage of the 95 % interval of a cell's median, {runs} runs of 4 cells");
     println!("{:<14}{:>18}{:>10}{:>10}{:>10}", "noise", "stop", "covered", "blocks", "steps");
-    for noise in NoiseModel::ALL {
+    for noise in Noise::COMMON {
         let fixed = [5, 6, 7, 8, 10, 30].map(Stop::Fixed);
         for stop in fixed.into_iter().chain([8, 5].map(Stop::Resolved)) {
             let found = coverage(noise, stop, runs)?;
@@ -43,7 +44,7 @@ fn print_alarms(runs: u64) -> Result<()> {
     ];
     println!("{:<30}{}", "event", procedures.map(|(name, _)| format!("{name:>13}")).concat());
     let asked = argument(3).unwrap_or_default();
-    for event in Event::ALL.into_iter().filter(|event| event.name().contains(&asked)) {
+    for &event in Event::ALL.iter().filter(|event| event.name().contains(&asked)) {
         let mut line = format!("{:<30}", event.name());
         for (_, procedure) in procedures {
             let rate = alarms(event, procedure, 0..runs)?.rate();

@@ -250,7 +250,7 @@ mod tests {
             );
             let mut experiment = Experiment::parse(&spec, "busy.toml").expect("valid");
             let rows = simulate(&experiment, None).expect("runs").rows;
-            experiment.measure.min_blocks = 4;
+            experiment.measure.blocks.min = 4;
             let quick = Settings { resamples: 0, ..Settings::default() };
             let says = |series: &Series| {
                 let found = series.find(&quick);

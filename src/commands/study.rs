@@ -91,7 +91,10 @@ impl<S: Study> Session<'_, S> {
         let name = &self.spec.subject().name;
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun.map_err(|e| e.at(self.path.display().to_string()))?.resumed(device.as_mut()),
-            None => RunEnvironment::begin(name, &plan.steps, engines, device.as_mut()).with_data(S::fingerprint(data)),
+            None => RunEnvironment {
+                data: S::fingerprint(data),
+                ..RunEnvironment::begin(name, &plan.steps, engines, device.as_mut())
+            },
         }
         .with_spec(directory.spec_digest()?);
         if environment.data.is_some() && environment.data != S::fingerprint(data) {
@@ -116,7 +119,11 @@ impl<S: Study> Session<'_, S> {
             observer: &mut display,
             interrupted: self.interrupted,
         };
-        let mut outcome = carry_out(bench, &directory, &stored)?;
+        let mut outcome = carry_out(bench, &stored, |visit| {
+            // The details first: a visit is there once its rows are.
+            directory.append(&visit.details)?;
+            directory.append(&visit.rows)
+        })?;
         display.finish();
         drop(supplies);
         outcome.complete = is_complete(directory.seal_visits::<S::Row, S::Detail>(outcome.complete)?);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::image::Image;
-use super::{Source, fingerprint};
+use super::{Source, fingerprint, fingerprint_of_all, spread};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::os::look;
@@ -57,12 +57,9 @@ impl Folder {
         self.shape
     }
 
-    /// Keeps `count` images at even distances, so that all classes stay.
+    /// Keeps `count` images.
     pub fn thin(&mut self, count: usize) {
-        let all = self.files.len();
-        if count < all {
-            self.files = (0..count).map(|place| self.files[place * all / count].clone()).collect();
-        }
+        self.files = spread(self.files.len(), count).map(|place| self.files[place].clone()).collect();
     }
 }
 
@@ -83,11 +80,10 @@ impl Source for Folder {
 
     /// The fingerprint of the names and classes of the files, without their sizes: a run that a damaged file ended goes on with the repaired one.
     fn fingerprint(&self) -> u64 {
-        let names = self.files.iter().map(|file| {
+        fingerprint_of_all(self.files.iter().map(|file| {
             let name = file.path.file_name().unwrap_or_default();
             fingerprint(name.as_encoded_bytes().chunks(8).chain([&file.label.to_le_bytes()[..]]))
-        });
-        names.fold(0, |hash, name| fingerprint([&u64::to_le_bytes(hash ^ name)[..]].into_iter()))
+        }))
     }
 }
 

@@ -60,14 +60,15 @@ impl Labelled {
         self.pixels.len() / self.labels.len().max(1)
     }
 
-    /// Keeps `count` examples at even distances, so that all classes stay where a file has one after the other.
+    /// Keeps `count` examples.
     fn thin(&mut self, count: usize) {
-        let (all, each) = (self.labels.len(), self.each());
-        if count < all {
-            let places = || (0..count).map(|place| place * all / count);
-            self.pixels = places().flat_map(|at| self.pixels[at * each..(at + 1) * each].iter().copied()).collect();
-            self.labels = places().map(|at| self.labels[at]).collect();
+        if count >= self.count() {
+            return;
         }
+        let each = self.each();
+        let places: Vec<usize> = spread(self.labels.len(), count).collect();
+        self.pixels = places.iter().flat_map(|at| &self.pixels[at * each..][..each]).copied().collect();
+        self.labels = places.iter().map(|&at| self.labels[at]).collect();
     }
 }
 
@@ -95,6 +96,13 @@ impl Source for Labelled {
     }
 }
 
+/// The places of `count` of `all` examples at even distances, so that all classes stay where a file has one after the other; all where there are
+/// not so many.
+fn spread(all: usize, count: usize) -> impl Iterator<Item = usize> {
+    let count = count.min(all);
+    (0..count).map(move |place| (place as u128 * all as u128 / count as u128) as usize)
+}
+
 /// A hash of pieces of up to eight bytes, the same on every machine.
 pub(crate) fn fingerprint<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> u64 {
     pieces.fold(0, |hash, piece| {
@@ -102,6 +110,11 @@ pub(crate) fn fingerprint<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> u64 {
         word[..piece.len()].copy_from_slice(piece);
         mix(hash ^ u64::from_le_bytes(word)).wrapping_add(piece.len() as u64)
     })
+}
+
+/// A hash of the hashes of all examples.
+fn fingerprint_of_all(examples: impl Iterator<Item = u64>) -> u64 {
+    examples.fold(0, |hash, own| fingerprint([&u64::to_le_bytes(hash ^ own)[..]].into_iter()))
 }
 
 /// The examples of one part of a data set.

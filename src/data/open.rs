@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::digits::{self, TrainOrTest};
 use super::folder::Folder;
-use super::table::{self, Limits, ParquetDataSet};
+use super::table::{self, ParquetDataSet};
 use super::{DataSet, Examples, Labelled, Normal, Source, idx};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::random::mix;
 use crate::spec::data::{Data, DataSource, Tables};
+use crate::units::human::count;
 
 /// Examples that are drawn where the spec does not say how many: as many as MNIST has.
 const DRAWN: [usize; 2] = [60_000, 10_000];
@@ -62,20 +63,13 @@ impl UnnormalisedSet {
         let test_print = test.as_ref().map_or(0, |test| test.fingerprint());
         let fingerprint = mix(mix(train.fingerprint()) ^ test_print);
         let title = match &test {
-            Some(test) => format!("{} {what}, tested on {}", grouped(train.count()), grouped(test.count())),
-            None => format!("{} {what}", grouped(train.count())),
+            Some(test) => format!("{} {what}, tested on {}", count(train.count() as u64), count(test.count() as u64)),
+            None => format!("{} {what}", count(train.count() as u64)),
         };
         let examples = |source| Arc::new(Examples::new(source, normal.clone(), shape));
         let (train, test) = (examples(train), test.map(examples));
         Ok(DataSet { title, shape, classes, normal, train, test, fingerprint, notices })
     }
-}
-
-fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let pieces: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|piece| std::str::from_utf8(piece).ok()).collect();
-    pieces.join(",")
 }
 
 fn drawn(data: &Data, seed: u64) -> UnnormalisedSet {
@@ -145,8 +139,8 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Unnormalise
 }
 
 fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<UnnormalisedSet> {
-    let limits = Limits { train: data.examples, test: data.test_examples };
-    let ParquetDataSet { train, test, shape, classes, notice } = table::open(tables, limits)?;
+    let ParquetDataSet { train, test, shape, classes, notice } =
+        table::open(tables, data.examples, data.test_examples)?;
     notices.extend(notice);
     Ok(UnnormalisedSet {
         what: "images from Parquet files",

@@ -100,7 +100,7 @@ fn planned(spec: &str) -> Result<(Option<String>, usize, usize)> {
     let Some(experiment) = sweep else { return Ok((None, 0, 0)) };
     let own = experiment.own_part()?;
     let cells = Plan::new(&own)?.cells.len();
-    Ok((experiment.measure.shard.map(|shard| shard.to_string()), cells, own.measure.max_blocks * cells))
+    Ok((experiment.measure.shard.map(|shard| shard.to_string()), cells, own.measure.blocks.max * cells))
 }
 
 /// When the parts, or the sealed table, changed last. The parts of each thousand visits have a folder of their own.

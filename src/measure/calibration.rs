@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::Stopwatch;
 use crate::stats::quantile::median;
 
 /// Costs in seconds, each the median of many repetitions.
@@ -22,17 +21,17 @@ pub struct Calibration {
 impl Calibration {
     /// Measures all of it; takes about 10 ms. `read_covariates` is one reading as the run makes it beside each visit.
     pub fn measure(mut read_covariates: impl FnMut()) -> Self {
-        let time = |work: &mut dyn FnMut()| {
-            let watch = Stopwatch::start();
-            work();
-            watch.elapsed()
+        let mut time = || {
+            let start = Instant::now();
+            read_covariates();
+            start.elapsed().as_secs_f64()
         };
         Self {
             empty_stopwatch_s: median(
-                &mut (0..1001).map(|_| black_box(Stopwatch::start()).elapsed()).collect::<Vec<_>>(),
+                &mut (0..1001).map(|_| black_box(Instant::now()).elapsed().as_secs_f64()).collect::<Vec<_>>(),
             ),
             clock_resolution_s: (0..1001).map(|_| tick()).fold(f64::INFINITY, f64::min),
-            covariates_s: median(&mut (0..5).map(|_| time(&mut read_covariates)).collect::<Vec<_>>()),
+            covariates_s: median(&mut (0..5).map(|_| time()).collect::<Vec<_>>()),
         }
     }
 }

@@ -95,14 +95,6 @@ impl Steps {
         self.disturbed.iter().any(|step| *step != Some(true))
     }
 
-    pub fn len(&self) -> usize {
-        self.times_s.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.times_s.is_empty()
-    }
-
     /// For each step whether it was disturbed; `None`: not known.
     pub fn disturbed(&self) -> &[Option<bool>] {
         &self.disturbed
@@ -110,17 +102,17 @@ impl Steps {
 
     /// After a step: whether the visit is over. `k >= 1` undisturbed steps shall count, after `at_least` others.
     pub fn end(&self, k: usize, at_least: usize) -> Option<End> {
-        let quiet: Vec<usize> = (0..self.len()).filter(|&place| self.disturbed[place] != Some(true)).collect();
+        let quiet: Vec<usize> = (0..self.times_s.len()).filter(|&place| self.disturbed[place] != Some(true)).collect();
         let times: Vec<f64> = quiet.iter().map(|&place| self.times_s[place]).collect();
         if let Next::Done { steady } = warmup::next(&times, k, at_least) {
             return Some(End { counts_from: quiet[quiet.len() - k], steady });
         }
         let patience = if quiet.is_empty() { HOPELESS } else { LIMIT_FACTOR * k + EXTRA_STEPS };
-        if self.len() - quiet.len() < patience {
+        if self.times_s.len() - quiet.len() < patience {
             return None;
         }
         // Its steps count from the first undisturbed one on. If none was undisturbed, all count: each began with the caches of other programs, so that none was warm.
-        let counts_from = quiet.get(at_least).map_or(0, |&first| first.min(self.len().saturating_sub(k)));
+        let counts_from = quiet.get(at_least).map_or(0, |&first| first.min(self.times_s.len().saturating_sub(k)));
         Some(End { counts_from, steady: true })
     }
 }

@@ -1,9 +1,8 @@
-//! Measuring: the host stopwatch, the end of warm-up, the precision of a cell, and the cost of the clocks themselves.
+//! Measuring: the end of warm-up, the precision of a cell, and the cost of the clocks themselves.
 //!
 //! The method, with formulas, references and calibration figures, is in `docs/method.md`, "Measuring"; [`crate::run::simulation`] counts
 //! how often its promises hold. In the order of a visit:
 //!
-//! - [`stopwatch`]: the host's clock around one synchronised step.
 //! - [`visit_length`]: how many steps of a visit count, from what the first block shows.
 //! - [`warmup`]: which steps of a visit count: the last `k`, once they show no trend.
 //! - [`interference`]: which of them other programs disturbed; a visit continues until it has enough undisturbed steps.
@@ -13,10 +12,8 @@
 pub mod calibration;
 pub mod interference;
 pub mod precision;
-pub mod stopwatch;
 pub mod visit_length;
 pub mod warmup;
 
 pub use calibration::Calibration;
 pub use precision::BlockMedian;
-pub use stopwatch::Stopwatch;

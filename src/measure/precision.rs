@@ -27,14 +27,10 @@ impl BlockMedian {
     /// The median over blocks and its interval. `blocks` contains the steps of each visit that count; `None` if there are none.
     /// A single block proves nothing: its interval is unbounded.
     ///
-    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over all resamples of the n blocks and
-    /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would
-    /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best. For two blocks s is half their
-    /// difference, so the interval is the usual interval of a mean.
-    ///
-    /// For five to nine blocks that interval is too wide: at five it contains the truth in 96.9 to 98.6 % of cases. There the interval
-    /// lies between order statistics ([`median_interval`]), which contains it in 94 to 97 %. From ten blocks on both are right for a
-    /// fixed number of blocks, and resampling suffers less from the stop rule.
+    /// The interval is that of docs/method.md, "The estimate of a cell". The percentile interval of the resamples would have the medians
+    /// of a few values as its only possible ends: at 3 blocks it covers 74 % at best. For five to nine blocks order statistics
+    /// ([`median_interval`]) contain the truth in 94 to 97 % of cases. From ten blocks on both are right for a fixed number of blocks, and
+    /// resampling suffers less from the stop rule.
     pub fn of(blocks: &[Vec<f64>]) -> Option<Self> {
         let mut medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
         let n = medians.len();

@@ -1,12 +1,7 @@
 //! How many steps of a visit count.
 //!
-//! A visit costs the time `c_v` until its step is ready and warm and its rows are stored, and each step that counts costs `c_s`. n visits of k
-//! steps take `n (c_v + k c_s)` seconds and give a level with the variance `(sigma_v^2 + sigma_s^2 / k) / n`, where sigma_s is the
-//! standard deviation of a step within its visit and sigma_v that of a whole visit. The product of both is least at
-//!
-//! ```text
-//! k = (sigma_s / sigma_v) sqrt(c_v / c_s)        (Cochran 1977, Sampling Techniques, 10.6)
-//! ```
+//! n visits of k steps take `n (c_v + k c_s)` seconds and give a level with the variance `(sigma_v^2 + sigma_s^2 / k) / n` (docs/method.md says
+//! what these are). The product of both is least at `k = (sigma_s / sigma_v) sqrt(c_v / c_s)` (Cochran 1977, Sampling Techniques, 10.6).
 //!
 //! All four are estimated from the first block of a run. One visit to each cell cannot separate sigma_v from the curve. The second
 //! differences of neighbouring cells can, as the curve is smooth except in a few places. They also contain changes of the machine over time:

@@ -33,7 +33,7 @@ impl PlanFacts {
             name: experiment.name.clone(),
             cells: plan.cells.len(),
             axes: axes(experiment),
-            blocks: (measure.complete_blocks(), measure.max_blocks),
+            blocks: (measure.complete_blocks(), measure.blocks.max),
             decide: measure.decide,
             order: measure.order,
             steps_per_visit: measure.steps_per_visit,

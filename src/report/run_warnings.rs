@@ -98,7 +98,7 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
     }
     warnings.extend(undecided(outcome, measure));
     let Knowledge { boundaries: of, rough: boundaries, .. } = outcome.knowledge;
-    if boundaries > 0 && measure.min_blocks < measure.max_blocks {
+    if boundaries > 0 && measure.blocks.min < measure.blocks.max {
         warnings.push(Warning::Rough { boundaries, of, smallest_jump: measure.smallest_jump });
     }
     let tally = &outcome.tally;
@@ -117,7 +117,7 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
 /// What a complete run left open that was to decide on jumps. A fixed number of blocks asks for no decision.
 fn undecided(outcome: &Outcome, measure: &Measure) -> Option<Warning> {
     let Knowledge { boundaries: of, open: boundaries, settled, needed, .. } = outcome.knowledge;
-    let open = outcome.complete && boundaries > 0 && measure.min_blocks < measure.max_blocks;
+    let open = outcome.complete && boundaries > 0 && measure.blocks.min < measure.blocks.max;
     let (smallest_jump, visits) = (measure.smallest_jump, outcome.visits + needed?);
     open.then_some(Warning::Undecided {
         boundaries,
@@ -131,13 +131,13 @@ fn undecided(outcome: &Outcome, measure: &Measure) -> Option<Warning> {
 /// The cells of a complete run that are less precise than the spec asks. A fixed number of blocks asks for no precision:
 /// then only the cells count that have fewer blocks.
 fn not_converged(outcome: &Outcome, measure: &Measure) -> usize {
-    let fixed = measure.min_blocks >= measure.max_blocks;
+    let fixed = measure.blocks.min >= measure.blocks.max;
     // Boundaries are what that run was to decide.
     if outcome.knowledge.boundaries > 0 && !fixed {
         return 0;
     }
     let stopped = outcome.cells.iter().filter(|cell| cell.stop_reason == StopReason::Budget);
-    let cells = stopped.filter(|cell| !fixed || (cell.blocks as usize) < measure.min_blocks).count();
+    let cells = stopped.filter(|cell| !fixed || (cell.blocks as usize) < measure.blocks.min).count();
     if outcome.complete { cells } else { 0 }
 }
 

@@ -6,7 +6,7 @@ use crate::measure::BlockMedian;
 use crate::measure::interference::Undisturbed;
 use crate::spec::plan::Cell;
 use crate::spec::{Decide, Measure};
-use crate::stats::quantile::{median, middle_half};
+use crate::stats::quantile::median;
 use crate::store::{CellRow, CountedTimes, Status, StepRow, StopReason};
 
 /// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
@@ -21,7 +21,6 @@ pub struct CellState {
     resolved: bool,
     /// The least half-width to report, in seconds, for a cell that met the stop rule; otherwise 0.
     half_width: f64,
-    visits: usize,
     /// The shortest device time of each layer and direction, in the order of the engine.
     layer_times: Vec<Option<f64>>,
 }
@@ -33,30 +32,9 @@ struct Visited {
     steps: CountedTimes,
 }
 
-/// The steps of a visit that count; seconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct VisitSummary {
-    pub disturbed: bool,
-    /// By `middle_half`.
-    pub middle_s: f64,
-    pub fastest_s: f64,
-    pub sum_s: f64,
-    pub steps: usize,
-}
-
 impl CellState {
-    /// Adds the rows of one visit. Sums up its steps that count, if there are any.
-    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
-        self.visits += 1;
-        let steps = StepRow::counted_times(visit);
-        let times = &steps.times;
-        let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
-            disturbed: steps.disturbed,
-            middle_s: middle_half(&mut times.clone()),
-            fastest_s,
-            sum_s: times.iter().sum(),
-            steps: times.len(),
-        });
+    /// Adds one visit, whose steps that count are `steps`.
+    pub(super) fn record(&mut self, visit: &[StepRow], steps: CountedTimes) {
         self.visited.push(Visited { block: visit[0].block, steps });
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
@@ -64,7 +42,6 @@ impl CellState {
             Some(Status::Failed) => self.left = Some(StopReason::Failed),
             _ => {}
         }
-        summary
     }
 
     /// Keeps the shortest time of each layer in this visit and those before.
@@ -130,11 +107,7 @@ impl CellState {
     }
 
     pub(super) fn visit_count(&self) -> usize {
-        self.visits
-    }
-
-    pub(super) fn was_ever_visited(&self) -> bool {
-        self.visits > 0
+        self.visited.len()
     }
 
     /// The median step time of the last visit, in seconds.
@@ -179,8 +152,6 @@ pub struct Progress {
     pub block: usize,
     /// Visits done, including those of earlier processes.
     pub visits: usize,
-    /// Visits left at most; the run may end sooner.
-    pub visits_left: usize,
     pub elapsed_s: f64,
     /// Time left at the present rate, at most until the time limit.
     pub left_s: f64,
@@ -189,14 +160,14 @@ pub struct Progress {
 impl History {
     /// `budget`: the most visits of the run.
     pub(super) fn progress(&self, measure: &Measure, budget: usize, block: usize, elapsed_s: f64) -> Progress {
-        let rest = self.left_in_block + self.open * measure.max_blocks.saturating_sub(block + 1);
+        let rest = self.left_in_block + self.open * measure.blocks.max.saturating_sub(block + 1);
         let visits_left = match measure.decide {
             Decide::Cells => rest,
             Decide::Jumps => budget.saturating_sub(self.next_visit as usize),
         };
         let pace = elapsed_s / self.visits_here.max(1) as f64;
         let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
-        Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
+        Progress { block, visits: self.next_visit as usize, elapsed_s, left_s }
     }
 
     pub(super) fn cell_row(&self, facts: &RowContext, cell: &Cell) -> CellRow {

@@ -142,11 +142,6 @@ impl RunEnvironment {
         }
     }
 
-    /// The same, with the fingerprint of its data set, where it has one.
-    pub fn with_data(self, fingerprint: Option<String>) -> Self {
-        Self { data: fingerprint, ..self }
-    }
-
     /// The same, with the digest of the spec that it began with, unless it has one.
     pub fn with_spec(self, digest: String) -> Self {
         Self { spec_digest: self.spec_digest.or(Some(digest)), ..self }

@@ -12,12 +12,14 @@ use crate::measure::visit_length::FirstVisit;
 use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::spec::plan::{Cell, Plan};
+use crate::stats::quantile::middle_half;
 use crate::stats::slow_times::VisitTimes;
 use crate::store::{Status, StepRow};
 
 /// The part of a run's visits that the loop needs.
 #[derive(Debug)]
 pub struct History {
+    /// In the order of the plan.
     pub(super) cells: Vec<CellState>,
     /// Every visit with a step that counts, in the order of the run.
     visits: Vec<VisitRecord>,
@@ -91,11 +93,6 @@ impl History {
         }
     }
 
-    /// The cells, in the order of the plan.
-    pub fn cells(&self) -> &[CellState] {
-        &self.cells
-    }
-
     /// Adds the rows of one visit, which has just ended or was stored by an earlier process.
     pub fn record(&mut self, visit: &[StepRow]) {
         let Some(last) = visit.last() else { return };
@@ -112,15 +109,18 @@ impl History {
         // A cell that the plan does not have can only come from a damaged folder.
         let Ok(cell) = usize::try_from(last.cell) else { return };
         let Some(state) = self.cells.get_mut(cell) else { return };
-        if let Some(summary) = state.record(visit) {
-            self.tally.disturbed_visits += usize::from(summary.disturbed);
-            let times = VisitTimes { cell, middle: summary.middle_s.ln(), fastest: summary.fastest_s.ln() };
-            let (started_s, counted_s) = (visit[0].started_s, summary.sum_s);
-            let (block, disturbed) = (visit[0].block, summary.disturbed);
+        let steps = StepRow::counted_times(visit);
+        if let Some(fastest_s) = steps.times.iter().copied().reduce(f64::min) {
+            let (block, started_s, disturbed) = (visit[0].block, visit[0].started_s, steps.disturbed);
+            self.tally.disturbed_visits += usize::from(disturbed);
+            let middle = middle_half(&mut steps.times.clone()).ln();
+            let times = VisitTimes { cell, middle, fastest: fastest_s.ln() };
             let sought = visit.iter().any(|row| row.disturbed == Some(true));
-            let sought = visit[0].prepare_time_s.filter(|_| sought).map(|prepare_s| (prepare_s, summary.steps));
+            let sought = visit[0].prepare_time_s.filter(|_| sought).map(|prepare_s| (prepare_s, steps.times.len()));
+            let counted_s = steps.times.iter().sum();
             self.visits.push(VisitRecord { block, times, disturbed, started_s, counted_s, sought });
         }
+        state.record(visit, steps);
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
     }
@@ -150,20 +150,22 @@ impl History {
 
     /// The number of visits up to a block.
     pub(super) fn made_until(&self, block: usize) -> usize {
-        self.visits.iter().filter(|visit| visit.block <= block as i64).count()
+        self.until(block).count()
+    }
+
+    fn until(&self, block: usize) -> impl Iterator<Item = &VisitRecord> {
+        self.visits.iter().filter(move |visit| visit.block <= block as i64)
     }
 
     fn counted_until(&self, block: usize) -> impl Iterator<Item = &VisitRecord> {
-        let until = move || self.visits.iter().filter(move |visit| visit.block <= block as i64);
-        let undisturbed = Undisturbed::of(until().map(|visit| (visit.times.cell, visit.disturbed)));
-        until().filter(move |visit| undisturbed.counts(&visit.times.cell, visit.disturbed))
+        let undisturbed = Undisturbed::of(self.until(block).map(|visit| (visit.times.cell, visit.disturbed)));
+        self.until(block).filter(move |visit| undisturbed.counts(&visit.times.cell, visit.disturbed))
     }
 
     /// The counted steps of some cells in the visits up to a block, as input of the detector; `x` gives the place of a cell, or `None` for a cell
     /// that is left out.
     pub(super) fn observations_until(&self, block: usize, x: impl Fn(usize) -> Option<f64>) -> Vec<Observation> {
-        let made = self.visits.iter().filter(|visit| visit.block <= block as i64);
-        let whole = Undisturbed::of(made.map(|visit| (visit.times.cell, visit.disturbed))).suffice();
+        let whole = Undisturbed::of(self.until(block).map(|visit| (visit.times.cell, visit.disturbed))).suffice();
         let until = self.counted_until(block).enumerate();
         let of_visit = |(order, visit): (usize, &VisitRecord)| {
             let (x, own) = (x(visit.times.cell)?, visit.block);
@@ -224,16 +226,16 @@ impl History {
     /// of the stop rule. (In [`crate::run::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
     /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
-        if block + 2 < measure.min_blocks {
+        if block + 2 < measure.blocks.min {
             return;
         }
         for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
             let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
             let twice = state.is_resolved_again(known.is_some());
-            if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {
+            if let Some(known) = known.filter(|_| twice && block + 1 >= measure.blocks.min) {
                 let asked = 0.5 * WIDTH_SHARE * measure.smallest_jump * known.median;
                 let half_way = 0.5 * (asked + 0.5 * (known.high - known.low));
-                state.leave_known(if block + 1 > measure.min_blocks { half_way } else { 0.0 });
+                state.leave_known(if block + 1 > measure.blocks.min { half_way } else { 0.0 });
             }
         }
     }

@@ -18,7 +18,6 @@ pub mod environment;
 mod fixed;
 mod history;
 pub mod left_out;
-mod refused;
 mod rows;
 mod schedule;
 pub mod simulation;
@@ -28,11 +27,11 @@ mod watchdog;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{Instant, UNIX_EPOCH};
 
 pub use crate::sequential::{Boundary, Decision};
 pub use agreement::Disagreement;
-pub use cells::{CellState, Progress};
+pub use cells::Progress;
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
 pub use rows::RowContext;
@@ -44,7 +43,6 @@ use crate::device::witness::Witness;
 use crate::engine::open::Engines;
 use crate::engine::{Settings, SetupTimes, Step, StepTimes};
 use crate::error::{Error, Kind, Result};
-use crate::measure::Stopwatch;
 use crate::measure::interference::{End, Steps};
 use crate::settings::EngineName;
 use crate::spec::Measure;
@@ -193,7 +191,7 @@ pub fn run(mut bench: Sweep, history: History) -> Result<Outcome> {
 
 impl Sweep<'_> {
     fn run(&mut self, mut history: History, watchdog: &Watchdog) -> Result<Outcome> {
-        let watch = Stopwatch::start();
+        let watch = Instant::now();
         let mut complete = true;
         let mut lost = None;
         let mut schedule = Schedule::new(self.plan, self.measure);
@@ -209,16 +207,16 @@ impl Sweep<'_> {
                     complete = false;
                     break 'blocks;
                 }
-                if watch.elapsed() > self.measure.time_limit_s {
+                if watch.elapsed().as_secs_f64() > self.measure.time_limit_s {
                     break 'blocks;
                 }
-                let turn = Turn { block, length: schedule.visit_length(block) };
-                lost = self.visit(&self.plan.cells[index], turn, &mut history, watchdog)?;
+                let length = schedule.visit_length(block);
+                lost = self.visit(&self.plan.cells[index], block, length, &mut history, watchdog)?;
                 if lost.is_some() {
                     complete = false;
                     break 'blocks;
                 }
-                let progress = history.progress(self.measure, schedule.budget(), block, watch.elapsed());
+                let progress = history.progress(self.measure, schedule.budget(), block, watch.elapsed().as_secs_f64());
                 self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
             }
             let continues = schedule.continues(block, &mut history);
@@ -232,9 +230,10 @@ impl Sweep<'_> {
         let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
-        let ordinary = history.cells.iter().map(CellState::ordinary).collect();
-        let (visits, visit_s) = (history.visit_count(), watch.elapsed() / history.visits_here.max(1) as f64);
-        let layer_times = history.cells.iter_mut().map(CellState::take_layer_times).collect();
+        let ordinary = history.cells.iter().map(cells::CellState::ordinary).collect();
+        let (visits, visit_s) =
+            (history.visit_count(), watch.elapsed().as_secs_f64() / history.visits_here.max(1) as f64);
+        let layer_times = history.cells.iter_mut().map(cells::CellState::take_layer_times).collect();
         Ok(Outcome {
             cells,
             tally: history.tally,
@@ -250,25 +249,32 @@ impl Sweep<'_> {
     }
 
     /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
-    fn visit(&mut self, cell: &Cell, turn: Turn, history: &mut History, watchdog: &Watchdog) -> Result<Option<Error>> {
-        let place = history.next_place(turn.block);
+    fn visit(
+        &mut self,
+        cell: &Cell,
+        block: usize,
+        mut length: VisitLength,
+        history: &mut History,
+        watchdog: &Watchdog,
+    ) -> Result<Option<Error>> {
+        let place = history.next_place(block);
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
-        let mut length = turn.length;
         length.warmup = length.warmup.max(usize::from(!history.is_warm(cell)));
         let limit_s = self.measure.visit_limit_s;
         let is_over = |elapsed_s: f64| elapsed_s > limit_s && elapsed_s - watchdog.stopped_s() > limit_s;
         let started_s = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
-        let is_first = !history.cells[cell.index].was_ever_visited();
-        let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
-        let watch = Stopwatch::start();
+        let visits_before = history.cells[cell.index].visit_count();
+        let is_first = visits_before == 0;
+        let times_layers = self.measure.layers && visits_before < TIMED_VISITS;
+        let watch = Instant::now();
         let counts = self.measure.counters;
         // The synthetic engine's steps take no time of a processor.
         let witness = &mut self.witness.as_mut().filter(|_| self.facts.engine_of(cell) != EngineName::Synthetic);
         let in_this_process = self.facts.is_in_this_process(cell);
         let (mut covariates, held_up) = (None, history.held_up);
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
+            let ready = Ready { started_s, prepare_s: watch.elapsed().as_secs_f64(), setup: step.setup() };
             let counters = counts.then(Session::begin);
             let counters = counters.as_ref();
             let beside = StepReadings { counters, witness: witness.as_deref_mut(), in_this_process, held_up };
@@ -394,13 +400,6 @@ pub(crate) struct Measured {
     ready: Ready,
 }
 
-/// Which block a visit belongs to, and how long it is.
-#[derive(Clone, Copy)]
-struct Turn {
-    block: usize,
-    length: VisitLength,
-}
-
 /// The time before the first step.
 #[derive(Clone, Copy)]
 struct Ready {
@@ -423,7 +422,7 @@ fn measure(
     let mut steps = Vec::with_capacity(k);
     let mut seen = Steps::default();
     step.expect(length.warmup + k);
-    let watch = Stopwatch::start();
+    let watch = Instant::now();
     beside.witness.iter_mut().for_each(|witness| witness.begin());
     let (end, cut_short) = loop {
         if seen.is_held_up(beside.held_up) {
@@ -451,7 +450,7 @@ fn measure(
         if let Some(end) = seen.end(k, length.warmup) {
             break (end, false);
         }
-        if is_over(watch.elapsed()) {
+        if is_over(watch.elapsed().as_secs_f64()) {
             break (End { counts_from: steps.len(), steady: true }, true);
         }
     };

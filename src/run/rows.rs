@@ -24,7 +24,7 @@ pub struct RowContext {
     /// Whether what computes a cell was checked; see [`StepRow`].
     qualified: Vec<Option<bool>>,
     /// What libraries have refused so far.
-    pub(super) refused: BTreeSet<String>,
+    refused: BTreeSet<String>,
     /// The machine's name.
     node: Option<String>,
     /// What is swept, where it is not the batch size.
@@ -63,15 +63,35 @@ impl RowContext {
         Self { qualified, ..self }
     }
 
-    /// Marks cells as not checked; returns whether any of them was marked as checked.
-    pub(super) fn withdraw<'a>(&mut self, cells: impl Iterator<Item = &'a Cell>) -> bool {
-        let mut any = false;
-        for cell in cells {
-            let qualified = &mut self.qualified[cell.index];
-            any |= *qualified == Some(true);
+    /// Called whenever the engine of `cell` has prepared something. If a library has refused an algorithm since the last call, the rows of this cell,
+    /// and of those `cells` that have the same layers, no longer count as checked. Returns a message about that for the user.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where the engine is not open.
+    pub fn mark_unqualified<'a>(
+        &mut self,
+        engines: &mut Engines,
+        cell: &Cell,
+        cells: impl IntoIterator<Item = &'a Cell>,
+    ) -> Result<Option<String>> {
+        let refusals = engines.get(cell.engine)?.refusals().into_iter();
+        let new: Vec<String> = refusals.filter(|one| self.refused.insert(one.clone())).collect();
+        let Some(first) = new.first() else { return Ok(None) };
+        // What takes the place of a refused algorithm was not checked.
+        let same = |other: &&Cell| {
+            (other.engine, &other.model, other.workload.batch_size)
+                == (cell.engine, &cell.model, cell.workload.batch_size)
+        };
+        let mut had_passed = false;
+        for other in cells.into_iter().filter(same) {
+            let qualified = &mut self.qualified[other.index];
+            had_passed |= *qualified == Some(true);
             *qualified = qualified.map(|_| false);
         }
-        any
+        let name = self.name_of(cell);
+        Ok(had_passed.then(|| {
+            format!("{name}: {first}; what takes its place was not checked, and its rows say `qualified` = false")
+        }))
     }
 
     /// With the name of the machine that measures from now on.

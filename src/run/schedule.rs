@@ -104,7 +104,7 @@ impl<'a> Schedule<'a> {
 
     /// The most visits that the run makes.
     pub fn budget(&self) -> usize {
-        self.measure.max_blocks * self.plan.cells.len()
+        self.measure.blocks.max * self.plan.cells.len()
     }
 
     /// The cells that a block visits, in its order.
@@ -123,19 +123,19 @@ impl<'a> Schedule<'a> {
         }
         if self.sequences.is_empty() {
             history.judge(self.measure, block);
-            return block + 1 < self.measure.max_blocks && !history.cells().iter().all(CellState::is_left);
+            return block + 1 < self.measure.blocks.max && !history.cells.iter().all(CellState::is_left);
         }
         if block + 1 >= self.measure.complete_blocks() {
             self.look(block, history);
         }
         let spent = history.made_until(block) >= self.budget();
-        let open = |cell: usize| self.chosen[cell] && !history.cells()[cell].is_left();
+        let open = |cell: usize| self.chosen[cell] && !history.cells[cell].is_left();
         !spent && (0..self.chosen.len()).any(open)
     }
 
     fn look(&mut self, block: usize, history: &History) {
         // A cell that failed is no longer visited, and the boundaries beside it cannot be decided.
-        let usable = |visit: &VisitTimes| !history.cells()[visit.cell].is_left();
+        let usable = |visit: &VisitTimes| !history.cells[visit.cell].is_left();
         let visits: Vec<VisitTimes> = history.visits_until(block).filter(usable).collect();
         let due = PACE.max((SHARE * self.looked_at as f64) as usize);
         let first = block + 1 == self.measure.complete_blocks();
@@ -186,7 +186,7 @@ impl<'a> Schedule<'a> {
         if self.looked_at == 0 {
             return Knowledge::default();
         }
-        let visits = |cell: usize| history.cells()[cell].visit_count();
+        let visits = |cell: usize| history.cells[cell].visit_count();
         let sum = |of: &dyn Fn(&Sequence) -> usize| self.sequences.iter().map(of).sum::<usize>();
         Knowledge {
             boundaries: sum(&Sequence::tested),
@@ -247,7 +247,7 @@ mod tests {
         let mut schedule = Schedule::new(&plan, &experiment.measure);
         let mut block = 0;
         loop {
-            let cells: BTreeSet<usize> = schedule.order(block, history.cells()).into_iter().collect();
+            let cells: BTreeSet<usize> = schedule.order(block, &history.cells).into_iter().collect();
             assert_eq!(Some(&cells), blocks.get(&block), "block {block}");
             if !schedule.continues(block, &mut history) {
                 break;

@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
+use super::encode::quoted;
+use super::keys::{KeyForm, Table};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, StepsPerVisit, StudyKind,
-    layers, own, truth,
+    Blocks, Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, StepsPerVisit,
+    StudyKind, layers, own,
 };
+use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Examples, Grid, Settings, Value};
-use crate::units::{Bytes, Seconds, Share};
+use crate::units::Bytes;
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
 pub(super) const MAX_EXTENT: usize = 1 << 20;
@@ -39,7 +42,6 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
     let engine = spec.section("engine")?;
     let measure = spec.section("measure")?;
     let synthetic = spec.section("synthetic")?;
-    let missing = |key: &str, example: &str| spec_error(origin, key, example);
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
     let mut engine = engine;
@@ -62,12 +64,12 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
             let what = "the engine `synthetic` plays the truth of the section [synthetic], which is missing";
             return Err(Error::spec(what).at(origin).hint("add: [synthetic], which may be empty"));
         }
-        section => section.map(truth::read).transpose()?,
+        section => section.map(|section| Truth::read(Some(section))).transpose()?,
     };
     let model = match model {
         Some(section) => read_model(section, Input::Needed)?,
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
-        None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
+        None => return Err(spec_error(origin, "model.name", "[model]\n        name = \"vgg16\"")),
     };
     let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
     let experiment = Experiment {
@@ -80,7 +82,7 @@ pub(super) fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> 
         grid,
         learning_rate,
         examples,
-        measure: read_measure(measure, executes.is_some())?,
+        measure: Measure::over(Measure::default(), measure, executes.is_some())?,
         synthetic,
         own: None,
     };
@@ -104,12 +106,11 @@ pub(super) fn checked_name(
     finished: Result<()>,
     origin: &str,
 ) -> Result<String> {
-    let missing = |key: &str, example: &str| spec_error(origin, key, example);
     let (version, name) = match (version, name, finished) {
         (_, _, Err(unknown)) => return Err(unknown),
         (Some(version), Some(name), Ok(())) => (version, name),
-        (None, _, _) => return Err(missing("version", "version = 1")),
-        (_, None, _) => return Err(missing("name", "name = \"vgg16\"")),
+        (None, _, _) => return Err(spec_error(origin, "version", "version = 1")),
+        (_, None, _) => return Err(spec_error(origin, "name", "name = \"vgg16\"")),
     };
     if version.integer(1, u64::from(u32::MAX))? != 1 {
         return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
@@ -216,32 +217,39 @@ pub(super) struct Sweep {
     pub notices: Vec<String>,
 }
 
+impl Default for Sweep {
+    fn default() -> Self {
+        Self { batch_sizes: (1..=70).collect(), executes: None, notices: Vec::new() }
+    }
+}
+
 pub(super) fn read_sweep(section: Option<Section>) -> Result<Sweep> {
-    let mut sweep = Sweep { batch_sizes: (1..=70).collect(), executes: None, notices: Vec::new() };
+    let mut sweep = Sweep::default();
     let Some(mut section) = section else { return Ok(sweep) };
     if let Some(field) = section.get("batch_size") {
-        sweep.batch_sizes = batch_sizes(&field)?;
-        let text = if field.is_text() { field.text()? } else { String::new() };
-        sweep.notices.extend(surprise(&text, &sweep.batch_sizes));
+        let (sizes, notice) = batch_sizes(&field)?;
+        sweep = Sweep { batch_sizes: sizes, notices: notice.into_iter().collect(), ..sweep };
     }
     sweep.executes = section.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
     section.finish()?;
     Ok(sweep)
 }
 
-pub(super) fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
+/// The batch sizes, and the notice about a range that is easily misread.
+pub(super) fn batch_sizes(field: &Field) -> Result<(Vec<usize>, Option<String>)> {
     if field.is_text() {
-        let sizes = parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what))?;
+        let text = field.text()?;
+        let sizes = parse_range(&text, MAX_CELLS).map_err(|what| field.error(what))?;
         return match sizes.last() {
             Some(&last) if last > MAX_SIZE => Err(field.error(format!("a batch holds at most {MAX_SIZE} examples"))),
-            _ => Ok(sizes),
+            _ => Ok((sizes.clone(), surprise(&text, &sizes))),
         };
     }
     let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_SIZE)).collect::<Result<Vec<_>>>()?;
     if sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(field.error("list the batch sizes in ascending order, each only once"));
     }
-    Ok(sizes)
+    Ok((sizes, None))
 }
 
 const IN_LIST: &str = "this value is in the list already";
@@ -249,10 +257,11 @@ const IN_LIST: &str = "this value is in the list already";
 /// A GPU is a device, and several engines run on one.
 fn engine_name(field: &Field) -> Result<EngineName> {
     let text = field.text()?;
+    let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
     let lower = text.to_lowercase();
     if ["gpu", "cuda", "nvidia"].iter().any(|word| lower.starts_with(word)) {
-        let names = EngineName::of_networks().map(EngineName::name).collect::<Vec<_>>().join(", ");
-        return Err(field.error(format!("`{text}` is a device, and an engine is one of: {names}")).hint(
+        let what = format!("`{text}` is a device, and an engine is one of: {}", names.join(", "));
+        return Err(field.error(what).hint(
             "`auto` takes the GPU where there is one, `cudnn` and `torch` run on it; `--device cuda:0` says on which",
         ));
     }
@@ -261,7 +270,6 @@ fn engine_name(field: &Field) -> Result<EngineName> {
             .error("a step of your own is named by its file")
             .hint("step = \"my_step.py\" in place of `name`"));
     }
-    let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
     field.choice(&names, EngineName::from_name)
 }
 
@@ -282,7 +290,11 @@ pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Res
 fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &mut Grid) -> Result<()> {
     for axis in AXES.iter().filter(|axis| axis.table == table) {
         let Some(field) = section.get(axis.key) else { continue };
-        let values = if axis.key == "threads" { threads(&field, axis)? } else { axis_values(&field, axis)? };
+        let values = if axis.key == "threads" {
+            threads(&field, axis)?
+        } else {
+            distinct(&field, |field| axis_value(field, axis))?
+        };
         if values != [axis.default_value()] && !engines.iter().any(|&engine| axis.is_of(engine)) {
             return Err(lacks_axis(&field, axis));
         }
@@ -306,10 +318,6 @@ fn threads(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
         None if named.len() > 1 => Err(named[1].error(IN_LIST)),
         None => Ok(values),
     }
-}
-
-fn axis_values(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
-    distinct(field, |field| axis_value(field, axis))
 }
 
 fn axis_value(field: &Field, axis: &Axis) -> Result<Value> {
@@ -408,149 +416,68 @@ fn fixed_from(field: &Field) -> Result<FixedFrom> {
     Ok(FixedFrom { run, batch_size })
 }
 
-pub(super) fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
-    Measure::usual(is_control).read(section)
-}
-
-/// The default where the time of each cell is to be known.
-const FIXED_STEPS: StepsPerVisit = StepsPerVisit::Fixed(StepsPerVisit::FIRST);
-
 impl Measure {
-    /// What a spec that says nothing of it gets.
-    pub(super) fn usual(is_control: bool) -> Self {
-        Self {
-            min_blocks: 3,
-            max_blocks: 30,
-            decide: if is_control { Decide::Cells } else { Decide::Jumps },
-            steps_per_visit: if is_control { FIXED_STEPS } else { StepsPerVisit::Auto },
-            smallest_jump: 0.01,
-            time_limit_s: 1800.0,
-            phases: true,
-            layers: false,
-            counters: false,
-            visit_limit_s: 600.0,
-            order: Order::Random,
-            seed: 1,
-            shard: None,
+    /// The values of the table, over `usual`, and what follows from them.
+    pub(super) fn over(usual: Self, section: Option<Section>, is_control: bool) -> Result<Self> {
+        let mut measure = usual;
+        let mut given = [None, None];
+        if let Some(mut section) = section {
+            Self::keys().read(&mut section, &mut measure)?;
+            given = ["decide", "steps_per_visit"].map(|key| section.get(key));
+            let by =
+                section.get("shard_by").map(|field| field.choice(ShardBy::NAMES, ShardBy::from_name)).transpose()?;
+            measure.shard = measure.shard.map(|shard| Shard { by: by.unwrap_or(shard.by), ..shard });
+            section.finish()?;
         }
-    }
-
-    /// The same, with the values of the table.
-    pub(super) fn read(self, section: Option<Section>) -> Result<Self> {
-        read_measured(self, section)
-    }
-}
-
-fn read_measured(mut measure: Measure, section: Option<Section>) -> Result<Measure> {
-    let Some(mut section) = section else { return Ok(measure) };
-    if let Some(field) = section.get("phases") {
-        measure.phases = field.boolean()?;
-    }
-    if let Some(field) = section.get("layers") {
-        measure.layers = field.boolean()?;
-    }
-    if let Some(field) = section.get("counters") {
-        measure.counters = field.boolean()?;
-    }
-    if let Some(field) = section.get("blocks") {
-        (measure.min_blocks, measure.max_blocks) = blocks(&field)?;
-    }
-    if let Some(field) = section.get("smallest_jump") {
-        measure.smallest_jump = share(&field, 1e-5, 1.0)?;
-    }
-    if let Some(field) = section.get("time_limit") {
-        measure.time_limit_s = time_limit(&field)?;
-    }
-    if let Some(field) = section.get("visit_limit") {
-        measure.visit_limit_s = time_limit(&field)?;
-    }
-    if let Some(field) = section.get("order") {
-        let read = |name: &str| [Order::Random, Order::Ascending].into_iter().find(|order| order.name() == name);
-        measure.order = field.choice(&["random", "ascending"], read)?;
-    }
-    if measure.order == Order::Ascending {
-        measure.decide = Decide::Cells;
-    }
-    if let Some(field) = section.get("decide") {
-        let read = |name: &str| [Decide::Jumps, Decide::Cells].into_iter().find(|decide| decide.name() == name);
-        let asked = field.choice(&["jumps", "cells"], read)?;
-        if asked != measure.decide && asked == Decide::Jumps {
-            let what = "an A/A run (`executes`) and an ascending order need every block to be complete";
-            return Err(field.error(what).hint("use decide = \"cells\", or leave the key out"));
+        let [decide, steps] = given;
+        if is_control || measure.order == Order::Ascending {
+            if let Some(field) = decide.filter(|_| measure.decide == Decide::Jumps) {
+                let what = "an A/A run (`executes`) and an ascending order need every block to be complete";
+                return Err(field.error(what).hint("use decide = \"cells\", or leave the key out"));
+            }
+            measure.decide = Decide::Cells;
         }
-        measure.decide = asked;
-    }
-    if measure.decide == Decide::Cells {
-        measure.steps_per_visit = FIXED_STEPS;
-    }
-    if let Some(field) = section.get("steps_per_visit") {
-        measure.steps_per_visit = if field.is_text() {
-            field.choice(&["auto"], |name| (name == "auto").then_some(StepsPerVisit::Auto))?
-        } else {
-            StepsPerVisit::Fixed(field.count(1, 10_000)?)
-        };
-    }
-    if let Some(field) = section.get("seed") {
-        measure.seed = field.integer(0, i64::MAX as u64)?;
-    }
-    let by = section.get("shard_by").map(|field| field.choice(ShardBy::NAMES, ShardBy::from_name)).transpose()?;
-    if let Some(field) = section.get("shard") {
-        let by = by.unwrap_or_default();
-        measure.shard = Some(field.parsed("one of several shards such as \"3/8\"", |text| Shard::parse(text, by))?);
-    }
-    section.finish()?;
-    Ok(measure)
-}
-
-pub(super) fn time_limit(field: &Field) -> Result<f64> {
-    let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
-    if limit <= 0.0 {
-        return Err(field.error("a time limit must be longer than 0"));
-    }
-    Ok(limit)
-}
-
-impl Decide {
-    /// The stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Jumps => "jumps",
-            Self::Cells => "cells",
+        if measure.decide == Decide::Cells && steps.is_none() {
+            measure.steps_per_visit = StepsPerVisit::Fixed(StepsPerVisit::FIRST);
         }
+        Ok(measure)
     }
 }
 
-impl Order {
-    /// The stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Ascending => "ascending",
+/// The lesser number of blocks and the greater; each follows from the other where that is all that is said.
+pub(super) fn blocks() -> KeyForm<Blocks> {
+    let read = |field: &Field| {
+        let mut section = field.section().map_err(|_| field.error("expected blocks = { min = 3, max = 30 }"))?;
+        let min = section.get("min").map(|f| f.count(1, 1_000_000)).transpose()?;
+        let max = section.get("max").map(|f| f.count(1, 1_000_000)).transpose()?;
+        section.finish()?;
+        let min = min.unwrap_or(3.min(max.unwrap_or(3)));
+        let max = max.unwrap_or(min.max(30));
+        if min > max {
+            return Err(field.error(format!("min = {min} is more than max = {max}")));
         }
-    }
+        Ok(Blocks { min, max })
+    };
+    KeyForm::new(read, |Blocks { min, max }| Some(format!("{{ min = {min}, max = {max} }}")))
 }
 
-fn blocks(field: &Field) -> Result<(usize, usize)> {
-    let mut section = field.section().map_err(|_| field.error("expected blocks = { min = 3, max = 30 }"))?;
-    let min = section.get("min").map(|f| f.count(1, 1_000_000)).transpose()?;
-    let max = section.get("max").map(|f| f.count(1, 1_000_000)).transpose()?;
-    section.finish()?;
-    let min = min.unwrap_or(3.min(max.unwrap_or(3)));
-    let max = max.unwrap_or(min.max(30));
-    if min > max {
-        return Err(field.error(format!("min = {min} is more than max = {max}")));
-    }
-    Ok((min, max))
+pub(super) fn steps_per_visit() -> KeyForm<StepsPerVisit> {
+    let read = |field: &Field| match field.is_text() {
+        true => field.choice(&["auto"], |name| (name == "auto").then_some(StepsPerVisit::Auto)),
+        false => field.count(1, 10_000).map(StepsPerVisit::Fixed),
+    };
+    let text = |steps: &StepsPerVisit| match steps {
+        StepsPerVisit::Auto => quoted("auto"),
+        StepsPerVisit::Fixed(steps) => steps.to_string(),
+    };
+    KeyForm::new(read, move |steps| Some(text(steps)))
 }
 
-/// A share written as a percentage, in `low..=high`.
-pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
-    let what = format!("a percentage from \"{}\" to \"{}\"", Share(low), Share(high));
-    let Share(value) = field.parsed(&what, Share::parse)?;
-    if value < low || value > high {
-        return Err(field.error(format!("expected {what}, got {}", Share(value))));
-    }
-    Ok(value)
+/// What it is divided by is a key of its own.
+pub(super) fn shard() -> KeyForm<Shard> {
+    let what = "one of several shards such as \"3/8\"";
+    let read = move |field: &Field| field.parsed(what, |text| Shard::parse(text, ShardBy::Blocks));
+    KeyForm::new(read, |shard| Some(quoted(shard)))
 }
 
 impl Experiment {

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use super::batch_sizes::range_text;
 use super::decode::has_fixed;
-use super::{Experiment, FixedFrom, Model, StepsPerVisit, layers, own, truth};
+use super::keys::Table;
+use super::{Engines, Experiment, FixedFrom, Model, layers, own};
 use crate::network::Shape;
-use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, Axis, Domain, EngineName, Grid, Value};
-use crate::units::{Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
     let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
@@ -19,65 +18,44 @@ pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
             own::write_engine(&mut out, steps, folder);
         }
         None => {
-            model(&mut out, experiment);
+            // The synthetic engine needs no network; its model name is not one that could be read back.
+            if experiment.synthetic.is_none() || experiment.model.names != ["synthetic"] {
+                network(&mut out, &experiment.model);
+            }
             sweep(&mut out, experiment);
-            train(&mut out, experiment);
-            engine(&mut out, experiment);
+            train(&mut out, &experiment.grid, &experiment.engine.name, experiment.learning_rate);
+            line(&mut out, "examples", quoted(experiment.examples));
+            engine(&mut out, &experiment.engine, &experiment.grid);
         }
     }
-    let measure = &experiment.measure;
-    section(&mut out, "measure");
-    line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
-    line(&mut out, "decide", quoted(measure.decide.name()));
-    let steps = match measure.steps_per_visit {
-        StepsPerVisit::Auto => quoted("auto"),
-        StepsPerVisit::Fixed(steps) => steps.to_string(),
-    };
-    line(&mut out, "steps_per_visit", steps);
-    line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
-    line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
-    line(&mut out, "phases", measure.phases);
-    line(&mut out, "layers", measure.layers);
-    line(&mut out, "counters", measure.counters);
-    line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
-    line(&mut out, "order", quoted(measure.order.name()));
-    line(&mut out, "seed", measure.seed);
-    if let Some(shard) = measure.shard {
-        line(&mut out, "shard", quoted(shard));
-        line(&mut out, "shard_by", quoted(shard.by.name()));
+    experiment.measure.write(&mut out);
+    if let Some(shard) = experiment.measure.shard {
+        line(&mut out, "shard_by", quoted(shard.by));
     }
     if let Some(synthetic) = &experiment.synthetic {
-        section(&mut out, "synthetic");
-        truth::write(&mut out, synthetic);
+        synthetic.write(&mut out);
     }
     out
 }
 
-fn train(out: &mut String, experiment: &Experiment) {
+pub(super) fn train(out: &mut String, grid: &Grid, engines: &[EngineName], learning_rate: f64) {
     section(out, "train");
-    axes(out, &experiment.grid, &experiment.engine.name, "train");
-    line(out, "learning_rate", format!("{:?}", experiment.learning_rate));
-    line(out, "examples", quoted(experiment.examples));
+    axes(out, grid, engines, "train");
+    line(out, "learning_rate", format!("{learning_rate:?}"));
 }
 
-fn engine(out: &mut String, experiment: &Experiment) {
-    let engine = &experiment.engine;
+pub(super) fn engine(out: &mut String, engine: &Engines, grid: &Grid) {
     section(out, "engine");
     line(out, "name", list(engine.name.iter().map(quoted)));
-    optional(out, &engine.optional);
-    axes(out, &experiment.grid, &engine.name, "engine");
+    if !engine.optional.is_empty() {
+        line(out, "optional", list(engine.optional.iter().map(quoted)));
+    }
+    axes(out, grid, &engine.name, "engine");
     // Where `algorithms = "fixed"` was left out, nothing takes them, and `fixed_from` alone would be refused.
-    if let Some(FixedFrom { run, batch_size }) = engine.fixed_from.as_ref().filter(|_| has_fixed(&experiment.grid)) {
+    if let Some(FixedFrom { run, batch_size }) = engine.fixed_from.as_ref().filter(|_| has_fixed(grid)) {
         let run = format!("{:?}", run.display().to_string());
         let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
         line(out, "fixed_from", text);
-    }
-}
-
-fn model(out: &mut String, experiment: &Experiment) {
-    // The synthetic engine needs no network; its model name is not one that could be read back.
-    if experiment.synthetic.is_none() || experiment.model.names != ["synthetic"] {
-        network(out, &experiment.model);
     }
 }
 
@@ -111,23 +89,12 @@ fn sweep(out: &mut String, experiment: &Experiment) {
     }
 }
 
-pub(super) fn batch_size(out: &mut String, batch_sizes: &[usize]) {
-    sizes(out, OwnSteps::BATCH_SIZE, batch_sizes);
-}
-
-fn sizes(out: &mut String, name: &str, sizes: &[usize]) {
+pub(super) fn sizes(out: &mut String, name: &str, sizes: &[usize]) {
     line(out, name, range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
 }
 
 pub(crate) fn section(out: &mut String, name: &str) {
     let _ = write!(out, "\n[{name}]\n");
-}
-
-/// The engines that may be missing, where there are such.
-pub(super) fn optional(out: &mut String, engines: &[EngineName]) {
-    if !engines.is_empty() {
-        line(out, "optional", list(engines.iter().map(quoted)));
-    }
 }
 
 pub(crate) fn line(out: &mut String, key: &str, value: impl Display) {
@@ -139,7 +106,7 @@ pub(super) fn quoted(value: impl Display) -> String {
 }
 
 /// The axes of one table; one without a value of its own is left to the engine.
-pub(super) fn axes(out: &mut String, grid: &Grid, engines: &[EngineName], table: &str) {
+fn axes(out: &mut String, grid: &Grid, engines: &[EngineName], table: &str) {
     let of_networks = |axis: &&Axis| axis.domain != Domain::Text;
     for axis in AXES.iter().filter(|axis| axis.table == table).filter(of_networks) {
         let default = [axis.default_value()];

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::decode::MAX_EXTENT;
-use super::encode::line;
+use super::encode::{line, quoted};
 use super::section::{Field, Section};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec, PaddingSpec};
@@ -49,143 +49,122 @@ fn layer(mut section: Section) -> Result<LayerSpec> {
 }
 
 fn operation(kind: &str, section: &mut Section) -> Result<OperationSpec> {
+    const KERNEL: &str = "kernel = 3, or kernel = [3, 3]";
+    let extent = |field: &Field| field.count(1, MAX_EXTENT);
+    let share = |field: &Field| field.number(0.0, 1.0);
+    let bias = |section: &mut Section| given(section, "bias", true, Field::boolean);
     Ok(match kind {
         "conv2d" => OperationSpec::Conv2d {
-            out_channels: extent(section, "out_channels")?,
-            kernel: needed_sides(section, "kernel")?,
-            stride: sides(section, "stride")?.unwrap_or(Extent::square(1)),
-            padding: padding(section)?,
-            groups: section.get("groups").map_or(Ok(1), |field| field.count(1, MAX_EXTENT))?,
+            out_channels: needed(section, "out_channels", "out_channels = 64", extent)?,
+            kernel: needed(section, "kernel", KERNEL, sides)?,
+            stride: given(section, "stride", Extent::square(1), sides)?,
+            padding: given(section, "padding", PaddingSpec::Valid, padding)?,
+            groups: given(section, "groups", 1, extent)?,
             bias: bias(section)?,
         },
         "depthwise_conv2d" => OperationSpec::DepthwiseConv2d {
-            kernel: needed_sides(section, "kernel")?,
-            stride: sides(section, "stride")?.unwrap_or(Extent::square(1)),
-            padding: padding(section)?,
+            kernel: needed(section, "kernel", KERNEL, sides)?,
+            stride: given(section, "stride", Extent::square(1), sides)?,
+            padding: given(section, "padding", PaddingSpec::Valid, padding)?,
             bias: bias(section)?,
         },
         "batch_norm" => OperationSpec::BatchNorm(BatchNorm {
-            epsilon: section.get("epsilon").map_or(Ok(1e-5), |field| field.number(0.0, 1.0))?,
-            momentum: section.get("momentum").map_or(Ok(0.9), |field| field.number(0.0, 1.0))?,
+            epsilon: given(section, "epsilon", 1e-5, share)?,
+            momentum: given(section, "momentum", 0.9, share)?,
         }),
         "relu" => OperationSpec::Relu,
         "relu6" => OperationSpec::Relu6,
         "max_pool2d" => OperationSpec::MaxPool2d {
-            kernel: needed_sides(section, "kernel")?,
-            stride: sides(section, "stride")?,
-            padding: padding(section)?,
+            kernel: needed(section, "kernel", KERNEL, sides)?,
+            stride: given(section, "stride", None, |field| sides(field).map(Some))?,
+            padding: given(section, "padding", PaddingSpec::Valid, padding)?,
         },
         "global_average_pool" => OperationSpec::GlobalAveragePool,
         "flatten" => OperationSpec::Flatten,
-        "dense" => {
-            let out_features = extent(section, "out_features")?;
-            OperationSpec::Dense(Dense { out_features, bias: bias(section)? })
+        "dense" => OperationSpec::Dense(Dense {
+            out_features: needed(section, "out_features", "out_features = 64", extent)?,
+            bias: bias(section)?,
+        }),
+        "dropout" => {
+            let rate = needed(section, "rate", "rate = 0.5", |field| field.number(0.0, 0.999_999))?;
+            OperationSpec::Dropout { rate }
         }
-        "dropout" => match section.get("rate") {
-            Some(field) => OperationSpec::Dropout { rate: field.number(0.0, 0.999_999)? },
-            None => return Err(section.error("the key `rate` is missing").hint("add: rate = 0.5")),
-        },
         _ => OperationSpec::Add,
     })
 }
 
-fn extent(section: &mut Section, key: &'static str) -> Result<usize> {
+fn needed<T>(section: &mut Section, key: &'static str, example: &str, read: impl Fn(&Field) -> Result<T>) -> Result<T> {
     match section.get(key) {
-        Some(field) => field.count(1, MAX_EXTENT),
-        None => Err(section.error(format!("the key `{key}` is missing")).hint(format!("add: {key} = 64"))),
+        Some(field) => read(&field),
+        None => Err(section.error(format!("the key `{key}` is missing")).hint(format!("add: {example}"))),
     }
 }
 
-fn bias(section: &mut Section) -> Result<bool> {
-    section.get("bias").map_or(Ok(true), |field| field.boolean())
-}
-
-fn needed_sides(section: &mut Section, key: &'static str) -> Result<Extent> {
-    let error = section.error(format!("the key `{key}` is missing"));
-    sides(section, key)?.ok_or_else(|| error.hint(format!("add: {key} = 3, or {key} = [3, 3]")))
+fn given<T>(section: &mut Section, key: &'static str, usual: T, read: impl Fn(&Field) -> Result<T>) -> Result<T> {
+    section.get(key).map_or(Ok(usual), |field| read(&field))
 }
 
 /// One number for both, or `[height, width]`.
-fn sides(section: &mut Section, key: &'static str) -> Result<Option<Extent>> {
-    let Some(field) = section.get(key) else { return Ok(None) };
+fn sides(field: &Field) -> Result<Extent> {
     let extents = field.elements()?.iter().map(|f| f.count(1, 4096)).collect::<Result<Vec<_>>>()?;
     match extents[..] {
-        [both] => Ok(Some(Extent::square(both))),
-        [height, width] => Ok(Some(Extent { height, width })),
+        [both] => Ok(Extent::square(both)),
+        [height, width] => Ok(Extent { height, width }),
         _ => Err(field.error("expected one number, or [height, width]")),
     }
 }
 
-fn padding(section: &mut Section) -> Result<PaddingSpec> {
-    match section.get("padding") {
-        None => Ok(PaddingSpec::Valid),
-        Some(field) if field.is_text() => field.choice(&["valid", "same"], |name| match name {
-            "valid" => Some(PaddingSpec::Valid),
-            "same" => Some(PaddingSpec::Same),
-            _ => None,
-        }),
-        Some(field) => Ok(PaddingSpec::Each(field.count(0, 4096)?)),
+fn padding(field: &Field) -> Result<PaddingSpec> {
+    if !field.is_text() {
+        return field.count(0, 4096).map(PaddingSpec::Each);
     }
+    field.choice(&["valid", "same"], |name| match name {
+        "valid" => Some(PaddingSpec::Valid),
+        "same" => Some(PaddingSpec::Same),
+        _ => None,
+    })
 }
 
 pub(super) fn write(out: &mut String, layers: &[LayerSpec]) {
     for layer in layers {
-        let _ = write!(out, "\n[[model.layers]]\ntype = {:?}\n", layer.operation.type_name());
+        let kind = layer.operation.type_name();
+        let _ = write!(out, "\n[[model.layers]]\ntype = {kind:?}\n");
         if let Some(name) = &layer.name {
             line(out, "name", format!("{name:?}"));
         }
         if !layer.from.is_empty() {
             line(out, "from", format!("{:?}", layer.from));
         }
-        write_keys(out, &layer.operation);
+        let keys = OperationSpec::TYPES.iter().filter(|(name, _)| *name == kind).flat_map(|(_, keys)| *keys);
+        for (key, text) in keys.filter_map(|key| Some((key, value(&layer.operation, key)?))) {
+            line(out, key, text);
+        }
     }
 }
 
-fn write_keys(out: &mut String, operation: &OperationSpec) {
+/// The value of a key; `None` where the operation has none.
+fn value(operation: &OperationSpec, key: &str) -> Option<String> {
+    use OperationSpec::{BatchNorm as Norm, Conv2d, Dense as Full, DepthwiseConv2d, Dropout, MaxPool2d};
     let both = |Extent { height, width }: Extent| format!("[{height}, {width}]");
-    match *operation {
-        OperationSpec::Conv2d { out_channels, kernel, stride, padding, groups, bias } => {
-            line(out, "out_channels", out_channels);
-            line(out, "kernel", both(kernel));
-            line(out, "stride", both(stride));
-            line(out, "padding", padding_text(padding));
-            line(out, "groups", groups);
-            line(out, "bias", bias);
+    Some(match (key, *operation) {
+        ("out_channels", Conv2d { out_channels, .. }) => out_channels.to_string(),
+        ("kernel", Conv2d { kernel, .. } | DepthwiseConv2d { kernel, .. } | MaxPool2d { kernel, .. }) => both(kernel),
+        ("stride", Conv2d { stride, .. } | DepthwiseConv2d { stride, .. } | MaxPool2d { stride: Some(stride), .. }) => {
+            both(stride)
         }
-        OperationSpec::DepthwiseConv2d { kernel, stride, padding, bias } => {
-            line(out, "kernel", both(kernel));
-            line(out, "stride", both(stride));
-            line(out, "padding", padding_text(padding));
-            line(out, "bias", bias);
-        }
-        OperationSpec::BatchNorm(BatchNorm { epsilon, momentum }) => {
-            line(out, "epsilon", format!("{epsilon:?}"));
-            line(out, "momentum", format!("{momentum:?}"));
-        }
-        OperationSpec::MaxPool2d { kernel, stride, padding } => {
-            line(out, "kernel", both(kernel));
-            if let Some(stride) = stride {
-                line(out, "stride", both(stride));
+        ("padding", Conv2d { padding, .. } | DepthwiseConv2d { padding, .. } | MaxPool2d { padding, .. }) => {
+            match padding {
+                PaddingSpec::Valid => quoted("valid"),
+                PaddingSpec::Same => quoted("same"),
+                PaddingSpec::Each(n) => n.to_string(),
             }
-            line(out, "padding", padding_text(padding));
         }
-        OperationSpec::Dense(Dense { out_features, bias }) => {
-            line(out, "out_features", out_features);
-            line(out, "bias", bias);
-        }
-        OperationSpec::Dropout { rate } => line(out, "rate", format!("{rate:?}")),
-        OperationSpec::Relu
-        | OperationSpec::Relu6
-        | OperationSpec::GlobalAveragePool
-        | OperationSpec::Flatten
-        | OperationSpec::Add => {}
-    }
-}
-
-fn padding_text(padding: PaddingSpec) -> String {
-    match padding {
-        PaddingSpec::Valid => "\"valid\"".to_string(),
-        PaddingSpec::Same => "\"same\"".to_string(),
-        PaddingSpec::Each(n) => n.to_string(),
-    }
+        ("groups", Conv2d { groups, .. }) => groups.to_string(),
+        ("bias", Conv2d { bias, .. } | DepthwiseConv2d { bias, .. } | Full(Dense { bias, .. })) => bias.to_string(),
+        ("epsilon", Norm(BatchNorm { epsilon, .. })) => format!("{epsilon:?}"),
+        ("momentum", Norm(BatchNorm { momentum, .. })) => format!("{momentum:?}"),
+        ("out_features", Full(Dense { out_features, .. })) => out_features.to_string(),
+        ("rate", Dropout { rate }) => format!("{rate:?}"),
+        _ => return None,
+    })
 }

@@ -39,6 +39,7 @@ use crate::network::custom::LayerSpec;
 use crate::settings::own::OwnSteps;
 use crate::settings::{EngineName, Examples, Grid, named};
 pub(crate) use decode::{Input, parse_as};
+use keys::keys;
 pub(crate) use section::Section;
 pub use shard::{MAX_SHARDS, Shard, ShardBy};
 pub use subject::Subject;
@@ -145,38 +146,43 @@ pub struct FixedFrom {
     pub batch_size: Option<usize>,
 }
 
-/// How it is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
-    /// Visits to a cell: each gets at least `min_blocks` (4 where jumps are decided), and all together at most `max_blocks` times the number
-    /// of cells. Default: 3 and 30.
-    pub min_blocks: usize,
-    pub max_blocks: usize,
-    /// Default: jumps; cells in an A/A run and in ascending order, which need every block to be complete.
-    pub decide: Decide,
-    /// Steps that count in each visit, after warm-up. Default: auto; 5 where `decide` is cells.
-    pub steps_per_visit: StepsPerVisit,
-    /// The smallest jump, relative to the step time, that the run must be able to see. Default: 1 %.
-    pub smallest_jump: f64,
-    /// No visit begins later than this many seconds after the start. Default: 30 min.
-    pub time_limit_s: f64,
-    /// Whether a GPU notes the ends of a step's phases, between its two ends. Two runs, one without, show what it costs.
-    /// Default: true.
-    pub phases: bool,
-    /// Whether the device time of each layer is measured as well, outside the steps that count: in the first ten visits to a cell, of
-    /// which the shortest is stored.
-    /// Default: false.
-    pub layers: bool,
-    /// Whether the processor's and the kernel's counters are read around each step, outside its time. Default: false.
-    pub counters: bool,
-    /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
-    pub visit_limit_s: f64,
-    /// In which order a block walks its cells. Default: random.
-    pub order: Order,
-    /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
-    pub seed: u64,
-    /// The part that is measured, where the experiment is divided among machines. Default: none.
-    pub shard: Option<Shard>,
+keys! {
+    /// How it is measured.
+    Measure in "measure" {
+        /// Default: 3 and 30.
+        blocks: Blocks = Blocks { min: 3, max: 30 }, "blocks", decode::blocks();
+        /// Default: jumps; cells in an A/A run and in ascending order, which need every block to be complete.
+        decide: Decide = Decide::Jumps, "decide", keys::name(Decide::NAMES, Decide::from_name);
+        /// Steps that count in each visit, after warm-up. Default: auto; 5 where `decide` is cells.
+        steps_per_visit: StepsPerVisit = StepsPerVisit::Auto, "steps_per_visit", decode::steps_per_visit();
+        /// The smallest jump, relative to the step time, that the run must be able to see. Default: 1 %.
+        smallest_jump: f64 = 0.01, "smallest_jump", keys::share(1e-5, 1.0);
+        /// No visit begins later than this many seconds after the start. Default: 30 min.
+        time_limit_s: f64 = 1800.0, "time_limit", keys::time_limit();
+        /// Whether a GPU notes the ends of a step's phases, between its two ends. Two runs, one without, show what it costs.
+        /// Default: true.
+        phases: bool = true, "phases", keys::flag();
+        /// Whether the device time of each layer is measured as well, outside the steps that count: in the first ten visits to a cell, of
+        /// which the shortest is stored. Default: false.
+        layers: bool = false, "layers", keys::flag();
+        /// Whether the processor's and the kernel's counters are read around each step, outside its time. Default: false.
+        counters: bool = false, "counters", keys::flag();
+        /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
+        visit_limit_s: f64 = 600.0, "visit_limit", keys::time_limit();
+        /// In which order a block walks its cells. Default: random.
+        order: Order = Order::Random, "order", keys::name(Order::NAMES, Order::from_name);
+        /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
+        seed: u64 = 1, "seed", keys::seed();
+        /// The part that is measured, where the experiment is divided among machines. Default: none.
+        shard: Option<Shard> = None, "shard", decode::shard().optional();
+    }
+}
+
+/// Visits to a cell: each gets at least `min` (4 where jumps are decided), and all together at most `max` times the number of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    pub min: usize,
+    pub max: usize,
 }
 
 /// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
@@ -186,7 +192,7 @@ impl Measure {
     /// The blocks at the start that visit every cell.
     pub fn complete_blocks(&self) -> usize {
         let first = if self.decide == Decide::Jumps { FIRST_BLOCKS } else { 1 };
-        self.min_blocks.max(first).min(self.max_blocks)
+        self.blocks.min.max(first).min(self.blocks.max)
     }
 }
 
@@ -203,24 +209,26 @@ impl StepsPerVisit {
     pub const FIRST: usize = 5;
 }
 
-/// What a run must know before it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decide {
-    /// At every boundary between two batch sizes, whether there is a jump of `smallest_jump` or more. After the first blocks only the cells that
-    /// an open boundary needs are visited.
-    Jumps,
-    /// The step time of every cell, to a quarter of `smallest_jump`. Each block visits all cells that are less precise.
-    Cells,
+named! {
+    /// What a run must know before it ends.
+    Decide {
+        /// At every boundary between two batch sizes, whether there is a jump of `smallest_jump` or more. After the first blocks only the
+        /// cells that an open boundary needs are visited.
+        Jumps = "jumps",
+        /// The step time of every cell, to a quarter of `smallest_jump`. Each block visits all cells that are less precise.
+        Cells = "cells",
+    }
 }
 
-/// In which order a block visits its cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// A fresh random order for each block.
-    Random,
-    /// Along the batch axis, as other tools do. It exists to show the cost of this order: any disturbance of the machine during
-    /// the sweep looks like a jump.
-    Ascending,
+named! {
+    /// In which order a block visits its cells.
+    Order {
+        /// A fresh random order for each block.
+        Random = "random",
+        /// Along the batch axis, as other tools do. It exists to show the cost of this order: any disturbance of the machine during
+        /// the sweep looks like a jump.
+        Ascending = "ascending",
+    }
 }
 
 impl Experiment {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::batch_sizes::{parse_range, surprise};
-use super::decode::{MAX_SIZE, batch_sizes, distinct, few_cells};
+use super::batch_sizes::parse_range;
+use super::decode::{MAX_SIZE, Sweep, batch_sizes, distinct, few_cells};
 use super::encode::{line, list, quoted, section};
 use super::section::{Field, Section};
 use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
@@ -24,33 +24,33 @@ pub(super) fn experiment(
     sweep: Option<Section>,
     measure: Option<Section>,
 ) -> Result<Experiment> {
-    let engine = read_engine(step, engine)?;
-    let lacks = |name: &str| lacks(&engine, name);
+    let mut own = read_engine(step, engine)?;
     if let Some((table, section)) = networks.into_iter().find_map(|(name, section)| Some((name, section?))) {
-        return Err(section.error(lacks(&format!("[{table}]"))).hint(HAS));
+        return Err(section.error(lacks(&own, &format!("[{table}]"))).hint(HAS));
     }
-    let sweep = read_sweep(sweep)?;
-    let model = model(step, &engine)?;
-    if let Some(command) = &engine.command {
-        check_placeholders(step, command, &sweep)?;
+    let Sweep { batch_sizes, executes, notices } = read_sweep(sweep, &mut own)?;
+    let model = model(step, &own)?;
+    if let Some(command) = &own.command {
+        check_placeholders(step, command, &own)?;
     }
     let mut grid = Grid::default();
+    set_axes(&mut grid, &own);
     // Layers cost a step in each of the first visits; a step without a model has none.
-    let measure = Measure { layers: true, ..Measure::usual(sweep.executes.is_some()) }.read(measure)?;
-    let defaults = Settings::default();
+    let usual = Measure { layers: true, ..Measure::default() };
+    let Settings { learning_rate, examples, .. } = Settings::default();
     let experiment = Experiment {
         name,
         model,
-        notices: surprise(&sweep.text, &sweep.sizes).into_iter().collect(),
-        batch_sizes: sweep.sizes.clone(),
-        executes: sweep.executes,
+        batch_sizes,
+        notices,
+        executes,
         engine: Engines { name: vec![EngineName::Python], optional: Vec::new(), fixed_from: None },
-        learning_rate: defaults.learning_rate,
-        examples: defaults.examples,
-        measure,
-        synthetic: None,
-        own: Some(steps(engine, sweep, &mut grid)),
         grid,
+        learning_rate,
+        examples,
+        measure: Measure::over(usual, measure, executes.is_some())?,
+        synthetic: None,
+        own: Some(own),
     };
     few_cells(experiment.cell_count())?;
     Ok(experiment)
@@ -66,33 +66,26 @@ pub(super) fn trigger<'a, 'i>(engine: &mut Section<'a, 'i>) -> Result<Option<Fie
     }
 }
 
-/// The engine's part of such a spec.
-struct OwnEngine {
-    files: Vec<StepFile>,
-    command: Option<Command>,
-    fresh: Fresh,
-    env: Vec<(String, Vec<Json>)>,
-}
-
 /// The table [engine] of a spec with `step` or `command`, which the field holds.
-fn read_engine(step: &Field, mut engine: Section) -> Result<OwnEngine> {
+fn read_engine(step: &Field, mut engine: Section) -> Result<OwnSteps> {
     let is_command = step.path_ends_with("command");
     let command = is_command.then(|| read_command(step, &mut engine)).transpose()?;
     let files = if is_command { Vec::new() } else { distinct(step, |field| Ok(StepFile(field.path()?)))? };
-    let read = |name: &str| Fresh::from_name(name);
-    let fresh = engine.get("fresh").map(|field| field.choice(Fresh::NAMES, read)).transpose()?;
+    let fresh = engine.get("fresh").map(|field| field.choice(Fresh::NAMES, Fresh::from_name)).transpose()?;
     let env = engine.get("env").map(|field| read_env(&field)).transpose()?;
     let others = engine.others();
-    let engine = OwnEngine { files, command, fresh: fresh.unwrap_or(Fresh::Run), env: env.unwrap_or_default() };
+    let (x, arguments) = (OwnSteps::BATCH_SIZE.to_owned(), Vec::new());
+    let (fresh, env) = (fresh.unwrap_or(Fresh::Run), env.unwrap_or_default());
+    let own = OwnSteps { files, command, fresh, x, arguments, env };
     match others.into_iter().next() {
-        Some((name, field)) => Err(field.error(lacks(&engine, &name)).hint(HAS)),
-        None => Ok(engine),
+        Some((name, field)) => Err(field.error(lacks(&own, &name)).hint(HAS)),
+        None => Ok(own),
     }
 }
 
 /// What another engine would have.
-fn lacks(engine: &OwnEngine, name: &str) -> String {
-    match (&engine.command, engine.files.first()) {
+fn lacks(own: &OwnSteps, name: &str) -> String {
+    match (&own.command, own.files.first()) {
         (Some(command), _) => {
             format!("the command {} has no `{name}`: put it into the words of `command`", command.name())
         }
@@ -143,9 +136,8 @@ fn read_seconds(field: &Field) -> Result<Timed> {
 }
 
 /// Each name between braces is an argument, and each argument is one of them; a program that stays gets them in its requests.
-fn check_placeholders(field: &Field, command: &Command, sweep: &OwnSweep) -> Result<()> {
-    let known: Vec<&str> =
-        std::iter::once(sweep.x.as_str()).chain(sweep.arguments.iter().map(|(name, _)| name.as_str())).collect();
+fn check_placeholders(field: &Field, command: &Command, own: &OwnSteps) -> Result<()> {
+    let known = own.argument_names();
     let used = command.placeholders();
     if command.timed == Timed::Lines {
         return match used.first() {
@@ -187,55 +179,41 @@ fn read_env(field: &Field) -> Result<Vec<(String, Vec<Json>)>> {
     variables.collect()
 }
 
-/// What a step is given, from the table [sweep].
-struct OwnSweep {
-    sizes: Vec<usize>,
-    executes: Option<usize>,
-    text: String,
-    x: String,
-    arguments: Vec<(String, Vec<Json>)>,
-}
-
-fn read_sweep(sweep: Option<Section>) -> Result<OwnSweep> {
-    let mut read = OwnSweep {
-        sizes: (1..=70).collect(),
-        executes: None,
-        text: String::new(),
-        x: OwnSteps::BATCH_SIZE.to_owned(),
-        arguments: Vec::new(),
-    };
-    let Some(mut sweep) = sweep else { return Ok(read) };
-    read.executes = sweep.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
-    let x = sweep.get("x");
+/// The table [sweep]; the arguments of a step go into `own`.
+fn read_sweep(section: Option<Section>, own: &mut OwnSteps) -> Result<Sweep> {
+    let mut read = Sweep::default();
+    let Some(mut section) = section else { return Ok(read) };
+    read.executes = section.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
+    let x = section.get("x");
     if let Some(field) = &x {
-        read.x = field.text()?;
+        own.x = field.text()?;
     }
     let mut has_x = x.is_none();
-    for (name, field) in sweep.others() {
+    for (name, field) in section.others() {
         if !crate::settings::is_name(&name) {
             return Err(field.error(format!("`{name}` can't be the name of an argument")));
         }
-        if name == read.x {
-            read.sizes = batch_sizes(&field)?;
-            read.text = if field.is_text() { field.text()? } else { String::new() };
+        if name == own.x {
+            let (sizes, notice) = batch_sizes(&field)?;
+            read = Sweep { batch_sizes: sizes, notices: notice.into_iter().collect(), ..read };
             has_x = true;
         } else if name == OwnSteps::BATCH_SIZE && field.is_text() {
             let sizes = parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what))?;
-            read.arguments.push((name, sizes.into_iter().map(Json::from).collect()));
+            own.arguments.push((name, sizes.into_iter().map(Json::from).collect()));
         } else {
-            read.arguments.push((name, distinct(&field, |field| field.scalar())?));
+            own.arguments.push((name, distinct(&field, |field| field.scalar())?));
         }
     }
     match x.filter(|_| !has_x) {
-        Some(field) => Err(field
-            .error(format!("[sweep] gives no values for `{}`", read.x))
-            .hint(format!("{} = \"1..=70\"", read.x))),
+        Some(field) => {
+            Err(field.error(format!("[sweep] gives no values for `{}`", own.x)).hint(format!("{} = \"1..=70\"", own.x)))
+        }
         None => Ok(read),
     }
 }
 
 /// The models are called after the files, or the program.
-fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
+fn model(step: &Field, own: &OwnSteps) -> Result<Model> {
     let name = |file: &StepFile| {
         let stem = file.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         match file.0.extension().is_some_and(|extension| extension == "py") && !stem.is_empty() {
@@ -243,9 +221,9 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
             false => Err(step.error(format!("`{}` is not a Python file, whose name ends in .py", file.name()))),
         }
     };
-    let names = match &engine.command {
+    let names = match &own.command {
         Some(command) => vec![command.name()],
-        None => engine.files.iter().map(name).collect::<Result<Vec<String>>>()?,
+        None => own.files.iter().map(name).collect::<Result<Vec<String>>>()?,
     };
     match (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
         Some(twice) => Err(step.error(format!("two of the files are called {}: rename one of them", names[twice]))),
@@ -253,16 +231,8 @@ fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
     }
 }
 
-/// Puts both together; the axes go into `grid`.
-fn steps(engine: OwnEngine, sweep: OwnSweep, grid: &mut Grid) -> OwnSteps {
-    let OwnEngine { files, command, fresh, env } = engine;
-    let OwnSweep { x, arguments, .. } = sweep;
-    set_axes(grid, &arguments, &env);
-    OwnSteps { files, command, fresh, x, arguments, env }
-}
-
-fn set_axes(grid: &mut Grid, arguments: &[(String, Vec<Json>)], env: &[(String, Vec<Json>)]) {
-    for (key, given) in [("arguments", arguments), ("env", env)] {
+fn set_axes(grid: &mut Grid, own: &OwnSteps) {
+    for (key, given) in [("arguments", &own.arguments), ("env", &own.env)] {
         let axis = AXES.iter().find(|axis| axis.key == key);
         axis.into_iter().for_each(|axis| grid.set(axis, product(given).into_iter().map(Value::Text).collect()));
     }
@@ -287,7 +257,7 @@ impl Experiment {
             |stored: Text| members(stored.as_str()).into_iter().map(|(name, value)| (name, vec![value])).collect();
         (own.arguments, own.env) = (one(settings.arguments), one(settings.env));
         own.env.push(variable);
-        set_axes(&mut changed.grid, &own.arguments, &own.env);
+        set_axes(&mut changed.grid, own);
         changed.batch_sizes = sizes;
         Some(changed)
     }

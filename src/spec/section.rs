@@ -28,9 +28,7 @@ impl Document<'_> {
         let place = error.span().map_or_else(|| self.origin.to_string(), |span| self.place(&span));
         Error::spec(format!("not valid TOML: {}", error.message().trim().replace('\n', "; "))).at(place)
     }
-}
 
-impl Document<'_> {
     /// The folder that paths of the document are relative to.
     pub fn folder(&self) -> PathBuf {
         Path::new(self.origin).parent().map(Path::to_path_buf).unwrap_or_default()
@@ -164,12 +162,16 @@ impl<'a, 'i> Field<'a, 'i> {
         }
     }
 
-    pub fn is_list(&self) -> bool {
-        matches!(self.value.get_ref(), DeValue::Array(_))
+    /// The elements of a list, which may be empty, as `read` reads them.
+    pub fn each<T>(&self, read: impl Fn(&Self) -> Result<T>) -> Result<Vec<T>> {
+        match self.value.get_ref() {
+            DeValue::Array(array) if array.is_empty() => Ok(Vec::new()),
+            _ => self.elements()?.iter().map(read).collect(),
+        }
     }
 
-    pub fn is_empty_list(&self) -> bool {
-        matches!(self.value.get_ref(), DeValue::Array(array) if array.is_empty())
+    pub fn is_list(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
     pub fn is_text(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::Experiment;
+use super::{Blocks, Experiment};
 use crate::error::{Error, Result};
+use crate::settings::named;
 
 /// One of several parts of an experiment, each measured on its own machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,34 +15,18 @@ pub struct Shard {
     pub by: ShardBy,
 }
 
-/// What is divided among the shards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShardBy {
-    /// Every shard measures all cells, in blocks of its own.
-    #[default]
-    Blocks,
-    /// Every shard measures whole series of its own: all batch sizes of one network under one setting.
-    Cells,
+named! {
+    /// What is divided among the shards.
+    ShardBy {
+        /// Every shard measures all cells, in blocks of its own.
+        Blocks = "blocks",
+        /// Every shard measures whole series of its own: all batch sizes of one network under one setting.
+        Cells = "cells",
+    }
 }
 
 /// The most shards of one experiment.
 pub const MAX_SHARDS: usize = 100_000;
-
-impl ShardBy {
-    pub const NAMES: &[&str] = &["blocks", "cells"];
-
-    /// The stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Blocks => "blocks",
-            Self::Cells => "cells",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Blocks, Self::Cells].into_iter().find(|by| by.name() == name)
-    }
-}
 
 impl Shard {
     /// Reads `3/8`: the third of eight.
@@ -83,10 +68,9 @@ impl Experiment {
     pub fn own_part(&self) -> Result<Self> {
         let mut own = self.clone();
         let Some(shard) = self.measure.shard.filter(|shard| shard.by == ShardBy::Blocks) else { return Ok(own) };
-        let most = self.measure.max_blocks;
-        own.measure.max_blocks = shard.own(most);
-        own.measure.min_blocks = shard.own(self.measure.min_blocks).max(1);
-        if own.measure.max_blocks == 0 {
+        let Blocks { min, max: most } = self.measure.blocks;
+        own.measure.blocks = Blocks { min: shard.own(min).max(1), max: shard.own(most) };
+        if own.measure.blocks.max == 0 {
             let what = format!("the spec has {most} blocks at most, and shard {shard} is left with none");
             return Err(Error::spec(what)
                 .at("measure.blocks")
@@ -126,7 +110,7 @@ mod tests {
     fn the_shards_together_have_the_blocks_of_the_spec() {
         let blocks = |number| {
             let own = experiment("{ min = 30, max = 30 }", &format!("{number}/8")).own_part().expect("blocks");
-            (own.measure.min_blocks, own.measure.max_blocks)
+            (own.measure.blocks.min, own.measure.blocks.max)
         };
         // 30 = 6 x 4 + 2 x 3
         let expected = [(4, 4), (4, 4), (4, 4), (4, 4), (4, 4), (4, 4), (3, 3), (3, 3)];

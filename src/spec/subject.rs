@@ -3,10 +3,11 @@
 use super::decode::{
     Input, Sweep, checked_name, few_cells, read_engine, read_model, read_sweep, read_train, spec_error,
 };
-use super::encode::{axes, batch_size, line, list, network, optional, quoted, section as begin};
+use super::encode;
 use super::section::Section;
 use super::{Engines, Model, StudyKind};
 use crate::error::{Error, Result};
+use crate::settings::own::OwnSteps;
 use crate::settings::{AXES, EngineName, Grid, Value};
 
 /// The part of a spec that all studies have.
@@ -86,16 +87,11 @@ impl Subject {
     /// The spec of a study of this kind up to here.
     pub(crate) fn write(&self, kind: StudyKind) -> String {
         let mut out = format!("version = 1\nkind = \"{kind}\"\nname = {:?}\n", self.name);
-        network(&mut out, &self.model);
-        begin(&mut out, "sweep");
-        batch_size(&mut out, &self.batch_sizes);
-        begin(&mut out, "train");
-        axes(&mut out, &self.grid, &self.engine.name, "train");
-        line(&mut out, "learning_rate", format!("{:?}", self.learning_rate));
-        begin(&mut out, "engine");
-        line(&mut out, "name", list(self.engine.name.iter().map(quoted)));
-        optional(&mut out, &self.engine.optional);
-        axes(&mut out, &self.grid, &self.engine.name, "engine");
+        encode::network(&mut out, &self.model);
+        encode::section(&mut out, "sweep");
+        encode::sizes(&mut out, OwnSteps::BATCH_SIZE, &self.batch_sizes);
+        encode::train(&mut out, &self.grid, &self.engine.name, self.learning_rate);
+        encode::engine(&mut out, &self.engine, &self.grid);
         out
     }
 

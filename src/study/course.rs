@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::{Cell, Plan, Study, Visited};
 use crate::device::Device;
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
-use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::spec::Subject;
-use crate::store::{RunDirectory, Status, rows_of};
+use crate::store::{Status, rows_of};
 
 /// How often and how long is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,23 +50,6 @@ pub struct VisitInRun {
 pub struct Visit<S: Study> {
     pub rows: Vec<S::Row>,
     pub details: Vec<S::Detail>,
-}
-
-/// Where visits are written down.
-pub trait RowSink<S: Study> {
-    /// Stores one visit.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Io`]; what was stored before stays.
-    fn append(&self, visit: &Visit<S>) -> Result<()>;
-}
-
-impl<S: Study> RowSink<S> for RunDirectory {
-    fn append(&self, visit: &Visit<S>) -> Result<()> {
-        // The details first: a visit is there once its rows are.
-        RunDirectory::append(self, &visit.details)?;
-        RunDirectory::append(self, &visit.rows)
-    }
 }
 
 /// Someone who watches a study.
@@ -117,12 +100,16 @@ pub fn without_unfit<S: Study>(study: &S, data: &S::Data, engines: &mut Engines)
     (kept, left_out)
 }
 
-/// Runs a study, beginning after the visits that are already stored.
+/// Runs a study, beginning after the visits that are already stored; `store` stores each before the next begins.
 ///
 /// # Errors
-/// [`crate::error::Kind::Io`] where a visit can't be stored, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
-pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored: &[S::Row]) -> Result<Outcome> {
-    let watch = Stopwatch::start();
+/// Those of `store`, [`crate::error::Kind::Device`] where the device is lost; the visits before it are stored.
+pub fn carry_out<S: Study>(
+    mut bench: Bench<S>,
+    stored: &[S::Row],
+    mut store: impl FnMut(&Visit<S>) -> Result<()>,
+) -> Result<Outcome> {
+    let watch = Instant::now();
     let mut done = Done::new(stored, bench.spec.stops_at_an_error());
     let (plan, course) = (bench.plan, bench.spec.course());
     let mut here = 0;
@@ -135,19 +122,19 @@ pub fn carry_out<S: Study>(mut bench: Bench<S>, ledger: &dyn RowSink<S>, stored:
             if bench.interrupted.load(Ordering::Relaxed) {
                 return Ok(Outcome::default());
             }
-            if watch.elapsed() > course.time_limit_s {
+            if watch.elapsed().as_secs_f64() > course.time_limit_s {
                 return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
             }
             let place = VisitInRun { block: block as i64, visit: done.next_visit };
             let Some((visit, failed)) = bench.visit(cell, place)? else { return Ok(Outcome::default()) };
-            ledger.append(&visit)?;
+            store(&visit)?;
             done.add(&visit.rows);
             here += 1;
             let said = failed.as_ref().map(Error::to_string).into_iter().chain(S::remarks(&visit.rows));
             said.chain(bench.device.warnings()).for_each(|said| bench.observer.warn(&said));
             let (visits, of) = (done.visits.len(), plan.cells.len() * course.repetitions);
             let left = of.saturating_sub(visits + done.left_out(course.repetitions, block));
-            let left_s = watch.elapsed() / f64::from(here) * left as f64;
+            let left_s = watch.elapsed().as_secs_f64() / f64::from(here) * left as f64;
             let figure = S::figure(&visit.rows).unwrap_or_else(|| "failed".to_owned());
             let last = format!("{}: {figure}", S::name_of(&bench.facts, cell));
             bench.observer.visited(&last, Progress { visits, of, left_s });

@@ -18,7 +18,7 @@ pub mod training;
 use std::fmt::Debug;
 use std::path::Path;
 
-pub use course::{Bench, Course, Observer, Outcome, Progress, RowSink, Visit, VisitInRun, carry_out, without_unfit};
+pub use course::{Bench, Course, Observer, Outcome, Progress, Visit, VisitInRun, carry_out, without_unfit};
 pub use plan::{Cell, Plan};
 pub use spec::Spec;
 pub use told::{Told, told};

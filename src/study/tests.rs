@@ -1,11 +1,12 @@
 //! Runs studies in memory.
 
-use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::device::Covariates;
 use crate::device::fake::Fake;
+use crate::engine::open::DeviceChoice;
+use crate::spec::{Section, parse_as};
 
 /// What a study left.
 pub struct Ran<S: Study> {
@@ -16,15 +17,24 @@ pub struct Ran<S: Study> {
     pub said: Vec<String>,
 }
 
-struct StoredVisit<S: Study>(RefCell<Visit<S>>);
+/// A spec of that kind called `t`, with these lines.
+pub fn parse<S>(kind: &str, body: &str, of: fn(Section, &str) -> Result<S>) -> Result<S> {
+    let text = format!("version = 1\nkind = \"{kind}\"\nname = \"t\"\n{body}");
+    parse_as(&text, "t.toml", |_, section| of(section, "t.toml"))
+}
 
-impl<S: Study> RowSink<S> for StoredVisit<S> {
-    fn append(&self, visit: &Visit<S>) -> Result<()> {
-        let mut all = self.0.borrow_mut();
-        all.rows.extend_from_slice(&visit.rows);
-        all.details.extend_from_slice(&visit.details);
-        Ok(())
-    }
+/// The engines of a spec on the CPU.
+pub fn on_cpu(spec: &impl Study) -> Engines {
+    Engines::open(&spec.subject().engine.name, DeviceChoice::Cpu, None).expect("engines")
+}
+
+/// Runs the test `name` again in a process of its own, where it sees the variable `inside`.
+pub fn in_another_process(name: &str, inside: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
+    child.args([name, "--exact", "--nocapture"]).env(inside, folder.path());
+    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[derive(Default)]
@@ -55,8 +65,11 @@ pub fn in_memory<S: Study>(spec: &S, mut engines: Engines, supplies: &S::Supplie
         observer: &mut observer,
         interrupted: &AtomicBool::new(false),
     };
-    let memory = StoredVisit(RefCell::new(Visit { rows: Vec::new(), details: Vec::new() }));
-    let outcome = carry_out(bench, &memory, stored).expect("it runs");
-    let Visit { rows, details } = memory.0.into_inner();
-    Ran { rows, details, outcome, said: observer.0 }
+    let (mut rows, mut details) = (Vec::new(), Vec::new());
+    let outcome = carry_out(bench, stored, |visit| {
+        rows.extend_from_slice(&visit.rows);
+        details.extend_from_slice(&visit.details);
+        Ok(())
+    });
+    Ran { rows, details, outcome: outcome.expect("it runs"), said: observer.0 }
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::Study;
 use super::fit::Fit;
 use super::pipeline::Pipeline;
 use super::training::Training;
-use super::{Study, Visited};
 use crate::chart::Chart;
 use crate::chart::figures::Drawing;
 use crate::error::Result;
@@ -72,10 +72,7 @@ impl Told {
 /// # Errors
 /// As [`Study::told`].
 pub fn told(path: &Path) -> Result<Option<Told>> {
-    fn of<S: Study>(path: &Path) -> Result<Option<Told>>
-    where
-        S::Row: Visited,
-    {
+    fn of<S: Study>(path: &Path) -> Result<Option<Told>> {
         if holds::<S::Row>(path)? { S::told(path).map(Some) } else { Ok(None) }
     }
     for read in [of::<Training>, of::<Pipeline>, of::<Fit>] {

@@ -65,7 +65,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("check", &["device", "engine", "error", "foreign", "network", "os", "settings", "spec"]),
-    ("data", &["device", "error", "network", "os", "random", "spec", "store"]),
+    ("data", &["device", "error", "network", "os", "random", "spec", "store", "units"]),
     (
         "run",
         &[
@@ -98,7 +98,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "study",
         &[
-            "chart", "data", "device", "engine", "error", "measure", "network", "page", "random", "report", "run",
+            "chart", "data", "device", "engine", "error", "network", "page", "random", "report", "run",
             "settings", "spec", "stats", "store", "units",
         ],
     ),

@@ -4,7 +4,6 @@
 //! same, in the same order, for any number of workers. Without workers a batch is made when it is asked for, as in
 //! PyTorch's DataLoader. Each worker keeps up to `prefetch` batches ready. All memory exists before the first batch.
 
-mod order;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 
 use crate::data::Examples;
 use crate::error::{Error, Result};
-pub use order::{Batches, Batching};
+use crate::random::{Purpose, Rng, Stream};
 use workers::Workers;
 
 /// How batches are made.
@@ -30,6 +29,38 @@ pub struct Options {
     pub seed: u64,
     /// Whether an example that cannot be read is left out, or ends the epoch.
     pub skip: bool,
+}
+
+/// The batches of one epoch, each a list of examples.
+#[derive(Debug, Default)]
+struct Batches {
+    order: Vec<u32>,
+    batch_size: usize,
+}
+
+impl Batches {
+    /// The examples 0 to `count` - 1, in the order of the seed and the epoch, or ascending.
+    fn new(count: usize, epoch: usize, options: &Options) -> Self {
+        let &Options { batch_size, shuffle, drop_last, seed, .. } = options;
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        if shuffle {
+            Rng::new(Stream::new(seed, Purpose::Order, [epoch as u64, 0]).key()).shuffle(&mut order);
+        }
+        if drop_last {
+            order.truncate(count / batch_size * batch_size);
+        }
+        Self { order, batch_size }
+    }
+
+    fn count(&self) -> usize {
+        self.order.len().div_ceil(self.batch_size.max(1))
+    }
+
+    /// The examples of batch `number`.
+    fn get(&self, number: usize) -> &[u32] {
+        let start = number * self.batch_size;
+        &self.order[start..(start + self.batch_size).min(self.order.len())]
+    }
 }
 
 /// A batch, ready for the network.
@@ -110,18 +141,16 @@ impl Loader {
 
     /// Begins an epoch; the rest of the previous epoch is dropped.
     pub fn begin(&mut self, epoch: usize) {
-        let Options { batch_size, drop_last, .. } = self.options;
-        let seed = self.options.shuffle.then_some(self.options.seed);
-        self.batches = Arc::new(Batches::new(self.examples.count(), seed, epoch, Batching { batch_size, drop_last }));
+        self.batches = Arc::new(Batches::new(self.examples.count(), epoch, &self.options));
         self.next = 0;
         if let Some(workers) = &self.workers {
             workers.begin(Arc::clone(&self.batches));
         }
     }
 
-    /// The batches of the epoch.
-    pub fn batches(&self) -> &Batches {
-        &self.batches
+    /// The number of batches of the epoch.
+    pub fn batch_count(&self) -> usize {
+        self.batches.count()
     }
 
     /// The next batch; `None` after the last one. It waits where no worker has it ready yet.

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::image::Image;
-use super::{Source, fingerprint};
+use super::{Source, fingerprint, fingerprint_of_all, spread};
 use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
@@ -52,31 +52,23 @@ pub struct ParquetDataSet {
     pub notice: Option<String>,
 }
 
-/// How many examples of each part are wanted; all where that is not said.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    pub train: Option<usize>,
-    pub test: Option<usize>,
-}
-
-/// Reads the images of all files, encoded as they are.
+/// Reads the images of all files, encoded as they are: so many of each part, all where that is not said.
 ///
 /// # Errors
 /// [`Kind::Data`] if a file is damaged or lacks a column, or if a label is not a class: with the file, the row, and the path that
 /// the image had. [`Kind::OutOfMemory`] if the images do not fit into memory. [`Kind::Io`].
-pub fn open(tables: &Tables, limits: Limits) -> Result<ParquetDataSet> {
+pub fn open(tables: &Tables, examples: Option<usize>, test_examples: Option<usize>) -> Result<ParquetDataSet> {
     let Files { train, test } = splits::find(&tables.splits)?;
     let notice = notice(tables, &test);
-    let wanted = |key, limit| Wanted { key, limit };
-    let mut train = SplitRows::read(train, tables, wanted("examples", limits.train))?;
-    let mut test = match limits.test {
+    let mut train = SplitRows::read(train, tables, "examples", examples)?;
+    let mut test = match test_examples {
         Some(0) => None,
         _ if test.is_empty() => None,
         limit => {
             // The columns of both parts are the same.
             let Columns { image, label, .. } = train.columns.clone();
             let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
-            Some(SplitRows::read(test, &tables, wanted("test_examples", limit))?)
+            Some(SplitRows::read(test, &tables, "test_examples", limit)?)
         }
     };
     let classes = classes(&mut train, test.as_mut())?;
@@ -94,14 +86,6 @@ fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
         Some(first) if within(first).contains("test") => None,
         Some(first) => Some(format!("there is no part for tests: accuracy is measured on {}", within(first))),
     }
-}
-
-/// How many rows of a part are kept.
-#[derive(Clone, Copy)]
-struct Wanted {
-    /// The key in the spec.
-    key: &'static str,
-    limit: Option<usize>,
 }
 
 /// One part, whose labels may not be the numbers of classes yet.
@@ -122,7 +106,8 @@ struct SplitLabels {
 }
 
 impl SplitRows {
-    fn read(files: Vec<PathBuf>, tables: &Tables, wanted: Wanted) -> Result<Self> {
+    /// `key`: how the spec says how many rows are kept.
+    fn read(files: Vec<PathBuf>, tables: &Tables, key: &str, limit: Option<usize>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
         let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
         let (mut all, mut bytes) = (0, 0u64);
@@ -135,23 +120,30 @@ impl SplitRows {
         if all == 0 {
             return Err(Error::data("there are no rows").at(first.display().to_string()));
         }
-        let count = wanted.limit.unwrap_or(all).min(all);
-        Room { bytes, rows: all, wanted: count }.check(wanted.key, free_memory::bytes())?;
-        let mut thinning = Thinning { all, count, seen: 0, kept: 0 };
+        let count = limit.unwrap_or(all).min(all);
+        Room { bytes, rows: all, wanted: count }.check(key, free_memory::bytes())?;
+        let (mut kept, mut place) = (spread(all, count).peekable(), 0);
         let mut part =
             Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: SplitLabels::default() };
         for (number, file) in (0..).zip(files) {
             let table = ImageTable::open(&file)?;
             let (image, label) = (part.columns.image.clone(), part.columns.label.clone());
-            table.scan(&image, &label, &mut |row| part.add(row, number, &file, &mut thinning))?;
+            table.scan(&image, &label, &mut |row| {
+                let is_kept = kept.next_if_eq(&place).is_some();
+                place += 1;
+                part.add(row, number, &file, is_kept)
+            })?;
             part.files.push(file);
         }
         Ok(part)
     }
 
-    fn add(&mut self, row: EncodedImage, file: u32, name: &Path, thinning: &mut Thinning) -> Result<()> {
-        let label = self.labels.number(row.label).map_err(|e| e.at(RowLocation::of(&row, name).to_string()))?;
-        if thinning.keeps() {
+    fn add(&mut self, row: EncodedImage, file: u32, name: &Path, is_kept: bool) -> Result<()> {
+        let label = self.labels.number(row.label).map_err(|error| {
+            let EncodedImage { row, path, .. } = row;
+            error.at(RowLocation { file: name, row, path }.to_string())
+        })?;
+        if is_kept {
             self.rows.push(ImageRow {
                 file,
                 number: row.row,
@@ -161,24 +153,6 @@ impl SplitRows {
             });
         }
         Ok(())
-    }
-}
-
-/// Keeps `count` of all rows at even distances, so that all classes stay.
-struct Thinning {
-    all: usize,
-    count: usize,
-    seen: usize,
-    kept: usize,
-}
-
-impl Thinning {
-    fn keeps(&mut self) -> bool {
-        let next = self.kept as u128 * self.all as u128 / self.count.max(1) as u128;
-        let keeps = self.kept < self.count && self.seen as u128 == next;
-        self.seen += 1;
-        self.kept += usize::from(keeps);
-        keeps
     }
 }
 
@@ -285,12 +259,6 @@ struct RowLocation<'a> {
     path: Option<&'a str>,
 }
 
-impl<'a> RowLocation<'a> {
-    fn of(row: &EncodedImage<'a>, file: &'a Path) -> Self {
-        Self { file, row: row.row, path: row.path }
-    }
-}
-
 impl fmt::Display for RowLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, row {}", self.file.display(), self.row)?;
@@ -331,12 +299,11 @@ impl Source for Encoded {
 
     /// The fingerprint of the labels, the lengths, and some bytes of each image: all bytes of a large set would take longer than the run's first visit.
     fn fingerprint(&self) -> u64 {
-        let rows = self.rows.iter().map(|row| {
+        fingerprint_of_all(self.rows.iter().map(|row| {
             let bytes = row.bytes.as_deref().unwrap_or_default();
             let middle = bytes.len() / 2;
             let some = &bytes[middle..bytes.len().min(middle + 8)];
             fingerprint([&row.label.to_le_bytes()[..], &bytes.len().to_le_bytes(), some].into_iter())
-        });
-        rows.fold(0, |hash, row| fingerprint([&u64::to_le_bytes(hash ^ row)[..]].into_iter()))
+        }))
     }
 }

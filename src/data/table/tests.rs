@@ -44,7 +44,7 @@ fn tables(folder: &Path) -> Tables {
 }
 
 fn all(tables: &Tables) -> Result<ParquetDataSet> {
-    open(tables, Limits::default())
+    open(tables, None, None)
 }
 
 /// Two shards of ten rows each and five rows for tests; the value of an image is its number, its class the last digit of that.
@@ -74,7 +74,7 @@ fn the_rows_of_all_files_are_the_examples_in_their_order() {
     }
     assert!(train.name(13).ends_with("data/train-00001-of-00002.parquet, row 3 (13.png)"), "{}", train.name(13));
     // Rows at even distances, from both files; a class counts even if none of its examples is kept.
-    let few = open(&tables, Limits { train: Some(4), test: Some(0) }).expect("a data set");
+    let few = open(&tables, Some(4), Some(0)).expect("a data set");
     let kept: Vec<u32> = (0..4).map(|index| few.train.read(index, &mut bytes).expect("decoded")).collect();
     assert_eq!((kept, few.classes, few.test.is_none()), (vec![0, 5, 0, 5], 10, true));
     // The same contents, the same fingerprint; another label, another one.

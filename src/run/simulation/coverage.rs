@@ -1,64 +1,27 @@
 //! Does the 95 % interval of a cell's median cover the truth in 95 % of the cases?
 
+use super::noise::Noise;
 use super::run;
 use crate::error::Result;
 use crate::stats::quantile::median;
 use crate::store::StepRow;
 
-/// The noise that is added to the true step time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoiseModel {
-    /// Steps scatter by 0.5 %, visits by 1 %.
-    Normal,
-    /// The same scales, Student's t with 3 degrees of freedom.
-    HeavyTailed,
-    /// Normal, and the device slows down by 2 % as it warms up, over about half of the run.
-    Drifting,
-    /// Normal, and for 30 % of the time the device is 4 % slower.
-    TwoState,
-}
-
-impl NoiseModel {
-    pub const ALL: [Self; 4] = [Self::Normal, Self::HeavyTailed, Self::Drifting, Self::TwoState];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::HeavyTailed => "heavy-tailed",
-            Self::Drifting => "drifting",
-            Self::TwoState => "two-state",
+/// The factor by which the noise moves the median over visits of a cell: 1 for symmetric noise, the middle of the drift, and for a
+/// mixture of two states, or a common factor, the median of 8,000 simulated visits.
+fn factor(noise: Noise, rows: &[StepRow], lines: &str, steps: usize) -> Result<f64> {
+    match noise {
+        Noise::Normal | Noise::HeavyTailed => Ok(1.0),
+        Noise::Drifting => {
+            // The drift is skewed, so the median of drift plus noise is not the sum of their medians. The noise of a
+            // visit's median consists of the noise of visits, 1 %, and that of the median of five steps, 0.536 x 0.5 %.
+            let (constant, sd) = ((steps / 4) as f64, 0.010_35);
+            let drift = |row: &StepRow| 1.0 - 0.02 * (-(row.order as f64) / constant).exp_m1();
+            let noisy = |row: &StepRow| QUANTILES.map(|z| drift(row) * (1.0 + sd * z));
+            Ok(median(&mut rows.iter().flat_map(noisy).collect::<Vec<_>>()))
         }
-    }
-
-    /// The lines of a spec's `[synthetic]`; `steps` is about the number of steps in a run.
-    fn lines(self, steps: usize) -> String {
-        let scatter =
-            |tails: &str| format!("noise = {{ sd = \"0.5%\", visits = \"1%\", heavy_tails = \"{tails}\" }}\n");
-        match self {
-            Self::Normal => scatter("0%"),
-            Self::HeavyTailed => scatter("100%"),
-            Self::Drifting => format!("{}drift = {{ amplitude = \"2%\", steps = {} }}\n", scatter("0%"), steps / 4),
-            Self::TwoState => format!("{}boost = {{ share = \"30%\", size = \"4%\", steps = 20 }}\n", scatter("0%")),
-        }
-    }
-
-    /// The factor by which the noise model moves the median over visits of a cell: 1 for symmetric noise, the middle of the
-    /// drift, and for a mixture of two states the median of 8,000 simulated visits.
-    fn factor(self, rows: &[StepRow], lines: &str, steps: usize) -> Result<f64> {
-        match self {
-            Self::Normal | Self::HeavyTailed => Ok(1.0),
-            Self::Drifting => {
-                // The drift is skewed, so the median of drift plus noise is not the sum of their medians. The noise of a
-                // visit's median consists of the noise of visits, 1 %, and that of the median of five steps, 0.536 x 0.5 %.
-                let (constant, sd) = ((steps / 4) as f64, 0.010_35);
-                let drift = |row: &StepRow| 1.0 - 0.02 * (-(row.order as f64) / constant).exp_m1();
-                let noisy = |row: &StepRow| QUANTILES.map(|z| drift(row) * (1.0 + sd * z));
-                Ok(median(&mut rows.iter().flat_map(noisy).collect::<Vec<_>>()))
-            }
-            Self::TwoState => {
-                let long = run(&spec(lines, "[10]", "min = 8000, max = 8000", 99_991))?;
-                Ok(long.outcome.cells[0].median_s.unwrap_or(f64::NAN) / TRUE_S)
-            }
+        Noise::TwoState | Noise::CommonFactor => {
+            let long = run(&spec(lines, "[10]", "min = 8000, max = 8000", 1, 99_991))?;
+            Ok(long.outcome.cells[0].median_s.unwrap_or(f64::NAN) / TRUE_S)
         }
     }
 }
@@ -99,10 +62,7 @@ impl Coverage {
 }
 
 /// Simulates `runs` runs of four cells each.
-///
-/// # Errors
-/// None that a valid noise model could cause.
-pub fn coverage(noise: NoiseModel, stop: Stop, runs: u64) -> Result<Coverage> {
+pub fn coverage(noise: Noise, stop: Stop, runs: u64) -> Result<Coverage> {
     let (blocks, smallest, expected) = match stop {
         Stop::Fixed(blocks) => (format!("min = {blocks}, max = {blocks}"), 1, blocks * CELLS * 5),
         Stop::Resolved(percent) => ("min = 5, max = 100".to_string(), percent, 30 * CELLS * 5),
@@ -112,13 +72,11 @@ pub fn coverage(noise: NoiseModel, stop: Stop, runs: u64) -> Result<Coverage> {
     let mut fixed = None;
     for seed in 0..runs {
         // Four cells named 1 to 4, all of which execute batch size 10, so that one truth holds for all.
-        let text = spec(&lines, "\"1..=4\"\nexecutes = 10", &blocks, seed)
-            .replace("\"1%\"\nseed", &format!("\"{smallest}%\"\nseed"));
-        let simulated = run(&text)?;
+        let simulated = run(&spec(&lines, "\"1..=4\"\nexecutes = 10", &blocks, smallest, seed))?;
         for cell in &simulated.outcome.cells {
             let rows: Vec<StepRow> = simulated.rows.iter().filter(|row| row.cell == cell.cell).cloned().collect();
             let factor = match (noise, fixed) {
-                (NoiseModel::Drifting, _) | (_, None) => noise.factor(&rows, &lines, expected)?,
+                (Noise::Drifting, _) | (_, None) => factor(noise, &rows, &lines, expected)?,
                 (_, Some(factor)) => factor,
             };
             fixed = Some(factor);
@@ -137,10 +95,11 @@ pub fn coverage(noise: NoiseModel, stop: Stop, runs: u64) -> Result<Coverage> {
 
 const CELLS: usize = 4;
 
-fn spec(lines: &str, batch_size: &str, blocks: &str, seed: u64) -> String {
+/// `smallest`: the smallest jump, in percent.
+fn spec(lines: &str, batch_size: &str, blocks: &str, smallest: u32, seed: u64) -> String {
     format!(
         "version = 1\nname = \"coverage\"\n[sweep]\nbatch_size = {batch_size}\n[engine]\nname = \"synthetic\"\n\
-         [synthetic]\n{lines}seed = {seed}\n[measure]\nblocks = {{ {blocks} }}\nsmallest_jump = \"1%\"\nseed = {seed}\n"
+         [synthetic]\n{lines}seed = {seed}\n[measure]\nblocks = {{ {blocks} }}\nsmallest_jump = \"{smallest}%\"\nseed = {seed}\n"
     )
 }
 
@@ -153,7 +112,7 @@ mod tests {
     /// `examples/tables/trust_simulation.rs`; its table is in docs/method.md.
     #[test]
     fn the_intervals_cover_the_truth_under_every_noise_model() {
-        for noise in NoiseModel::ALL {
+        for noise in Noise::COMMON {
             let found = coverage(noise, Stop::Fixed(10), 100).expect("runs");
             assert_eq!((found.intervals, found.blocks), (400, 10.0));
             assert!((0.885..=0.995).contains(&found.share()), "{}: {}", noise.name(), found.share());
@@ -162,11 +121,11 @@ mod tests {
 
     #[test]
     fn stopping_early_costs_little_coverage_and_saves_steps() {
-        let found = coverage(NoiseModel::Normal, Stop::Resolved(8), 100).expect("runs");
+        let found = coverage(Noise::Normal, Stop::Resolved(8), 100).expect("runs");
         assert!((0.906..=0.994).contains(&found.share()), "{}", found.share());
         // The interval must shrink to a quarter of 8 %, 2 %: about ten blocks with visits that scatter by 1.04 %; a hundred are allowed.
         assert!((7.0..=14.0).contains(&found.blocks), "{}", found.blocks);
-        let coarser = coverage(NoiseModel::Normal, Stop::Resolved(20), 20).expect("runs");
+        let coarser = coverage(Noise::Normal, Stop::Resolved(20), 20).expect("runs");
         assert!(coarser.blocks < 6.0, "{}", coarser.blocks);
     }
 }

@@ -1,116 +1,46 @@
 //! What does it take until jumps are shown or ruled out, and how often is a jump shown that is not there?
 
+use super::noise::Noise;
 use super::{SimulatedRun, run};
 use crate::detect::{Jump, Settings, detect};
 use crate::error::Result;
 use crate::run::{Boundary, Decision};
+use crate::settings::named;
 
-/// The noise of a simulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MachineNoise {
-    /// Steps vary by 0.5 %, visits by 1 %.
-    Normal,
-    /// The same with Student's t of 3 degrees of freedom.
-    HeavyTailed,
-    /// And slower by 2 % as it warms up.
-    Drifting,
-    /// And slower by 4 % for 30 % of the time, twenty steps at a time.
-    TwoState,
-    /// Steps vary by 3 %, visits by 4 %, and a factor that all share by 10 % over 150 steps.
-    CommonFactor,
+/// The jump that is asked for on a machine, as a share of the step time.
+fn asked(machine: Noise) -> f64 {
+    if machine == Noise::CommonFactor { 0.05 } else { 0.01 }
 }
 
-impl MachineNoise {
-    pub const ALL: [Self; 5] = [Self::Normal, Self::HeavyTailed, Self::Drifting, Self::TwoState, Self::CommonFactor];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::HeavyTailed => "heavy-tailed",
-            Self::Drifting => "drifting",
-            Self::TwoState => "two-state",
-            Self::CommonFactor => "common factor",
-        }
+named! {
+    /// What is planted on the line from 10 ms by 0.8 ms for each example, over 70 batch sizes.
+    PlantedCurve {
+        /// No jump.
+        Line = "line",
+        /// The slope doubles at a random batch size.
+        Kink = "kink",
+        /// At a random batch size.
+        OneJump = "one jump",
+        /// At random batch sizes.
+        FourJumps = "four jumps",
+        /// After 16, 32, 48 and 64.
+        Staircase = "staircase of 16",
+        /// One jump, four to seven batch sizes after a kink.
+        JumpBesideKink = "jump beside a kink",
+        /// Four kinks at random batch sizes, each with half of the slope more, and no jump.
+        Bends = "bends",
+        /// The slope grows at every batch size, to more than three times what it was, and no jump.
+        Parabola = "parabola",
+        /// Steps after every fourth batch size, of 0.3 times the jump that is asked for, and no larger one.
+        Texture = "texture",
+        /// One jump on the parabola.
+        JumpOnParabola = "jump on a parabola",
+        /// One jump amid the texture.
+        JumpInTexture = "jump in texture",
     }
-
-    /// The jump that is asked for, as a share of the step time.
-    pub fn jump(self) -> f64 {
-        if self == Self::CommonFactor { 0.05 } else { 0.01 }
-    }
-
-    fn lines(self) -> &'static str {
-        match self {
-            Self::Normal => "noise = { sd = \"0.5%\", visits = \"1%\" }",
-            Self::HeavyTailed => "noise = { sd = \"0.5%\", visits = \"1%\", heavy_tails = \"100%\" }",
-            Self::Drifting => {
-                "noise = { sd = \"0.5%\", visits = \"1%\" }\ndrift = { amplitude = \"2%\", steps = 3500 }"
-            }
-            Self::TwoState => {
-                "noise = { sd = \"0.5%\", visits = \"1%\" }\nboost = { share = \"30%\", size = \"4%\", steps = 20 }"
-            }
-            Self::CommonFactor => "noise = { sd = \"3%\", visits = \"4%\" }\ncommon = { sd = \"10%\", steps = 150 }",
-        }
-    }
-}
-
-/// What is planted on the line from 10 ms by 0.8 ms for each example, over 70 batch sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlantedCurve {
-    /// No jump.
-    Line,
-    /// The slope doubles at a random batch size.
-    Kink,
-    /// One jump, at a random batch size.
-    OneJump,
-    /// Four, at random batch sizes.
-    FourJumps,
-    /// After 16, 32, 48 and 64.
-    Staircase,
-    /// One jump, four to seven batch sizes after a kink.
-    JumpBesideKink,
-    /// Four kinks at random batch sizes, each with half of the slope more, and no jump.
-    Bends,
-    /// A parabola: the slope grows at every batch size, to more than three times what it was, and no jump.
-    Parabola,
-    /// Steps after every fourth batch size, of 0.3 times the jump that is asked for, and no larger one.
-    Texture,
-    /// One jump on the parabola.
-    JumpOnParabola,
-    /// One jump amid the texture.
-    JumpInTexture,
 }
 
 impl PlantedCurve {
-    pub const ALL: [Self; 11] = [
-        Self::Line,
-        Self::Kink,
-        Self::OneJump,
-        Self::FourJumps,
-        Self::Staircase,
-        Self::JumpBesideKink,
-        Self::Bends,
-        Self::Parabola,
-        Self::Texture,
-        Self::JumpOnParabola,
-        Self::JumpInTexture,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Line => "line",
-            Self::Kink => "kink",
-            Self::OneJump => "one jump",
-            Self::FourJumps => "four jumps",
-            Self::Staircase => "staircase of 16",
-            Self::JumpBesideKink => "jump beside a kink",
-            Self::Bends => "bends",
-            Self::Parabola => "parabola",
-            Self::Texture => "texture",
-            Self::JumpOnParabola => "jump on a parabola",
-            Self::JumpInTexture => "jump in texture",
-        }
-    }
-
     fn planted(self, seed: u64) -> Shape {
         let draw = |from: u64, count: u64| (from + crate::random::mix(seed) % count) as usize;
         let four = |i: usize| 8 + 16 * i + crate::random::mix(seed + i as u64) as usize % 8;
@@ -193,11 +123,8 @@ impl Decisions {
 }
 
 /// Simulates the runs of `seeds`, with `steps` counted steps in each visit; the run chooses where that is 0.
-///
-/// # Errors
-/// None that a valid machine and curve could cause.
 pub fn decisions(
-    machine: MachineNoise,
+    machine: Noise,
     curve: PlantedCurve,
     rule: Rule,
     steps: usize,
@@ -237,7 +164,7 @@ pub fn decisions(
 
 /// A machine with a curve on it.
 struct Planted {
-    machine: MachineNoise,
+    machine: Noise,
     shape: Shape,
     seed: u64,
 }
@@ -253,14 +180,14 @@ struct Design {
 }
 
 impl Planted {
-    fn new(machine: MachineNoise, curve: PlantedCurve, seed: u64) -> Self {
+    fn new(machine: Noise, curve: PlantedCurve, seed: u64) -> Self {
         Self { machine, shape: curve.planted(seed), seed }
     }
 
     /// The size of the jump after k, in seconds: a share of the smooth curve there.
     fn size(&self, after: usize) -> f64 {
         let bent = |(at, slope): &(usize, f64)| slope * after.saturating_sub(*at) as f64;
-        self.machine.jump() * (BASE_S + SLOPE_S * after as f64 + self.shape.kinks.iter().map(bent).sum::<f64>())
+        asked(self.machine) * (BASE_S + SLOPE_S * after as f64 + self.shape.kinks.iter().map(bent).sum::<f64>())
     }
 
     fn run(&self, design: Design) -> Result<SimulatedRun> {
@@ -280,9 +207,9 @@ impl Planted {
              smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
             jumps.join(", "),
             kinks.join(", "),
-            self.machine.lines(),
+            self.machine.lines(3500 * 4),
             design.most,
-            100.0 * self.machine.jump(),
+            100.0 * asked(self.machine),
             seed = self.seed,
         ))
     }
@@ -296,7 +223,7 @@ mod tests {
     /// One run by each rule; the study of many is `examples/tables/steps_to_decide.rs`.
     #[test]
     fn a_jump_is_found_with_a_fraction_of_the_steps_that_known_cells_take() {
-        let by = |rule| decisions(MachineNoise::Normal, PlantedCurve::OneJump, rule, 5, 3..4).expect("runs");
+        let by = |rule| decisions(Noise::Normal, PlantedCurve::OneJump, rule, 5, 3..4).expect("runs");
         let (jumps, cells) = (by(Rule::Jumps), by(Rule::Cells));
         assert_eq!((jumps.found, cells.found), (1, 1));
         assert!(4 * jumps.steps < cells.steps, "{jumps:?} and {cells:?}");
@@ -305,17 +232,17 @@ mod tests {
     /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
     #[test]
     fn the_forecast_matches_the_simulated_run() {
-        let ratio = |machine: MachineNoise, seed: u64| {
+        let ratio = |machine: Noise, seed: u64| {
             let planted = Planted::new(machine, PlantedCurve::Line, seed);
             let run = |most| planted.run(Design { rule: Rule::Jumps, steps: 3, most }).expect("runs").outcome;
             let (early, whole) = (run(5), run(100));
             (early.visits + early.knowledge.needed.unwrap_or(0)) as f64 / whole.visits as f64
         };
-        let middle = |machine: MachineNoise| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
-        let found = [MachineNoise::Normal, MachineNoise::CommonFactor].map(middle);
+        let middle = |machine: Noise| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
+        let found = [Noise::Normal, Noise::CommonFactor].map(middle);
         assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
         // Few visits show only one of the two states.
-        let found = middle(MachineNoise::TwoState);
+        let found = middle(Noise::TwoState);
         assert!((1.0..3.0).contains(&found), "{found}");
     }
 }

@@ -93,9 +93,10 @@ impl RowSink for InMemoryRows {
     }
 }
 
+/// Keeps what the user would read.
 #[derive(Default)]
-struct Listener {
-    warnings: Vec<String>,
+pub(in crate::run) struct Listener {
+    pub warnings: Vec<String>,
 }
 
 impl Observer for Listener {

@@ -13,12 +13,14 @@
 pub mod alarms;
 pub mod coverage;
 pub mod decisions;
-mod in_memory;
+pub(super) mod in_memory;
 pub mod machines;
+mod noise;
 
 use crate::error::Result;
 use crate::spec::Experiment;
 pub use in_memory::{SimulatedRun, simulate};
+pub use noise::Noise;
 
 /// Simulates one run.
 fn run(spec: &str) -> Result<SimulatedRun> {

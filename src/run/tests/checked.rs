@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::table::FaultRow;
+use super::table::{FaultRow, frees, names_a_library};
 use crate::check::precheck::{Asked, Qualified, Witness, qualify};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded::{self, Called, Fault};
@@ -95,14 +95,11 @@ impl Check {
         let folder = tempfile::tempdir().unwrap();
         let Ended { result, notes, .. } = self.ask(&folder, Some(fault.clone()));
         assert!(recorded::has_failed(), "the call was not made");
-        let frees = !fault.lasts && !["cuCtxSetCurrent", "cuMemFree_v2", "cuMemFreeHost"].contains(&fault.call.name);
-        assert!(recorded::held_bytes() == 0 || !frees, "{} bytes are not freed", recorded::held_bytes());
-        let who = ["the CUDA driver", "cuDNN", "cuBLASLt", "NVRTC"];
-        let is_named = |message: &String| who.iter().any(|who| message.contains(who));
+        assert!(recorded::held_bytes() == 0 || !frees(fault), "{} bytes are not freed", recorded::held_bytes());
         let row = match &result {
             Err(error) => {
                 let message = error.to_string();
-                assert!(is_named(&message) && message.contains("\n  help: "), "not clear: {message}");
+                assert!(names_a_library(&message) && message.contains("\n  help: "), "not clear: {message}");
                 FaultRow::new(fault, "the run ends before its first step", Some(&message))
             }
             Ok(found) if found.cells.iter().all(|cell| *cell == Some(true)) => {
@@ -110,7 +107,7 @@ impl Check {
                 FaultRow::new(fault, "nothing changes", None)
             }
             Ok(_) => {
-                let says = |note: &String| is_named(note) && note.contains("`qualified` = false");
+                let says = |note: &String| names_a_library(note) && note.contains("`qualified` = false");
                 assert!(!notes.is_empty() && notes.iter().all(says), "not clear: {notes:?}");
                 FaultRow::new(fault, "the run goes on; its rows say `qualified` = false", None)
             }

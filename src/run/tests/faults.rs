@@ -186,10 +186,7 @@ impl FaultFreeRun {
             _ => self.less_than_failure(&stored),
         };
         if lost.is_none() && ended.is_none() {
-            // Where the GPU cannot be made the thread's own, or does not free, memory is lost with the process.
-            let frees =
-                !fault.lasts && !["cuCtxSetCurrent", "cuMemFree_v2", "cuMemFreeHost"].contains(&fault.call.name);
-            assert!(held == 0 || !frees, "{held} bytes are not freed");
+            assert!(held == 0 || !table::frees(fault), "{held} bytes are not freed");
             if stored.failed().is_empty() && stored.layers == self.stored.layers {
                 // Whatever failed, later convolutions run on their own streams.
                 let tail = |streams: &[usize]| streams[streams.len().saturating_sub(12)..].to_vec();

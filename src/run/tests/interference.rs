@@ -105,7 +105,7 @@ fn history(disturbed: [[bool; 3]; 2]) -> History {
 #[test]
 fn disturbed_visits_count_only_where_there_are_too_few_others() {
     let history = history([[false, true, false], [true, true, false]]);
-    let times = |cell: usize| history.cells()[cell].visits().flat_map(|(_, times)| times.to_vec()).collect::<Vec<_>>();
+    let times = |cell: usize| history.cells[cell].visits().flat_map(|(_, times)| times.to_vec()).collect::<Vec<_>>();
     assert_eq!((times(0), times(1)), (vec![1.0, 1.0], vec![9.0, 9.0, 1.0]));
     assert_eq!(history.visits_until(2).count(), 5);
     // After two blocks the first cell had one undisturbed visit, and so needed both: a run that is resumed decides as this one did.

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::environment::RunEnvironment;
-use super::{Boundary, History, Knowledge, Observer, Outcome, Progress, RowContext, check, run};
+use super::simulation::in_memory::Listener;
+use super::{History, Outcome, RowContext, check, run};
 use crate::device::Device;
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
@@ -23,7 +24,7 @@ use crate::engine::{
 use crate::error::Result;
 use crate::settings::EngineName;
 use crate::spec::Experiment;
-use crate::spec::plan::{Cell, Plan};
+use crate::spec::plan::Plan;
 use crate::store::{Begin, RunDirectory, files};
 
 /// What the run is doing, for [`recorded::during`].
@@ -56,17 +57,17 @@ impl Recorded {
 
     /// Runs it beside a device that is read after each visit.
     pub fn go(&self, begin: Begin, device: impl FnOnce(&Engines) -> Box<dyn Device>) -> Ended {
-        let mut said = Said::default();
+        let mut said = Listener::default();
         let result = self.steps(begin, device, &mut said);
         recorded::during(CLOSING);
-        Ended { result, said: said.0 }
+        Ended { result, said: said.warnings }
     }
 
     fn steps(
         &self,
         begin: Begin,
         device: impl FnOnce(&Engines) -> Box<dyn Device>,
-        said: &mut Said,
+        said: &mut Listener,
     ) -> Result<Outcome> {
         let plan = Plan::new(&self.experiment)?;
         recorded::during(OPENING);
@@ -104,19 +105,6 @@ impl Recorded {
         assert_eq!(sealed.complete, outcome.complete);
         recorded::during(CLOSING);
         Ok(outcome)
-    }
-}
-
-#[derive(Default)]
-struct Said(Vec<String>);
-
-impl Observer for Said {
-    fn visited(&mut self, _: &Cell, _: Option<f64>, _: Progress) {}
-
-    fn block_ended(&mut self, _: usize, _: Knowledge, _: &[Boundary]) {}
-
-    fn warn(&mut self, message: &str) {
-        self.0.push(message.to_owned());
     }
 }
 

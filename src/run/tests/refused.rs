@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::Said;
 use crate::device::fake::Fake;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::open::Engines;
 use crate::engine::refusing::Refusing;
 use crate::engine::{DeviceName, Engine, Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
+use crate::run::simulation::in_memory::Listener;
 use crate::run::{History, RowContext, Sweep, run};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
@@ -31,7 +31,7 @@ fn rows_of(engine: impl Engine + 'static) -> Result<(Rows, Vec<String>)> {
     let directory = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew).expect("a run").directory;
     directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     let facts = RowContext::new("refused-1".to_owned(), &plan, &mut engines).expect("facts");
-    let mut said = Said::default();
+    let mut said = Listener::default();
     let bench = Sweep {
         plan: &plan,
         measure: &experiment.measure,
@@ -51,7 +51,7 @@ fn rows_of(engine: impl Engine + 'static) -> Result<(Rows, Vec<String>)> {
     let [sizes, qualified, times] =
         ["batch_size", "qualified", "step_time_s"].map(|name| steps.numbers(name).expect("numbers"));
     let rows = sizes.into_iter().zip(qualified).zip(times);
-    Ok((rows.map(|((size, qualified), time)| (size, qualified == 1.0, time.is_finite())).collect(), said.0))
+    Ok((rows.map(|((size, qualified), time)| (size, qualified == 1.0, time.is_finite())).collect(), said.warnings))
 }
 
 /// The one line about the refusal.

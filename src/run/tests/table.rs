@@ -29,12 +29,22 @@ impl FaultRow {
     }
 }
 
+/// Whether a message names the library that refused.
+pub fn names_a_library(message: &str) -> bool {
+    ["the CUDA driver", "cuDNN", "cuBLASLt", "NVRTC"].iter().any(|who| message.contains(who))
+}
+
+/// Whether all memory is freed though a call failed: where the GPU cannot be made the thread's own, or does not free, memory is lost with the
+/// process.
+pub fn frees(fault: &Fault) -> bool {
+    !fault.lasts && !["cuCtxSetCurrent", "cuMemFree_v2", "cuMemFreeHost"].contains(&fault.call.name)
+}
+
 /// What, where, and what to do: the library that refused, the cell or the GPU, a remedy.
 pub fn is_clear(messages: &[String]) {
     let is = |message: &String| {
-        let who = ["the CUDA driver", "cuDNN", "cuBLASLt", "NVRTC"].iter().any(|who| message.contains(who));
         let place = message.contains("at batch size ") || message.starts_with("cuda:0: ");
-        who && place && message.contains("\n  help: ")
+        names_a_library(message) && place && message.contains("\n  help: ")
     };
     assert!(!messages.is_empty() && messages.iter().all(is), "not clear: {messages:#?}");
 }

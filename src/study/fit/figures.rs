@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::results::{FitCurve, FittedSurface, Results, SurfacePoint};
+use super::results::{FitCurve, FittedSurface, Results};
 use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
+use crate::store::SurfaceRow;
 use crate::units::human;
 
 /// A curve keeps every update up to this one, and then [`PER_DECADE`] of them for each factor of ten.
@@ -77,11 +78,18 @@ fn reliefs(surface: &FittedSurface) -> Vec<Relief> {
     let [low, high] = extent(&mut both());
     let [least, most] = extent(&mut places.iter().map(|point| point.fitted - point.height));
     let reach = places.iter().map(|point| point.x.abs().max(point.y.abs())).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let relief = |title: String, value: &dyn Fn(&SurfacePoint) -> f64| Relief {
+    let index = |value: i64| usize::try_from(value).unwrap_or(0);
+    let relief = |title: String, value: &dyn Fn(&SurfaceRow) -> f64| Relief {
         title,
         points: places
             .iter()
-            .map(|point| ReliefPoint { row: point.row, column: point.column, x: point.x, y: point.y, z: value(point) })
+            .map(|point| ReliefPoint {
+                row: index(point.row),
+                column: index(point.column),
+                x: point.x,
+                y: point.y,
+                z: value(point),
+            })
             .collect(),
         reach,
         low,
@@ -129,13 +137,9 @@ mod tests {
 
     #[test]
     fn training_set_and_fit_share_their_axis_and_the_error_has_its_own() {
-        let place = |row: usize, column: usize, height: f64, fitted: f64| SurfacePoint {
-            row,
-            column,
-            x: 6.0 * column as f64 - 3.0,
-            y: 6.0 * row as f64 - 3.0,
-            height,
-            fitted,
+        let place = |row: i64, column: i64, height: f64, fitted: f64| {
+            let [x, y] = [column, row].map(|at| 6.0 * at as f64 - 3.0);
+            SurfaceRow { row, column, x, y, height, fitted, ..SurfaceRow::default() }
         };
         let places = vec![place(0, 0, 1.0, 1.5), place(0, 1, 2.0, 1.0), place(1, 0, 3.0, 3.0), place(1, 1, 4.0, 7.0)];
         let drawn = reliefs(&FittedSurface { name: "cpu".into(), points: 4, error: 1.0, places });

@@ -13,6 +13,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 pub use spec::Fit;
 
@@ -22,7 +23,6 @@ use crate::engine::data::{self, PeaksPoint, side};
 use crate::engine::open::Engines;
 use crate::engine::{Settings, Step, Workload};
 use crate::error::{Error, Kind, Result};
-use crate::measure::Stopwatch;
 use crate::run::RowContext;
 use crate::settings::Examples;
 use crate::spec::plan::networks;
@@ -93,10 +93,10 @@ impl Study for Fit {
     }
 
     fn visit(bench: &mut Bench<Self>, cell: &Cell<()>, place: VisitInRun, visit: &mut Visit<Self>) -> Result<bool> {
-        let watch = Stopwatch::start();
+        let watch = Instant::now();
         let workload = &cell.step.workload;
         let prepared = bench.engines.get(cell.step.engine)?.prepare(workload);
-        let prepare_s = watch.elapsed();
+        let prepare_s = watch.elapsed().as_secs_f64();
         bench.mark_unqualified(cell)?;
         let mut step = prepared?;
         let first = FitRow { prepare_time_s: Some(prepare_s), ..bench.row(cell, place) };

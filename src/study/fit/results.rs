@@ -89,19 +89,7 @@ pub struct FittedSurface {
     pub points: usize,
     pub error: f64,
     /// By row and column.
-    pub places: Vec<SurfacePoint>,
-}
-
-/// One point of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SurfacePoint {
-    pub row: usize,
-    pub column: usize,
-    pub x: f64,
-    pub y: f64,
-    /// What the network was trained on.
-    pub height: f64,
-    pub fitted: f64,
+    pub places: Vec<SurfaceRow>,
 }
 
 impl Results {
@@ -202,16 +190,7 @@ fn largest(fits: &BTreeMap<i64, FitCurve>, surfaces: &[SurfaceRow]) -> Option<Fi
     let with_surface = fits.iter().filter(|(cell, _)| stored.contains(cell));
     // `max_by_key` takes the last of equal fits, hence `rev`.
     let (cell, fit) = with_surface.rev().max_by_key(|(_, fit)| fit.points)?;
-    let index = |value: i64| usize::try_from(value).unwrap_or(0);
-    let point = |row: &SurfaceRow| SurfacePoint {
-        row: index(row.row),
-        column: index(row.column),
-        x: row.x,
-        y: row.y,
-        height: row.height,
-        fitted: row.fitted,
-    };
-    let places = surfaces.iter().filter(|row| row.cell == *cell).map(point).collect();
+    let places = surfaces.iter().filter(|row| row.cell == *cell).cloned().collect();
     Some(FittedSurface { name: fit.name.clone(), points: fit.points, error: fit.error(), places })
 }
 

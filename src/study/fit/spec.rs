@@ -10,7 +10,7 @@
 
 use crate::error::Result;
 use crate::settings::EngineName;
-use crate::spec::keys::{count, keys, seed, time_limit};
+use crate::spec::keys::{Table, count, keys, seed, time_limit};
 use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
 
 /// A study of fits.
@@ -64,14 +64,10 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::study::Spec;
 
     fn parse(body: &str) -> Result<Fit> {
-        match Spec::parse(&format!("version = 1\nkind = \"fit\"\nname = \"t\"\n{body}"), "t.toml")? {
-            Spec::Fit(fit) => Ok(*fit),
-            _ => Err(Error::spec("another kind")),
-        }
+        crate::study::tests::parse("fit", body, Fit::of)
     }
 
     #[test]

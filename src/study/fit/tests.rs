@@ -1,21 +1,16 @@
 use super::*;
-use crate::engine::open::DeviceChoice;
 use crate::engine::refusing::Refusing;
 use crate::settings::EngineName;
-use crate::study::Spec;
 use crate::study::fit::results::{SAME, SAME_EPOCHS};
-use crate::study::tests::{Ran, in_memory};
+use crate::study::tests::{Ran, in_memory, on_cpu, parse};
 
 fn spec(body: &str) -> Fit {
-    match Spec::parse(&format!("version = 1\nkind = \"fit\"\nname = \"t\"\n{body}"), "t.toml").expect("valid") {
-        Spec::Fit(fit) => *fit,
-        _ => panic!("a fit"),
-    }
+    parse("fit", body, Fit::of).expect("valid")
 }
 
 /// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Fit, stored: &[FitRow]) -> Ran<Fit> {
-    in_memory(spec, Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines"), &(), stored)
+    in_memory(spec, on_cpu(spec), &(), stored)
 }
 
 #[test]
@@ -60,7 +55,7 @@ fn a_fit_by_the_replacement_of_a_refused_algorithm_is_not_marked_as_checked() {
 #[test]
 fn a_large_surface_is_stored_with_evenly_spaced_rows_and_columns() {
     let spec = spec("");
-    let mut engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
+    let mut engines = on_cpu(&spec);
     let workload = spec.plan(&(), &mut engines).expect("a plan").cells[0].step.workload.clone();
     let workload = Workload { batch_size: 500 * 500, ..workload };
     let output = vec![0.0; workload.batch_size];

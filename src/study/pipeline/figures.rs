@@ -6,6 +6,7 @@ use super::results::model::Limit;
 use super::results::{FedCell, Knee, Results};
 use crate::chart::figures::{Drawing, made_by};
 use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
+use crate::stats::repetitions::Repetitions;
 use crate::units::human;
 
 /// The chart of a study.
@@ -95,22 +96,14 @@ fn panels(study: &Results) -> Vec<LinePanel> {
 
 fn line(knee: &Knee) -> Line {
     let first = knee.cells[0];
-    let point = |cell: &&FedCell| LinePoint { x: cell.workers as f64, y: cell.rate, sd: deviation(&cell.rates) };
+    let sd = |rates: &[f64]| Repetitions::of(rates).and_then(|rates| rates.sd).unwrap_or(0.0);
+    let point = |cell: &&FedCell| LinePoint { x: cell.workers as f64, y: cell.rate, sd: sd(&cell.rates) };
     let series = if first.series.is_empty() { String::new() } else { format!("{}, ", first.series) };
     Line {
         name: format!("{series}{}, {}", first.format, first.cache),
         points: knee.cells.iter().map(point).collect(),
         marked: Some(knee.at),
     }
-}
-
-fn deviation(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let mean = values.iter().sum::<f64>() / count;
-    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
 }
 
 /// One bar for each kind of image: its demands do not depend on the number of workers, so those of the first cell are shown.

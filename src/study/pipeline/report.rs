@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::results::model::{Limit, Stage};
 use super::results::sides::{Half, SideTimes, Sides};
-use super::results::{FedCell, Held, Knee, Results, Share, Within};
+use super::results::{FedCell, Knee, Results, Share, Within};
 use crate::report::{Answer, Column, Document, Ground, Table, Warning};
 use crate::units::human;
 
@@ -43,42 +43,29 @@ pub fn answer(study: &Results, sentence: String) -> Answer {
     Answer { sentence, grounds: knees(study).into_iter().map(ground).collect() }
 }
 
-/// The columns that say which cell it is.
-struct CellColumns {
-    series: bool,
-}
-
-impl CellColumns {
-    fn of(study: &Results) -> Self {
-        Self { series: study.cells.iter().any(|cell| !cell.series.is_empty()) }
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        let mut columns = Vec::new();
-        columns.extend(self.series.then(|| Column::left("series")));
-        columns.extend([Column::left("format"), Column::right("size"), Column::left("cache")]);
-        columns.extend([Column::right("batch"), Column::right("workers")]);
-        columns
-    }
-
-    fn texts(&self, cell: &FedCell) -> Vec<String> {
-        let mut texts = Vec::new();
-        texts.extend(self.series.then(|| cell.series.clone()));
+/// The columns that say which cell it is, with its texts there.
+fn place(study: &Results) -> (Vec<Column>, impl Fn(&FedCell) -> Vec<String>) {
+    let series = study.cells.iter().any(|cell| !cell.series.is_empty());
+    let mut columns = Vec::from_iter(series.then(|| Column::left("series")));
+    columns.extend([Column::left("format"), Column::right("size"), Column::left("cache")]);
+    columns.extend(["batch", "workers"].map(Column::right));
+    let texts = move |cell: &FedCell| {
+        let mut texts = Vec::from_iter(series.then(|| cell.series.clone()));
         texts.extend([cell.format.clone(), cell.size.to_string(), cell.cache.clone()]);
         texts.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
         texts
-    }
+    };
+    (columns, texts)
 }
 
 fn stages(study: &Results) -> Table {
     let names = study.stages();
-    let place = CellColumns::of(study);
-    let mut columns = place.columns();
+    let (mut columns, place) = place(study);
     columns.extend(names.iter().map(|name| Column::right(name)));
     columns.extend([Column::right("cores"), Column::right("shared"), Column::left("read by"), Column::right("stored")]);
     let mut table = Table::new(columns);
     for cell in &study.cells {
-        let mut row = place.texts(cell);
+        let mut row = place(cell);
         row.extend(names.iter().map(|name| {
             let stage = cell.demands.stages.iter().find(|stage| stage.name == *name);
             stage.map_or_else(|| "unknown".to_owned(), |stage| large(stage.ceiling))
@@ -93,28 +80,20 @@ fn stages(study: &Results) -> Table {
 }
 
 fn together(study: &Results) -> Table {
-    let place = CellColumns::of(study);
-    let mut columns = place.columns();
-    columns.extend([
-        Column::right("measured"),
-        Column::right("waiting"),
-        Column::right("predicted"),
-        Column::right("ratio"),
-        Column::right("bound"),
-        Column::right("ratio"),
-    ]);
+    let (mut columns, place) = place(study);
+    columns.extend(["measured", "waiting", "predicted", "ratio", "bound", "ratio"].map(Column::right));
     columns.extend([Column::left("predicted limit"), Column::left("measured limit")]);
     let mut table = Table::new(columns);
     for cell in &study.cells {
         let unknown = || "unknown".to_owned();
-        let mut row = place.texts(cell);
+        let mut row = place(cell);
         row.extend([rate(cell.rate), human::percent(cell.waiting)]);
         for (said, ratio) in [(&cell.prediction, cell.ratio), (&cell.bounds, cell.ratio_of_bounds)] {
             row.push(said.as_ref().map_or_else(unknown, |said| rate(said.rate)));
             row.push(ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
         }
         row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| limit(&prediction.limit)));
-        row.push(held(cell.held).to_owned());
+        row.push(cell.held.to_string());
         table.row(row);
     }
     table
@@ -142,15 +121,6 @@ pub fn limit(limit: &Limit) -> String {
         Limit::Stage { name } => format!("{name}, however many workers"),
         Limit::Step => "step".to_owned(),
         Limit::Cores => "cores".to_owned(),
-    }
-}
-
-fn held(held: Held) -> &'static str {
-    match held {
-        Held::Serial => "nothing overlaps",
-        Held::Feeding => "feeding",
-        Held::Step => "step",
-        Held::Cores => "cores",
     }
 }
 
@@ -210,7 +180,7 @@ pub fn json(study: &Results) -> Value {
             "predicted_limit": cell.prediction.as_ref().map(|prediction| limit(&prediction.limit)),
             "bound": cell.bounds.as_ref().map(|bounds| bounds.rate), "ratio_of_bound": cell.ratio_of_bounds,
             "sides": cell.sides.map(sides),
-            "measured_limit": held(cell.held), "ratio": cell.ratio, "cores": cell.demands.cores,
+            "measured_limit": cell.held.name(), "ratio": cell.ratio, "cores": cell.demands.cores,
             "read_method": cell.read_method, "from_storage": cell.from_storage, "file_bytes": cell.file_bytes,
             "stages": cell.demands.stages.iter().map(stage).collect::<Vec<Value>>(),
         })

@@ -54,9 +54,6 @@ impl VisitResults {
 
 impl Stages {
     /// Measures every stage for `stage_s`, all together for `together_s`.
-    ///
-    /// # Errors
-    /// The errors of files, loader and engine.
     pub fn round(&mut self, found: &mut VisitResults, stage_s: f64, together_s: f64) -> Result<()> {
         self.stages(found, stage_s)?;
         let training = While { threads: self.engine_threads, seconds: 2.0 * stage_s };

@@ -50,28 +50,13 @@ impl<'a> Drain<'a> {
 }
 
 /// Runs the loader by itself, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
-///
-/// # Errors
-/// The errors of the loader.
 pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Done> {
     let round = options.workers.max(1);
     let mut drain = Drain::settled(loader, options)?;
-    let (clocks, start) = (Clocks::now(), Instant::now());
-    let mut done = Done { threads: round, ..Done::default() };
-    while done.images == 0 || start.elapsed().as_secs_f64() < seconds {
-        for _ in 0..round {
-            done.images += drain.take()?;
-        }
-    }
-    done.elapsed_s = start.elapsed().as_secs_f64();
-    done.cpu_s = Clocks::now().since(clocks).own_s;
-    Ok(done)
+    stages::counted(While { threads: round, seconds }, || (0..round).map(|_| drain.take()).sum())
 }
 
 /// Runs loader and training at the same time, for `during.seconds`; the training's batches are ready.
-///
-/// # Errors
-/// The errors of the loader and the engine.
 pub fn beside(
     loader: &mut Loader,
     trainer: &mut dyn Trainer,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::settings::{EngineName, named};
-use crate::spec::keys::{count, folder, keys, list, name, seed, time, time_limit};
+use crate::spec::keys::{Table, count, keys, list, name, path, seed, time, time_limit};
 use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
 use crate::study::training::spec::OnError;
 
@@ -30,15 +30,15 @@ keys! {
     /// The images, which the program makes.
     Images in "data" {
         /// Where they are made, in a folder of their own that is removed at the end. Default: the run directory.
-        folder: Option<PathBuf> = None, "folder", folder();
+        folder: Option<PathBuf> = None, "folder", path().optional();
         /// Files of each format and size. Default: 256.
         images: usize = 256, "images", count(1, 1 << 20);
         /// Axis: pixels of a side. Default: 128.
-        sizes: Vec<usize> = vec![128], "size", list(|| count(1, 4096));
+        sizes: Vec<usize> = vec![128], "size", list(count(1, 4096));
         /// Axis. Default: all three.
-        formats: Vec<Format> = Format::ALL.to_vec(), "format", list(|| name(Format::NAMES, Format::from_name));
+        formats: Vec<Format> = Format::ALL.to_vec(), "format", list(name(Format::NAMES, Format::from_name));
         /// Axis. Default: both.
-        caches: Vec<Cache> = Cache::ALL.to_vec(), "cache", list(|| name(Cache::NAMES, Cache::from_name));
+        caches: Vec<Cache> = Cache::ALL.to_vec(), "cache", list(name(Cache::NAMES, Cache::from_name));
         /// The number of files of each format and size that are cut to half their length, to see what `on_error` does. Default: 0.
         damaged: usize = 0, "damaged", count(0, 1 << 20);
     }
@@ -69,7 +69,7 @@ keys! {
     /// How batches are made.
     Feeding in "loader" {
         /// Axis: threads that make batches; 0: the training thread itself. Default: 0, 1, 2, 4.
-        workers: Vec<usize> = vec![0, 1, 2, 4], "workers", list(|| count(0, 1024));
+        workers: Vec<usize> = vec![0, 1, 2, 4], "workers", list(count(0, 1024));
         /// Batches that each worker keeps ready. Default: 2.
         prefetch: usize = 2, "prefetch", count(1, 1024);
         /// Default: fail.
@@ -151,11 +151,8 @@ mod tests {
     use crate::study::Spec;
 
     fn parse(body: &str) -> Result<Pipeline> {
-        let text = format!("version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"mnist_cnn\"\n{body}");
-        match Spec::parse(&text, "p.toml")? {
-            Spec::Pipeline(pipeline) => Ok(*pipeline),
-            _ => Err(Error::spec("another kind")),
-        }
+        let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
+        crate::study::tests::parse("pipeline", &body, Pipeline::of)
     }
 
     #[test]
@@ -169,12 +166,9 @@ mod tests {
             "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"",
         ];
         for body in bodies {
-            let first = parse(body).expect("valid");
-            let again = match Spec::parse(&first.to_toml(), "again.toml").expect("valid") {
-                Spec::Pipeline(pipeline) => *pipeline,
-                _ => panic!("another kind"),
-            };
-            assert_eq!(again, first, "{}", first.to_toml());
+            let pipeline = parse(body).expect("valid");
+            let text = pipeline.to_toml();
+            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Pipeline(Box::new(pipeline)), "{text}");
         }
         // By hand: the defaults have 3 formats, 2 caches and 4 numbers of workers; then 2 x 2 x 2 of each.
         assert_eq!(
@@ -189,7 +183,7 @@ mod tests {
         assert!(refusal("[data]\nformat = \"jpg\"").contains("did you mean `jpeg`?"));
         assert!(
             refusal("[data]\nimages = 4\ndamaged = 4")
-                .contains("p.toml:8: data.damaged: expected a whole number from 0 to 3")
+                .contains("t.toml:8: data.damaged: expected a whole number from 0 to 3")
         );
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
         assert!(

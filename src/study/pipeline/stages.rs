@@ -243,13 +243,21 @@ pub fn batch(options: Options, during: While) -> Result<Done> {
     let workers = if options.workers == 0 { 0 } else { during.threads };
     let mut loader = Loader::new(examples, Options { workers, ..options })?;
     loader.begin(0);
+    counted(during, || match loader.next_batch()? {
+        Some(batch) => Ok(batch.labels.len() as u64),
+        None => {
+            loader.begin(1);
+            Ok(0)
+        }
+    })
+}
+
+/// Counts the images that `work` makes for that long or a little longer, and the processor time of the whole process meanwhile.
+pub fn counted(during: While, mut work: impl FnMut() -> Result<u64>) -> Result<Done> {
     let (clocks, start) = (Clocks::now(), Instant::now());
     let mut done = Done { threads: during.threads, ..Done::default() };
     while done.images == 0 || start.elapsed().as_secs_f64() < during.seconds {
-        match loader.next_batch()? {
-            Some(batch) => done.images += batch.labels.len() as u64,
-            None => loader.begin(1),
-        }
+        done.images += work()?;
     }
     done.elapsed_s = start.elapsed().as_secs_f64();
     done.cpu_s = Clocks::now().since(clocks).own_s;

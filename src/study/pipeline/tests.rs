@@ -3,28 +3,22 @@ mod recorded;
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::engine::open::DeviceChoice;
 use crate::engine::refusing::Refusing;
 use crate::settings::EngineName;
 use crate::store::Status;
-use crate::study::Spec;
 use crate::study::pipeline::spec::Format;
-use crate::study::tests::{Ran, in_memory};
+use crate::study::tests::{Ran, in_another_process, in_memory, on_cpu, parse};
 
 fn spec(body: &str) -> Pipeline {
-    let text = format!(
-        "version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
-         [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n[engine]\nname = \"cpu\"\nthreads = 1\n{body}"
-    );
-    match Spec::parse(&text, "p.toml").expect("valid") {
-        Spec::Pipeline(pipeline) => *pipeline,
-        _ => panic!("a pipeline"),
-    }
+    let model = "[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n[[model.layers]]\ntype = \"flatten\"\n\
+         [[model.layers]]\ntype = \"dense\"\nout_features = 10\n";
+    let engine = if body.contains("[engine]") { "" } else { "[engine]\nname = \"cpu\"\nthreads = 1\n" };
+    parse("pipeline", &[model, engine, body].concat(), Pipeline::of).expect("valid")
 }
 
 /// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran<Pipeline> {
-    run_with(spec, Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines"), stored)
+    run_with(spec, on_cpu(spec), stored)
 }
 
 /// On engines that are open, all cells checked before.
@@ -76,19 +70,6 @@ fn every_stage_is_measured_by_itself_and_all_together_in_every_cell() {
 }
 
 #[test]
-fn a_study_continues_after_the_stored_rows() {
-    let body =
-        "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\nformat = \"raw\"\n[loader]\nworkers = [0, 1]\n";
-    let spec = spec(&format!("{body}{QUICK}"));
-    let whole = run_study(&spec, &[]).rows;
-    let stored: Vec<PipelineRow> = whole.iter().filter(|row| row.visit < 3).cloned().collect();
-    let rest = run_study(&spec, &stored).rows;
-    let place = |row: &PipelineRow| (row.visit, row.block, row.cell, row.stage.clone());
-    let left: Vec<_> = whole.iter().filter(|row| row.visit == 3).map(place).collect();
-    assert_eq!(rest.iter().map(place).collect::<Vec<_>>(), left);
-}
-
-#[test]
 fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
     let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\ndamaged = 3\nsize = [16]\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
     let with = |on_error: &str| run_study(&spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}")), &[]);
@@ -135,8 +116,7 @@ fn images_that_cannot_be_opened_are_named_and_left_out_or_fail_the_cell() {
     };
     let with = |on_error: &str| {
         let spec = spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}"));
-        let engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
-        run_on(&spec, engines, &[], spoil)
+        run_on(&spec, on_cpu(&spec), &[], spoil)
     };
     let skipped = with("skip").rows;
     let together: Vec<&PipelineRow> = skipped.iter().filter(|row| row.stage == "together").collect();
@@ -155,7 +135,7 @@ fn images_that_cannot_be_opened_are_named_and_left_out_or_fail_the_cell() {
 #[test]
 fn a_way_of_the_data_that_an_engine_has_none_of_is_refused_before_anything_is_made() {
     let spec = spec(&format!("[train]\nprecision = \"fp32\"\ndata = \"pageable\"\n{QUICK}"));
-    let mut engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
+    let mut engines = on_cpu(&spec);
     let error = spec.plan(&(), &mut engines).expect_err("refused").to_string();
     assert!(error.contains("each batch comes from the loader") && error.contains("engine `cpu`"), "{error}");
 }

@@ -44,9 +44,6 @@ impl Fed {
 
 /// Trains for `seconds` or a little longer. The loader's buffers have reached their level when the window begins, and it begins and ends
 /// after a batch of the same worker, since workers that began together also finish together.
-///
-/// # Errors
-/// The errors of the loader and the engine.
 pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options, seconds: f64) -> Result<Fed> {
     let round = options.workers.max(1);
     let settled = (round * (options.prefetch + 1)).next_multiple_of(round).max(2 * round);

@@ -21,8 +21,6 @@ const EPOCH: usize = 100_000;
 const ROUNDS: usize = 4;
 
 impl Bench<'_, Pipeline> {
-    /// # Errors
-    /// The errors of files, loader and engine.
     pub(super) fn measure(&mut self, cell: &Cell<Source>, place: VisitInRun) -> Result<Vec<PipelineRow>> {
         let (measure, source) = (&self.spec.measure, cell.beside);
         let Some(set) = self.supplies.made.set(source.format, source.size) else { return Ok(Vec::new()) };

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::data::DataSet;
 use crate::data::loader::{Loader, Options};
 use crate::device::counters::{Counts, ProcessTimes, Session};
 use crate::engine::train::{Batch, EpochTrainer, OwnEpoch, Score, Trainer};
@@ -22,13 +23,6 @@ pub(super) struct Fed {
     trainer: Box<dyn Trainer>,
     loader: Loader,
     test: Option<Loader>,
-}
-
-/// Which examples a [`Runner`] reads, and how.
-pub(super) struct Sources<'a> {
-    pub train: &'a std::sync::Arc<crate::data::Examples>,
-    pub test: Option<&'a std::sync::Arc<crate::data::Examples>>,
-    pub options: Options,
 }
 
 /// The measurements of an epoch, or of the warm-up before it.
@@ -79,22 +73,15 @@ pub(super) struct TimedStep {
 
 impl Runner {
     /// A runner whose batches come from our loader.
-    ///
-    /// # Errors
-    /// The errors of the engine and the loader.
-    pub fn fed(engine: &mut dyn Engine, workload: &Workload, sources: &Sources) -> Result<Self> {
-        let Sources { train, test, options } = sources;
+    pub fn fed(engine: &mut dyn Engine, workload: &Workload, data: &DataSet, options: Options) -> Result<Self> {
         let trainer = engine.train(workload)?;
-        let loader = Loader::new((*train).clone(), *options)?;
-        let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..*options };
-        let test = test.map(|test| Loader::new(test.clone(), evaluation)).transpose()?;
+        let loader = Loader::new(data.train.clone(), options)?;
+        let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..options };
+        let test = data.test.as_ref().map(|test| Loader::new(test.clone(), evaluation)).transpose()?;
         Ok(Self::Fed(Box::new(Fed { trainer, loader, test })))
     }
 
     /// Trains for an epoch, or its first `limit` steps. The counters are those of this process.
-    ///
-    /// # Errors
-    /// The errors of the engine and the loader.
     pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<EpochTimes> {
         match self {
             Self::Own(own) => own.epoch(epoch, limit).map(EpochTimes::from),
@@ -113,9 +100,6 @@ impl Runner {
     }
 
     /// Classifies the test examples; `None` where there are none.
-    ///
-    /// # Errors
-    /// As [`Runner::epoch`].
     pub fn evaluate(&mut self) -> Result<Option<Evaluated>> {
         match self {
             Self::Own(own) => Ok(Some(Evaluated { score: own.evaluate()?, skipped: Vec::new() })),
@@ -137,9 +121,6 @@ impl Runner {
     }
 
     /// Back to the initial parameters.
-    ///
-    /// # Errors
-    /// As [`Runner::epoch`].
     pub fn reset(&mut self) -> Result<()> {
         match self {
             Self::Own(own) => own.reset(),
@@ -154,7 +135,7 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
     let (mut loss, mut compute_s) = (0.0, 0.0);
     let start = Instant::now();
     loader.begin(epoch);
-    timed.steps.reserve(loader.batches().count());
+    timed.steps.reserve(loader.batch_count());
     while limit.is_none_or(|limit| timed.steps.len() < limit) {
         let asked = Instant::now();
         let Some(batch) = loader.next_batch()? else { break };

@@ -1,5 +1,6 @@
 //! The chart of a training study, from its stored epochs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::report;
@@ -45,33 +46,21 @@ fn chart(source: &Path, study: &Results) -> TrainingChart {
 
 fn caption(source: &Path, study: &Results) -> Vec<String> {
     let epochs: usize = study.cells.iter().map(|cell| cell.times.runs).sum();
+    let blocks = human::counted(study.blocks as u64, "randomised block");
     let mut parts = vec![study.device.clone(), study.dataset.clone()];
-    parts.push(format!(
-        "{} in {}",
-        human::counted(epochs as u64, "epoch"),
-        human::counted(study.blocks as u64, "randomised block")
-    ));
-    if study.dropped > 0 {
-        parts.push(format!("{} dropped at the end of each epoch", human::counted(study.dropped as u64, "example")));
-    }
-    if study.skipped > 0 {
-        parts.push(format!("{} could not be read", human::counted(study.skipped as u64, "example")));
-    }
-    if study.test_skipped > 0 {
-        parts.push(format!("{} could not be read", human::counted(study.test_skipped as u64, "test example")));
-    }
+    parts.push(format!("{} in {blocks}", human::counted(epochs as u64, "epoch")));
+    let without = [
+        (study.dropped, "example", "dropped at the end of each epoch"),
+        (study.skipped, "example", "could not be read"),
+        (study.test_skipped, "test example", "could not be read"),
+    ];
+    let without = without.into_iter().filter(|(number, ..)| *number > 0);
+    parts.extend(without.map(|(number, noun, why)| format!("{} {why}", human::counted(number as u64, noun))));
     vec![parts.join(" \u{b7} "), made_by(source, &[])]
 }
 
-fn count<T: PartialEq>(study: &Results, value: impl Fn(&CellEpochs) -> T) -> usize {
-    let mut seen: Vec<T> = Vec::new();
-    for cell in &study.cells {
-        let value = value(cell);
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen.len()
+fn count<T: Ord>(study: &Results, value: impl Fn(&CellEpochs) -> T) -> usize {
+    study.cells.iter().map(value).collect::<BTreeSet<T>>().len()
 }
 
 /// Adds a point to the line of that name.
@@ -107,8 +96,8 @@ fn against_workers(curves: &[WorkerCurve]) -> LinePanel {
         parts.extend(curve.prefetch.map(|depth| format!("prefetch {depth}")));
         let points = curve.points.iter().map(|point| LinePoint {
             x: point.workers as f64,
-            y: point.cell.times.mean,
-            sd: point.cell.times.sd.unwrap_or(0.0),
+            y: point.times.mean,
+            sd: point.times.sd.unwrap_or(0.0),
         });
         let marked = curve.points.iter().position(|point| point.workers == curve.advice.workers);
         Line { name: parts.join(", "), points: points.collect(), marked }
@@ -148,24 +137,17 @@ fn bar(cell: &CellEpochs) -> Option<Stack> {
 /// The counters of an epoch: the processor's counters if available, else the kernel's.
 fn note(cell: &CellEpochs) -> String {
     let get = |name: &str| cell.means.counters.get(name);
-    let processor = get("instructions").zip(get("cycles")).filter(|(_, cycles)| *cycles > 0.0);
-    let mut parts = Vec::new();
-    if let Some((instructions, cycles)) = processor {
-        parts.push(format!("{:.2} instructions per cycle", instructions / cycles));
-    }
-    if let Some((missed, of)) = get("cache_misses").zip(get("cache_references")).filter(|(_, of)| *of > 0.0) {
-        parts.push(format!("{} cache misses", human::percent(missed / of)));
-    }
-    if let Some(clock) = get("task_clock_s") {
-        parts.push(format!("{:.2} cores", clock / cell.times.mean));
-    }
-    if let Some(switches) = get("context_switches") {
-        parts.push(format!("{} context switches", human::count(switches.round() as u64)));
-    }
-    if let Some(faults) = get("page_faults") {
-        parts.push(format!("{} page faults", human::count(faults.round() as u64)));
-    }
-    parts.join(" \u{b7} ")
+    let of =
+        |part: &str, whole: &str| get(part).zip(get(whole)).filter(|(_, of)| *of > 0.0).map(|(part, of)| part / of);
+    let counted = |name: &str, noun| get(name).map(|count| format!("{} {noun}", human::count(count.round() as u64)));
+    let parts = [
+        of("instructions", "cycles").map(|ratio| format!("{ratio:.2} instructions per cycle")),
+        of("cache_misses", "cache_references").map(|share| format!("{} cache misses", human::percent(share))),
+        get("task_clock_s").map(|clock| format!("{:.2} cores", clock / cell.times.mean)),
+        counted("context_switches", "context switches"),
+        counted("page_faults", "page faults"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ")
 }
 
 #[cfg(test)]

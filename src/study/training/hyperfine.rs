@@ -35,25 +35,19 @@ fn entry(cell: &CellEpochs, study: &Results) -> Value {
     entry
 }
 
-/// A coordinate of a cell.
-struct Parameter {
-    name: &'static str,
-    value: fn(&CellEpochs) -> String,
-}
-
 /// What varies, as texts: hyperfine's own parameters are texts, and its scripts take the only one there is.
 fn parameters(cell: &CellEpochs, study: &Results) -> Map<String, Value> {
-    let values = [
-        Parameter { name: "series", value: |cell| cell.series.clone() },
-        Parameter { name: "batch_size", value: |cell| cell.batch_size.to_string() },
-        Parameter { name: "workers", value: |cell| cell.workers.to_string() },
-    ];
-    let varied = values.into_iter().filter(|Parameter { value, .. }| {
-        let own = value(cell);
-        study.cells.iter().any(|other| value(other) != own)
-    });
+    let values = |cell: &CellEpochs| {
+        [
+            ("series", cell.series.clone()),
+            ("batch_size", cell.batch_size.to_string()),
+            ("workers", cell.workers.to_string()),
+        ]
+    };
+    let varies = |own: &(&str, String)| study.cells.iter().any(|other| !values(other).contains(own));
+    let varied = values(cell).into_iter().filter(varies);
     let mut parameters: Map<String, Value> =
-        varied.map(|Parameter { name, value }| (name.to_owned(), Value::String(value(cell)))).collect();
+        varied.map(|(name, value)| (name.to_owned(), Value::String(value))).collect();
     // A cell without workers has no depth; an empty text would be no number for hyperfine's scripts.
     if let Some(depth) = cell.prefetch.filter(|_| depths_vary(study)) {
         parameters.insert("prefetch".to_owned(), Value::String(depth.to_string()));

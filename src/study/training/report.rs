@@ -31,20 +31,26 @@ fn workers(study: &Results) -> Document {
     document
 }
 
-fn table(study: &Results) -> Table {
+/// The columns that say which cell it is, with its texts there.
+fn place(study: &Results) -> (Vec<Column>, impl Fn(&CellEpochs) -> Vec<String>) {
     let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
+    let columns = series.then(|| Column::left("series")).into_iter();
+    let texts = move |cell: &CellEpochs| {
+        let own = series.then(|| cell.series.clone()).into_iter();
+        own.chain([cell.batch_size.to_string(), cell.workers.to_string()]).collect()
+    };
+    (columns.chain(["batch", "workers"].map(Column::right)).collect(), texts)
+}
+
+fn table(study: &Results) -> Table {
     let depths = study.cells.iter().any(|cell| cell.prefetch.is_some_and(|depth| depth != 2));
-    let mut columns = Vec::new();
-    columns.extend(series.then(|| Column::left("series")));
-    columns.extend([Column::right("batch"), Column::right("workers")]);
+    let (mut columns, place) = place(study);
     columns.extend(depths.then(|| Column::right("prefetch")));
     let rest = ["mean ± sd", "min", "max", "runs", "user", "system", "images/s", "waiting", "accuracy"];
     columns.extend(rest.map(Column::right));
     let mut table = Table::new(columns);
     for cell in &study.cells {
-        let mut row = Vec::new();
-        row.extend(series.then(|| cell.series.clone()));
-        row.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
+        let mut row = place(cell);
         row.extend(depths.then(|| cell.prefetch.map_or_else(String::new, |depth| depth.to_string())));
         row.extend(numbers(cell));
         table.row(row);
@@ -121,16 +127,9 @@ fn engines(study: &Results) -> Document {
     }
     for other in others {
         let pairs: Vec<_> = pairs.iter().filter(|pair| pair.second.engine == other).collect();
-        let first = &pairs[0].first.engine;
+        let first = pairs[0].first.engine.as_str();
         let heading = format!("Side by side: {other} against {first}");
-        let mut table = Table::new([
-            Column::right("batch"),
-            Column::right("workers"),
-            Column::right(first),
-            Column::right(other),
-            Column::right("ratio"),
-            Column::right("95 % interval"),
-        ]);
+        let mut table = Table::new(["batch", "workers", first, other, "ratio", "95 % interval"].map(Column::right));
         for pair in &pairs {
             let interval = pair.interval.map_or("unknown".to_owned(), |i| format!("{:.2} to {:.2}", i.low, i.high));
             table.row([
@@ -164,16 +163,11 @@ fn counters(study: &Results) -> Document {
     if names.is_empty() {
         return document;
     }
-    let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
-    let mut columns = Vec::new();
-    columns.extend(series.then(|| Column::left("series")));
-    columns.extend([Column::right("batch"), Column::right("workers")]);
+    let (mut columns, place) = place(study);
     columns.extend(names.iter().map(|name| Column::right(&name.trim_end_matches("_s").replace('_', " "))));
     let mut table = Table::new(columns);
     for cell in study.cells.iter().filter(|cell| names.iter().any(|name| value(cell, name).is_some())) {
-        let mut row = Vec::new();
-        row.extend(series.then(|| cell.series.clone()));
-        row.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
+        let mut row = place(cell);
         row.extend(names.iter().map(|&name| match value(cell, name) {
             Some(value) if name.ends_with("_s") => human::seconds(value),
             Some(value) => human::quantity(value, ""),

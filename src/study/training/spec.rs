@@ -11,7 +11,7 @@
 use crate::error::Result;
 use crate::settings::{EngineName, named};
 use crate::spec::data::{self, Data};
-use crate::spec::keys::{count, flag, keys, list, name, seed, time_limit};
+use crate::spec::keys::{Table, count, flag, keys, list, name, seed, time_limit};
 use crate::spec::{Input, Section, StudyKind, Subject, Usual, refuse_many};
 
 /// A study of whole epochs.
@@ -28,9 +28,9 @@ keys! {
     /// How batches are made.
     Loading in "loader" {
         /// Axis: threads (of PyTorch: processes) that make batches; 0: the training thread itself. Default: 0.
-        workers: Vec<usize> = vec![0], "workers", list(|| count(0, 1024));
+        workers: Vec<usize> = vec![0], "workers", list(count(0, 1024));
         /// Axis: batches that each worker keeps ready; no meaning without workers. Default: 2.
-        prefetch: Vec<usize> = vec![2], "prefetch", list(|| count(1, 1024));
+        prefetch: Vec<usize> = vec![2], "prefetch", list(count(1, 1024));
         /// A new order in each epoch. Default: true.
         shuffle: bool = true, "shuffle", flag();
         /// Leaves out the last batch of an epoch where it is not whole. Default: false.
@@ -117,15 +117,11 @@ impl Training {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::study::Spec;
 
     fn parse(body: &str) -> Result<Training> {
-        let text = format!("version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"mnist_cnn\"\n{body}");
-        match Spec::parse(&text, "t.toml")? {
-            Spec::Training(training) => Ok(*training),
-            _ => Err(Error::spec("another kind")),
-        }
+        let body = format!("[model]\nname = \"mnist_cnn\"\n{body}");
+        crate::study::tests::parse("training", &body, Training::of)
     }
 
     fn refusal(body: &str) -> String {

@@ -8,31 +8,23 @@ use crate::data::loader::{Loader, Options};
 use crate::data::{self, Examples, Normal};
 use crate::engine::Workload;
 use crate::engine::cpu::CpuEngine;
-use crate::engine::open::DeviceChoice;
 use crate::engine::refusing::Refusing;
 use crate::engine::train::{Batch, Score};
 use crate::engine::{Engine, Settings};
 use crate::network::{Builder, Conv2d, Dense, MaxPool2d, Network, Operation, Padding};
 use crate::settings::{EngineName, Optimizer, Precision};
-use crate::study::Spec;
-use crate::study::tests::{Ran, in_memory};
+use crate::study::tests::{Ran, in_another_process, in_memory, on_cpu, parse};
 
 fn spec(body: &str) -> Training {
-    let text = format!(
-        "version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n\
+    let model = "[model]\nname = \"small\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n\
          [[model.layers]]\ntype = \"batch_norm\"\n[[model.layers]]\ntype = \"relu\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
-         [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.1\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n{body}"
-    );
-    match Spec::parse(&text, "t.toml").expect("valid") {
-        Spec::Training(training) => *training,
-        _ => panic!("a training"),
-    }
+         [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.1\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n";
+    parse("training", &[model, body].concat(), Training::of).expect("valid")
 }
 
 /// Runs a study in memory, continuing after the rows in `stored`.
 fn run_study(spec: &Training, stored: &[EpochRow]) -> Ran<Training> {
-    let engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
-    run_with(spec, engines, stored)
+    run_with(spec, on_cpu(spec), stored)
 }
 
 /// The same on engines that are open, all cells checked before.
@@ -107,7 +99,7 @@ fn an_epoch_without_a_full_batch_is_refused_where_only_full_ones_count() {
     let body = BODY.replace("[32]", "[50, 256]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
     let refusal = |drop_last: bool| {
         let spec = spec(&body.replace("workers = [0, 1, 3]", &format!("workers = 0\ndrop_last = {drop_last}")));
-        let mut engines = Engines::open(&spec.subject.engine.name, DeviceChoice::Cpu, None).expect("engines");
+        let mut engines = on_cpu(&spec);
         let data = data::open(&spec.data, 1).expect("data");
         spec.plan(&data, &mut engines).err().map(|error| error.to_string())
     };

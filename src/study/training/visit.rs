@@ -1,23 +1,24 @@
 //! One visit to a cell: prepare, warm up, train, evaluate, write down.
 
+use std::time::Instant;
+
 use super::super::{Bench, Cell, Visit, VisitInRun};
-use super::epoch::{Runner, Sources};
+use super::epoch::Runner;
 use super::rows::VisitContext;
 use super::spec::OnError;
 use super::{Loader, Training};
 use crate::data::loader::Options;
 use crate::device::counters::Session;
 use crate::error::Result;
-use crate::measure::Stopwatch;
 use crate::store::EpochRow;
 
 impl Bench<'_, Training> {
     /// # Errors
     /// What goes wrong; the rows before it are in `visit`.
     pub(super) fn train(&mut self, cell: &Cell<Loader>, place: VisitInRun, visit: &mut Visit<Training>) -> Result<()> {
-        let watch = Stopwatch::start();
+        let watch = Instant::now();
         let prepared = self.prepare(cell);
-        let prepare_s = watch.elapsed();
+        let prepare_s = watch.elapsed().as_secs_f64();
         self.mark_unqualified(cell)?;
         let mut runner = prepared?;
         let measure = &self.spec.measure;
@@ -38,9 +39,9 @@ impl Bench<'_, Training> {
             row.prepare_time_s = Some(prepare_s);
             rows.set_covariates(&mut row, &self.device.read());
             if measure.evaluate && self.data.test.is_some() {
-                let watch = Stopwatch::start();
+                let watch = Instant::now();
                 let evaluated = runner.evaluate()?;
-                row.test_time_s = Some(watch.elapsed());
+                row.test_time_s = Some(watch.elapsed().as_secs_f64());
                 VisitContext::set_evaluated(&mut row, evaluated.as_ref());
             }
             visit.details.extend(rows.batches(epoch, false, &timed.steps));
@@ -65,6 +66,6 @@ impl Bench<'_, Training> {
             seed: self.spec.measure.seed,
             skip: loading.on_error == OnError::Skip,
         };
-        Runner::fed(engine, workload, &Sources { train: &data.train, test: data.test.as_ref(), options })
+        Runner::fed(engine, workload, data, options)
     }
 }

@@ -25,9 +25,6 @@ impl Coverage {
 ///
 /// The amounts that machines add to all batch sizes are not errors of a level: the levels of an experiment are compared with the truth after their
 /// common error is removed.
-///
-/// # Errors
-/// As [`Fleet::observations`].
 pub fn coverage(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Result<Coverage> {
     let mut counted = Coverage::default();
     for seed in seeds {

@@ -62,9 +62,6 @@ impl Fleet {
     }
 
     /// The steps that count of all machines, one machine after the other, as `batchstep merge` writes them.
-    ///
-    /// # Errors
-    /// None that a valid fleet could cause.
     pub fn observations(&self, seed: u64) -> Result<Vec<Observation>> {
         let whole = Experiment::parse(&self.spec(seed), "fleet")?;
         let mut all: Vec<Observation> = Vec::new();
@@ -97,9 +94,6 @@ impl Fleet {
     }
 
     /// The findings of one experiment; if `known` is false, the detector does not know which machine measured a visit.
-    ///
-    /// # Errors
-    /// As [`Fleet::observations`].
     pub fn found(&self, seed: u64, known: bool) -> Result<Findings> {
         let mut observations = self.observations(seed)?;
         if !known {
@@ -119,9 +113,6 @@ fn detected(observations: &[Observation]) -> Findings {
 }
 
 /// The alarms in the experiments of `seeds`; jumps at the planted place are not alarms.
-///
-/// # Errors
-/// As [`Fleet::observations`].
 pub fn alarms(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Result<Alarms> {
     let mut counted = Alarms::default();
     for seed in seeds {

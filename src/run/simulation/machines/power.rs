@@ -23,9 +23,6 @@ pub struct Power {
 
 /// From the experiments of `seeds`, which have no jump of their own: the times beyond batch size 20 are prolonged by one, the smallest that is found is
 /// sought for each experiment, and nine in ten are below the answer.
-///
-/// # Errors
-/// As [`Fleet::observations`].
 pub fn power(fleet: Fleet, seeds: std::ops::Range<u64>) -> Result<Power> {
     let smallest: Result<Vec<f64>> = seeds.map(|seed| smallest(fleet, seed)).collect();
     let mut smallest = smallest?;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::Result;
+use crate::settings::named;
 use crate::store::{PipelineRow, Status};
 use crate::study::course::rows_that_count;
 use crate::study::series::{Origin, Varied};
@@ -73,15 +74,15 @@ pub struct FedCell {
     pub file_bytes: Option<f64>,
 }
 
-/// What held the pipeline up, as measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// Nothing overlaps.
-    Serial,
-    /// The training waits for its workers.
-    Feeding,
-    Step,
-    Cores,
+named! {
+    /// What held the pipeline up, as measured.
+    Held {
+        Serial = "nothing overlaps",
+        /// The training waits for its workers.
+        Feeding = "feeding",
+        Step = "step",
+        Cores = "cores",
+    }
 }
 
 impl Held {
@@ -102,11 +103,6 @@ impl FedCell {
         let Self { format, size, cache, batch_size, .. } = self;
         let series = if self.series.is_empty() { String::new() } else { format!("{}, ", self.series) };
         format!("{series}{format} of {size}x{size}, {cache}, batch size {batch_size}")
-    }
-
-    /// Whether the measured rate is within a tenth of the predicted one.
-    pub fn is_predicted(&self) -> bool {
-        self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD)
     }
 }
 
@@ -193,17 +189,16 @@ impl Results {
 
     /// How many cells are predicted to a tenth, by each model.
     pub fn within(&self) -> Within {
-        let count = |ratio: &dyn Fn(&FedCell) -> Option<f64>| {
-            self.cells.iter().filter(|cell| ratio(cell).is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD)).count()
-        };
+        let count = |is: &dyn Fn(&FedCell) -> bool| self.cells.iter().filter(|cell| is(cell)).count();
+        let near = |ratio: Option<f64>| ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD);
         Within {
-            model: count(&|cell| cell.ratio),
-            bounds: count(&|cell| cell.ratio_of_bounds),
-            slowest_stage: count(&|cell| cell.ratio_of_slowest),
+            model: count(&|cell| near(cell.ratio)),
+            bounds: count(&|cell| near(cell.ratio_of_bounds)),
+            slowest_stage: count(&|cell| near(cell.ratio_of_slowest)),
             of: self.cells.len(),
             overlapping: Share {
-                good: self.cells.iter().filter(|cell| cell.workers > 0 && cell.is_predicted()).count(),
-                of: self.cells.iter().filter(|cell| cell.workers > 0).count(),
+                good: count(&|cell| cell.workers > 0 && near(cell.ratio)),
+                of: count(&|cell| cell.workers > 0),
             },
         }
     }

@@ -1,25 +1,8 @@
-//! The rate that the stages of an input pipeline allow together, from the time that each of them takes by itself.
+//! The rate that the stages of an input pipeline allow together, from the time that each of them takes by itself: the smallest of the asymptotic bounds
+//! of operational analysis (Denning & Buzen, "The operational analysis of queueing network models", ACM Computing Surveys 10, 1978). Without workers
+//! nothing overlaps: X = 1 / (D + S). docs/pipeline.md has the bounds, and what other processes change in them.
 //!
-//! The pipeline is a closed network of queues: W workers take one image after the other through read, decode and transform (D seconds
-//! for each image, for a single worker), and one training thread takes their batches through copy and step (S seconds for each image).
-//! The asymptotic bounds of operational analysis (Denning & Buzen, "The operational analysis of queueing network models", ACM
-//! Computing Surveys 10, 1978) hold whatever the distributions are:
-//!
-//! ```text
-//! workers    X <= W / D
-//! step       X <= 1 / S
-//! cores      X <= C / (processor time of an image, in all stages together)
-//! storage    X <= what W threads read
-//! a stage    X <= W / (its processor time with W threads)
-//! ```
-//!
-//! X is predicted as the smallest of these. Without workers nothing overlaps: X = 1 / (D + S).
-//!
-//! Other processes compute too, and the measurement of a single stage does not show how much they will take from all stages together. So D and S
-//! are times without the waits for a core (the kernel counts these for each thread), and the time that other processes took in the same window is an
-//! input: C is the number of cores less their processor time, and a thread has only the share of the time in which they did not keep it from its core. On a machine that nobody
-//! else uses both corrections vanish. What the model leaves out: bounded buffers lose a little where two bounds are close, and stages disturb one
-//! another's caches; both make X smaller.
+//! What the model leaves out: bounded buffers lose a little where two bounds are close, and stages disturb one another's caches; both make X smaller.
 
 /// What an image takes, from the measurement of each stage by itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,9 +45,12 @@ impl Demands {
 
     /// The name of the stage that takes a worker longest.
     pub fn longest_of_workers(&self) -> String {
-        let stages = self.stages.iter().filter(|stage| !stage.is_consumers());
-        stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
+        longest(self.stages.iter().filter(|stage| !stage.is_consumers()))
     }
+}
+
+fn longest<'a>(stages: impl Iterator<Item = &'a Stage>) -> String {
+    stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
 }
 
 /// What holds a pipeline up.
@@ -104,29 +90,21 @@ pub fn predict(demands: &Demands) -> Option<Prediction> {
     let sum = |stages: &[&Stage]| stages.iter().map(|stage| stage.seconds).sum::<f64>();
     let (made_s, taken_s) = (sum(&worker), sum(&consumer));
     let cpu_s: f64 = demands.stages.iter().map(|stage| stage.cpu_s).sum();
-    let longest = |stages: &[&Stage]| {
-        let longest = stages.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        longest.map(|stage| stage.name.clone()).unwrap_or_default()
-    };
     if !(made_s > 0.0 && taken_s > 0.0 && cpu_s > 0.0) {
         return None;
     }
     if demands.workers == 0 {
-        let all: Vec<&Stage> = demands.stages.iter().collect();
         return Some(Prediction {
             rate: demands.training_share / (made_s + taken_s),
-            limit: Limit::Serial { longest: longest(&all) },
+            limit: Limit::Serial { longest: longest(demands.stages.iter()) },
         });
     }
+    let threads = demands.workers as f64 * demands.worker_share;
     let mut bounds = vec![
         Prediction { rate: demands.training_share / taken_s, limit: Limit::Step },
-        Prediction {
-            rate: demands.workers as f64 * demands.worker_share / made_s,
-            limit: Limit::Workers { longest: longest(&worker) },
-        },
+        Prediction { rate: threads / made_s, limit: Limit::Workers { longest: demands.longest_of_workers() } },
         Prediction { rate: demands.cores / cpu_s, limit: Limit::Cores },
     ];
-    let threads = demands.workers as f64 * demands.worker_share;
     bounds.extend(worker.iter().filter(|stage| stage.name != "batch").map(|stage| Prediction {
         // The limit of a device is its measured rate. A stage that computes is slowed by other stages, which is not a limit of its own; the
         // effect of its threads on each other, such as sharing memory, shows in its processor time.

@@ -1,23 +1,15 @@
-//! The rate that loader and training reach together, from the rate of each by itself and beside the other.
+//! The rate that loader and training reach together, from the rate of each by itself and beside the other; docs/pipeline.md ("The prediction") derives
+//! both formulas. Nothing is fitted.
 //!
-//! Both sides share cores, caches, memory and the scheduler, so each takes longer for an image while the other works. How much longer is
-//! measured: both run at once, each on its own data, so that neither waits for the other. In the pipeline one side is the bottleneck and works all
-//! the time; the other works for a share of the time, and in that share the bottleneck is slower (hypothesis: by the measured factor).
-//! The bottleneck takes a seconds for an image by itself and a' beside the other side; the other side takes b' beside the bottleneck:
+//! One side is the bottleneck and works all the time: the one with the longer time beside the other. It takes a seconds for an image by itself and
+//! a' beside the other side, which takes b' beside it:
 //!
 //! ```text
-//! share of the time in which the other side works    u = X b'
-//! images of the bottleneck in a second                X = u / a' + (1 - u) / a
-//! hence                                               X = 1 / (a + b' (1 - a / a'))
+//! X = 1 / (a + b' (1 - a / a'))
 //! ```
 //!
-//! The bottleneck is the side with the longer time beside the other: where a' = b' the two cases agree, X = 1 / a'. Nothing is fitted.
-//!
-//! If the training is the bottleneck, the W workers seldom all work at the same time: a batch that was taken is replaced by one of them. If one
-//! worker takes D seconds for an image, n = X D workers are active on average, each for a share n / W of the time. Workers are taken to be
-//! independent (hypothesis), so the share of the time in which k of them are active is binomial. With regular times they coincide less often, with
-//! exponential times more often. So the training is also measured beside half of the workers; its rate v and D are taken as straight lines between
-//! none, half and all workers, and their means over k satisfy
+//! If the training is the bottleneck, n of the workers are active on average, their number binomial. The training's rate v and a worker's time D are
+//! straight lines between none, half and all workers, and their means satisfy
 //!
 //! ```text
 //! n = v(n) D(n),   X = v(n)

@@ -10,18 +10,10 @@ use crate::study::pipeline::results::Results;
 const FOLDER: &str = "BATCHSTEP_TEST_RECORDED_PIPELINE";
 const NAME: &str = "study::pipeline::tests::recorded::batches_reach_a_gpu_from_pageable_and_from_page_locked_memory";
 
-const BODY: &str = "version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
-    [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = [4]\n\
+const BODY: &str = "[sweep]\nbatch_size = [4]\n\
     [train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"\n\
     [data]\nimages = 12\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n\
     [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
-
-fn parsed(text: &str) -> Pipeline {
-    match Spec::parse(text, "p.toml").expect("valid") {
-        Spec::Pipeline(pipeline) => *pipeline,
-        _ => panic!("a pipeline"),
-    }
-}
 
 fn engines() -> Engines {
     recorded::begin(None);
@@ -34,7 +26,7 @@ fn data(row: &PipelineRow) -> Option<Value> {
 
 /// In a process of its own.
 fn look() {
-    let Ran { rows, outcome, said: warnings, .. } = run_with(&parsed(BODY), engines(), &[]);
+    let Ran { rows, outcome, said: warnings, .. } = run_with(&spec(BODY), engines(), &[]);
     assert!(outcome.complete && warnings.is_empty(), "{warnings:?}");
     assert!(rows.iter().all(|row| row.status == Status::Ok && row.engine == "cudnn"), "{rows:?}");
     for way in ["pageable", "pinned"] {
@@ -61,9 +53,9 @@ fn look() {
     }
     // Page-locked where the spec leaves it open; a batch that is not whole is refused beforehand.
     let open = BODY.replace("data = [\"pageable\", \"pinned\"]\n", "").replace("[0, 2]", "0");
-    let rows = run_with(&parsed(&open), engines(), &[]).rows;
+    let rows = run_with(&spec(&open), engines(), &[]).rows;
     assert!(rows.iter().all(|row| data(row) == Some(Value::Name("pinned"))), "{rows:?}");
-    let skips = parsed(&BODY.replace("[loader]", "[loader]\non_error = \"skip\""));
+    let skips = spec(&BODY.replace("[loader]", "[loader]\non_error = \"skip\""));
     let mut engines = engines();
     let error = skips.plan(&(), &mut engines).expect_err("refused").to_string();
     assert!(error.contains("makes smaller batches") && error.contains("help: "), "{error}");
@@ -71,12 +63,8 @@ fn look() {
 
 #[test]
 fn batches_reach_a_gpu_from_pageable_and_from_page_locked_memory() {
-    if std::env::var_os(FOLDER).is_some() {
-        return look();
+    match std::env::var_os(FOLDER) {
+        Some(_) => look(),
+        None => in_another_process(NAME, FOLDER),
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
-    child.args([NAME, "--exact", "--nocapture"]).env(FOLDER, folder.path());
-    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use comparison::{Against, EnginePair, Rival, engine_pairs, relative_to_fastest};
-pub use workers::{Advice, WorkerCurve, WorkerGain, WorkerPoint, worker_curves};
+pub use workers::{Advice, WorkerCurve, WorkerGain, worker_curves};
 
 use crate::error::Result;
 use crate::stats::repetitions::{Repetitions, outliers};
@@ -42,7 +42,6 @@ pub struct CellEpochs {
     /// What differs between cells beside batch size and loader: the engine, and the network and settings that vary.
     pub series: String,
     pub engine: String,
-    pub model: String,
     pub batch_size: usize,
     pub workers: usize,
     pub prefetch: Option<usize>,
@@ -66,8 +65,6 @@ pub struct Epoch {
     pub seconds: f64,
     /// The seconds over the examples that it trained on.
     pub example_s: f64,
-    pub user_s: Option<f64>,
-    pub system_s: Option<f64>,
     pub memory_bytes: Option<i64>,
 }
 
@@ -78,8 +75,6 @@ pub struct Means {
     pub system_s: Option<f64>,
     pub compute_s: Option<f64>,
     pub wait_s: Option<f64>,
-    pub loss: Option<f64>,
-    pub test_loss: Option<f64>,
     pub test_accuracy: Option<f64>,
     pub counters: CounterValues,
 }
@@ -125,15 +120,10 @@ impl Results {
     pub fn of(rows: &[EpochRow]) -> Self {
         let varied = Varied::of(rows.iter().map(origin));
         let counted = |row: &&EpochRow| !row.warmup && row.epoch_time_s.is_some();
-        let mut groups: BTreeMap<Key, Vec<&EpochRow>> = BTreeMap::new();
+        let mut groups: BTreeMap<(i64, i64, i64, Option<i64>), Vec<&EpochRow>> = BTreeMap::new();
         for row in rows.iter().filter(counted).filter(|row| row.examples > 0) {
             let series = varied.name(origin(row), true);
-            let key = Key {
-                order: first_cell(rows, &series, &varied),
-                batch: row.batch_size,
-                workers: row.workers,
-                prefetch: row.prefetch,
-            };
+            let key = (first_cell(rows, &series, &varied), row.batch_size, row.workers, row.prefetch);
             groups.entry(key).or_default().push(row);
         }
         let failed = rows.iter().filter(|row| matches!(row.status, Status::Failed | Status::OutOfMemory));
@@ -152,20 +142,11 @@ impl Results {
     }
 }
 
-/// In which order the cells are shown.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    /// The first cell of the series in the plan.
-    order: i64,
-    batch: i64,
-    workers: i64,
-    prefetch: Option<i64>,
-}
-
 fn origin(row: &EpochRow) -> Origin<'_> {
     Origin { engine: &row.engine, device: &row.device, model: &row.model, axes: row.axes }
 }
 
+/// The first cell of a series in the plan.
 fn first_cell(rows: &[EpochRow], series: &str, varied: &Varied) -> i64 {
     let own = rows.iter().filter(|row| varied.name(origin(row), true) == series);
     own.map(|row| row.cell).min().unwrap_or(0)
@@ -182,8 +163,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
                 epoch: row.epoch,
                 seconds,
                 example_s: seconds / row.examples as f64,
-                user_s: row.user_time_s,
-                system_s: row.system_time_s,
                 memory_bytes: row.memory_used_bytes,
             })
         })
@@ -197,7 +176,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
     Some(CellEpochs {
         series: varied.name(origin(first), true),
         engine: first.engine.clone(),
-        model: first.model.clone(),
         batch_size: usize::try_from(first.batch_size).ok()?,
         workers: usize::try_from(first.workers).ok()?,
         prefetch: first.prefetch.and_then(|depth| usize::try_from(depth).ok()),
@@ -210,8 +188,6 @@ fn cell(rows: &[&EpochRow], varied: &Varied) -> Option<CellEpochs> {
             system_s: mean(&|row| row.system_time_s),
             compute_s: mean(&|row| row.compute_time_s),
             wait_s: mean(&|row| row.wait_time_s),
-            loss: mean(&|row| row.loss),
-            test_loss: mean(&|row| row.test_loss),
             test_accuracy: last_epoch_accuracy(rows),
             counters: CounterValues(counters),
         },

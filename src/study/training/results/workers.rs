@@ -16,16 +16,9 @@ pub struct WorkerCurve<'a> {
     pub batch_size: usize,
     /// `None` where only one depth was measured.
     pub prefetch: Option<usize>,
-    /// Ascending.
-    pub points: Vec<WorkerPoint<'a>>,
+    /// By their number of workers, ascending.
+    pub points: Vec<&'a CellEpochs>,
     pub advice: Advice,
-}
-
-/// One number of workers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkerPoint<'a> {
-    pub workers: usize,
-    pub cell: &'a CellEpochs,
 }
 
 /// The number of workers that suffices.
@@ -74,16 +67,15 @@ pub fn worker_curves(study: &Results) -> Vec<WorkerCurve<'_>> {
         // Without workers there is no depth, so that cell begins the curve of each depth.
         for &depth in depths.iter().filter(|depth| cell.prefetch.is_none_or(|own| own == **depth)) {
             let prefetch = (depths.len() > 1).then_some(depth);
-            let point = WorkerPoint { workers: cell.workers, cell };
             let own = |curve: &&mut WorkerCurve| {
                 (curve.series, curve.batch_size, curve.prefetch) == (cell.series.as_str(), cell.batch_size, prefetch)
             };
             match curves.iter_mut().find(own) {
-                Some(curve) => curve.points.push(point),
+                Some(curve) => curve.points.push(cell),
                 None => {
                     let advice = Advice { workers: cell.workers, gain: 0.0, waiting: None, next: None };
                     let (series, batch_size) = (cell.series.as_str(), cell.batch_size);
-                    curves.push(WorkerCurve { series, batch_size, prefetch, points: vec![point], advice });
+                    curves.push(WorkerCurve { series, batch_size, prefetch, points: vec![cell], advice });
                 }
             }
         }
@@ -96,22 +88,21 @@ pub fn worker_curves(study: &Results) -> Vec<WorkerCurve<'_>> {
     curves
 }
 
-fn advise(points: &[WorkerPoint]) -> Advice {
+fn advise(points: &[&CellEpochs]) -> Advice {
     let step = |from: usize, to: usize| {
-        let (few, many) = (points[from].cell, points[to].cell);
-        let Compared { ratio, interval } = compare(many, few, points.len() - 1);
+        let Compared { ratio, interval } = compare(points[to], points[from], points.len() - 1);
         WorkerGain { workers: points[to].workers, gain: 1.0 - 1.0 / ratio, interval }
     };
     // A single block proves nothing; its means are all that there is.
     let is_proven = |step: &WorkerGain| step.interval.is_none() || step.is_proven();
     let is_saved =
-        |at: usize, gain: f64| points[at].cell.waiting().is_none_or(|share| share >= WORTH && gain <= CREDIBLE * share);
+        |at: usize, gain: f64| points[at].waiting().is_none_or(|share| share >= WORTH && gain <= CREDIBLE * share);
     let is_worth = |at: usize, step: WorkerGain| step.gain >= WORTH && is_proven(&step) && is_saved(at, step.gain);
     let suffices = |at: &usize| (at + 1..points.len()).all(|more| !is_worth(*at, step(*at, more)));
     let at = (0..points.len()).find(suffices).unwrap_or(0);
     let larger = (at + 1..points.len()).map(|more| step(at, more));
     let next = larger.max_by(|a, b| a.gain.total_cmp(&b.gain));
-    Advice { workers: points[at].workers, gain: step(0, at).gain, waiting: points[at].cell.waiting(), next }
+    Advice { workers: points[at].workers, gain: step(0, at).gain, waiting: points[at].waiting(), next }
 }
 
 #[cfg(test)]
