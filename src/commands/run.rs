@@ -222,7 +222,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
-    print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(&own, &plan), &style)));
+    print(&format!("\n{}", report::plan_summary(&own, &plan, &style)));
     Ok(())
 }
 
