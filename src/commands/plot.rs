@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{Query, run_names};
-use batchstep::chart::Paper;
 use batchstep::chart::figures::{self, AnalysedRun, Destination};
+use batchstep::chart::{Chart, Paper};
 use batchstep::error::{Error, Result};
 use batchstep::study::told;
 use batchstep::table::is_stdin;
@@ -96,7 +96,7 @@ fn all(sweeps: &[AnalysedRun], destination: &Destination) -> Result<()> {
             path.display()
         ));
     }
-    let path = figures::draw_together(&together, destination)?;
+    let path = destination.write(&Chart::Runs(together.chart), "runs")?;
     // A folder that was not named is not shown.
     print(&format!("{}\n", path.strip_prefix(".").unwrap_or(&path).display()));
     Ok(())

@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Destination, Figures, provenance};
+use super::{Figures, of_group, provenance};
 use crate::analysis::{Analysed, again, run_names};
 use crate::chart::palette::RUNS;
-use crate::chart::{self, Chart, RunCurve, Runs, RunsPanel, StepTime};
+use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
 use crate::error::{Error, Result};
 
 /// Columns that name the device of a series, not its task; the last one is the name in other programs' tables.
 const DEVICE: &[&str] = &["device", "device_name", "gpu"];
 
-/// A run with its findings.
 pub struct AnalysedRun {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
@@ -32,12 +31,11 @@ struct Identity {
     device_name: Option<String>,
 }
 
-/// One series of one run.
 struct Entry {
     identity: usize,
     /// What was measured, whatever the device.
     task: String,
-    series: chart::ChartSeries,
+    series: ChartSeries,
 }
 
 /// The chart of these runs.
@@ -60,7 +58,7 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
     for &source in &drawn {
         for (series, found) in charts[source].series.iter().zip(&sources[source].found) {
             let fact = |name: &str| found.series.facts.get(name).cloned();
-            let gpu = found.series.group.iter().find(|(column, _)| column == "gpu").map(|(_, value)| value.clone());
+            let gpu = of_group(&found.series, "gpu").cloned();
             let device_name = fact("device_name").or_else(|| gpu.clone());
             let own = Identity { source, device: fact("device").or(gpu), device_name };
             let identity = identities.iter().position(|known| *known == own).unwrap_or_else(|| {
@@ -83,19 +81,10 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
         y: first.y.clone(),
         item: item(drawn.iter().map(|&at| &charts[at])),
         caption: caption(&drawn, sources),
-        confidence: first.confidence,
         names,
         panels,
     };
     Ok(Together { chart, left_out: left.into_iter().map(|at| sources[at].path.clone()).collect() })
-}
-
-/// Draws it. Returns the file written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_together(together: &Together, destination: &Destination) -> Result<PathBuf> {
-    destination.write(&Chart::Runs(together.chart.clone()), "runs")
 }
 
 fn task(found: &Analysed) -> String {
@@ -134,7 +123,7 @@ fn panels(entries: Vec<Entry>, names: &[String]) -> Vec<RunsPanel> {
             panels.push(RunsPanel { name, curves: Vec::new() });
             panels.len() - 1
         });
-        let series = chart::ChartSeries { name: names[identity].clone(), ..series };
+        let series = ChartSeries { name: names[identity].clone(), ..series };
         panels[place].curves.push(RunCurve { run: identity, series });
     }
     panels
