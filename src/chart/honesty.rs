@@ -20,7 +20,6 @@ const NORMAL_95: f64 = 1.959964;
 /// The running median is computed at this many places at most.
 const PLACES: usize = 400;
 
-/// The figure.
 pub fn scene(chart: &Timeline) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let readable: Vec<&Covariate> = chart.covariates.iter().filter(|c| c.values.iter().any(Option::is_some)).collect();
