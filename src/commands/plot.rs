@@ -66,12 +66,12 @@ fn destination(folder: PathBuf, stem: Option<String>, args: &PlotArgs) -> Result
 /// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
     let (sweep, drawn) = match told(path)? {
-        Some(told) => (None, vec![told.drawing.draw(destination)?]),
+        Some(told) => (None, vec![destination.write(&told.drawing.chart, told.drawing.name)?]),
         None => {
             let evidence = Evidence::read(path, query)?;
             let mut drawn = evidence.figures.draw(destination)?;
             for drawing in &evidence.drawings {
-                drawn.push(drawing.draw(destination)?);
+                drawn.push(destination.write(&drawing.chart, drawing.name)?);
             }
             (Some(evidence), drawn)
         }

@@ -482,7 +482,7 @@ impl Session<'_> {
             atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
         }
         for drawing in drawings {
-            drawn.push(drawing.draw(&destination)?);
+            drawn.push(destination.write(&drawing.chart, drawing.name)?);
         }
         let written = self.path.join(page::NAME);
         let pairs = evidence.pairs();

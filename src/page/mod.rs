@@ -16,7 +16,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::chart::{self, Chart, StepTime, Timeline, TrainingChart, palette};
+use crate::chart::figures::Drawing;
+use crate::chart::{self, StepTime, Timeline, TrainingChart, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -48,24 +49,22 @@ pub struct RunPage<'a> {
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
     /// Charts that are shown without interaction.
-    pub pictures: Vec<Picture>,
+    pub pictures: Vec<Picture<'a>>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
     pub files: Files,
 }
 
-pub struct Picture {
-    pub title: &'static str,
-    /// What the chart shows, for readers who cannot see it.
-    pub summary: String,
+pub struct Picture<'a> {
+    drawing: &'a Drawing,
     svg: String,
 }
 
-impl Picture {
+impl<'a> Picture<'a> {
     /// # Errors
     /// As [`chart::svg`].
-    pub fn new(title: &'static str, summary: String, chart: &Chart) -> Result<Self> {
-        Ok(Self { title, summary, svg: chart::svg(chart)? })
+    pub fn new(drawing: &'a Drawing) -> Result<Self> {
+        Ok(Self { drawing, svg: chart::svg(&drawing.chart)? })
     }
 
     /// Only what the policy of the page allows.

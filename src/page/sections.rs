@@ -212,9 +212,9 @@ fn honesty(html: &mut Html, at: usize, run: &RunPage, several: &str) {
 
 fn pictures(html: &mut Html, several: &str, pictures: &[Picture]) {
     for picture in pictures {
-        section(html, &format!("{several}{}", picture.title), |html| {
+        section(html, &format!("{several}{}", picture.drawing.title), |html| {
             let source = picture.source();
-            html.open("img", &[("class", "picture"), ("alt", &picture.summary), ("src", &source)]);
+            html.open("img", &[("class", "picture"), ("alt", &picture.drawing.summary), ("src", &source)]);
         });
     }
 }

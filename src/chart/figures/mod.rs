@@ -66,16 +66,7 @@ pub struct Drawing {
     pub chart: Chart,
 }
 
-impl Drawing {
-    /// Draws it. Returns the file written.
-    ///
-    /// # Errors
-    /// As [`chart::write()`].
-    pub fn draw(&self, destination: &Destination) -> Result<PathBuf> {
-        destination.write(&self.chart, self.name)
-    }
-}
-
+/// The charts of one source, before they are drawn.
 pub struct Figures {
     pub step_time: StepTime,
     /// Every step in the order of the run, where that is known.
