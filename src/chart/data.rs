@@ -2,6 +2,8 @@
 //!
 //! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and which command makes the figure again.
 
+use serde::Serialize;
+
 use crate::detect::Findings;
 use crate::units::human;
 
@@ -9,7 +11,7 @@ use crate::units::human;
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What an axis shows: `Step time` in `s`. Units are SI, without a prefix; the chart chooses the prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quantity {
     pub name: String,
     pub unit: String,

@@ -63,8 +63,8 @@ fn step_charts(runs: &[RunPage]) -> Vec<Value> {
 fn step_chart(chart: &StepTime, series: Vec<Value>, every: usize) -> Value {
     let x = ascending(chart.series.iter().flat_map(|series| &series.findings.points).map(|point| point.x));
     json!({
-        "x": quantity(&chart.x),
-        "y": quantity(&chart.y),
+        "x": chart.x,
+        "y": chart.y,
         "item": chart.item,
         "log": scale_of(&x) == Scale::Log,
         "confidence": human::limit(CONFIDENCE),
@@ -213,7 +213,7 @@ fn block_starts(chart: &Timeline) -> Vec<Value> {
 
 fn over_time(covariate: &Covariate, shown: &[usize]) -> Value {
     let values = shown.iter().map(|&at| covariate.values.get(at).copied().flatten().map_or(Value::Null, rounded));
-    json!({"quantity": quantity(&covariate.quantity), "values": values.collect::<Vec<_>>()})
+    json!({"quantity": covariate.quantity, "values": values.collect::<Vec<_>>()})
 }
 
 fn panel(panel: &LinePanel) -> Value {
@@ -231,8 +231,8 @@ fn panel(panel: &LinePanel) -> Value {
     };
     let x = ascending(panel.lines.iter().flat_map(|line| &line.points).map(|point| point.x));
     json!({
-        "x": quantity(&panel.x),
-        "y": quantity(&panel.y),
+        "x": panel.x,
+        "y": panel.y,
         "zero": panel.from_zero,
         "log": panel.from_zero && scale_of(&x) == Scale::Log,
         "lines": panel.lines.iter().map(line).collect::<Vec<_>>(),
@@ -243,10 +243,6 @@ fn bars(training: &TrainingChart) -> Vec<Value> {
     let parts = |bar: &Stack| bar.parts.iter().copied().map(rounded).collect::<Vec<_>>();
     let bar = |bar: &Stack| json!({"name": bar.name, "parts": parts(bar), "note": bar.note});
     training.bars.iter().map(bar).collect()
-}
-
-fn quantity(quantity: &Quantity) -> Value {
-    json!({"name": quantity.name, "unit": quantity.unit})
 }
 
 /// Six significant digits; null where there is no finite value.

@@ -81,12 +81,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_style_with_colour_writes_escapes() {
-        assert_eq!(Style::PLAIN.paint("up", Look::Red), "up");
-        assert_eq!(Style { color: true, width: 80 }.paint("up", Look::Red), "\x1b[31mup\x1b[0m");
-    }
-
-    #[test]
     fn lines_break_at_spaces_and_keep_their_indent() {
         let style = Style { color: false, width: 12 };
         assert_eq!(style.wrap("Note     one two three", 4), "Note     one\n    two\n    three");
