@@ -20,8 +20,8 @@ fn size_advice(series: &Series, advice: &Advice) -> Document {
     if !advice.avoid.is_empty() {
         document.remark("Avoid", avoid(advice));
     }
-    document.remark_where("Memory", advice.memory.as_ref().map(memory));
-    document.remark_where("Note", note(advice));
+    document.remark("Memory", advice.memory.as_ref().map(memory));
+    document.remark("Note", note(advice));
     document
 }
 

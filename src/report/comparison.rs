@@ -15,15 +15,9 @@ const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, 
 /// Rows of a comparison that are shown without `--all`.
 const MOST: usize = 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListedCells {
-    /// Those that differ; of many, the largest differences.
-    Different,
-    All,
-}
-
-/// A line for each series as a whole, the number of cells with each decision, and the table of cells. `unit` is that of the times.
-pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Style) -> String {
+/// A line for each series as a whole, the number of cells with each decision, and the table of cells: those that differ, of many the largest differences,
+/// or `all`. `unit` is that of the times.
+pub fn comparison(found: &Comparison, unit: &str, all: bool, style: &Style) -> String {
     let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
     let verdict = style.wrap(&verdict(found), 2);
     let means = match found.yardstick {
@@ -31,7 +25,7 @@ pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Sty
         None => format!("{}{}.", spread(found), meaning(found, "a cell")),
     };
     let means = style.wrap(&means, 0);
-    let (shown, left) = listed(found, rows);
+    let (shown, left) = listed(found, all);
     let table =
         if shown.is_empty() { String::new() } else { format!("\n{}", table(found, &shown, unit).render(style)) };
     format!("{verdict}\n{}\n{overall}{table}{}\n{means}\n", counts(found), and_more(left))
@@ -149,9 +143,9 @@ fn is_apart(decision: Decision) -> bool {
 }
 
 /// The cells to list, in their order, and how many are left out.
-fn listed(found: &Comparison, rows: ListedCells) -> (Vec<&ComparedCell>, usize) {
+fn listed(found: &Comparison, all: bool) -> (Vec<&ComparedCell>, usize) {
     let mut shown: Vec<&ComparedCell> = found.cells.iter().collect();
-    if rows == ListedCells::Different {
+    if !all {
         shown.retain(|cell| is_apart(cell.decision));
         if shown.len() > MOST {
             let mut sizes: Vec<f64> = shown.iter().map(|cell| cell.ratio.ln().abs()).collect();
@@ -223,13 +217,7 @@ fn counts(found: &Comparison) -> String {
 
 /// The decision on each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to
 /// it. `names` are the names of the runs.
-pub fn comparison_of_several(
-    found: &Several,
-    names: &[String],
-    unit: &str,
-    rows: ListedCells,
-    style: &Style,
-) -> String {
+pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, all: bool, style: &Style) -> String {
     let first = names.first().map_or("", String::as_str);
     let mut text = String::new();
     for (at, (comparison, name)) in found.against_first.iter().zip(names.iter().skip(1)).enumerate() {
@@ -246,7 +234,7 @@ pub fn comparison_of_several(
         text.push_str("\nAll against each other, as wholes\n");
         text.push_str(&wholes(&found.between, names).render(style));
     }
-    let (table, left) = ratios(found, names, unit, rows);
+    let (table, left) = ratios(found, names, unit, all);
     if !table.rows().is_empty() {
         text.push_str(&format!("\n{}", table.render(style)));
     }
@@ -260,7 +248,7 @@ pub fn comparison_of_several(
 }
 
 /// A row for each cell of the first run that any other has, and how many are left out because no run differs there.
-fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> (Table, usize) {
+fn ratios(found: &Several, names: &[String], unit: &str, all: bool) -> (Table, usize) {
     let numbers: Vec<&str> = std::iter::once("batch size").chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::of(&["series"], &numbers);
     // By series and batch size, whose bits order as positive numbers do.
@@ -272,14 +260,14 @@ fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> 
             row[at] = Some(cell);
         }
     }
-    let all = rows.len();
-    rows.retain(|_, cells| which == ListedCells::All || cells.iter().flatten().any(|cell| is_apart(cell.decision)));
-    if which == ListedCells::Different {
+    let of = rows.len();
+    rows.retain(|_, cells| all || cells.iter().flatten().any(|cell| is_apart(cell.decision)));
+    if !all {
         while rows.len() > MOST {
             rows.pop_last();
         }
     }
-    let left = all - rows.len();
+    let left = of - rows.len();
     for ((group, x), cells) in rows {
         let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
         let ratio = |cell: &Option<&ComparedCell>| match cell {
@@ -362,7 +350,7 @@ mod tests {
     #[test]
     fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
-        let text = comparison(&found, "s", ListedCells::Different, &Style::PLAIN);
+        let text = comparison(&found, "s", false, &Style::PLAIN);
         assert!(
             text.starts_with(
                 "DIFFERS at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %). This may be the code, the machine"
@@ -377,20 +365,17 @@ mod tests {
     #[test]
     fn cells_that_are_the_same_are_listed_only_if_all_are_asked_for() {
         let found = runs(&series(0.010), &series(0.010), &Rules::default()).unwrap();
-        let text = |rows| comparison(&found, "s", rows, &Style::PLAIN);
-        assert!(text(ListedCells::Different).starts_with("SAME"), "{}", text(ListedCells::Different));
-        assert!(
-            text(ListedCells::Different).contains("1 cell more: `--all`")
-                && !text(ListedCells::Different).contains("10.0 ms")
-        );
-        assert!(text(ListedCells::All).contains("10.0 ms") && !text(ListedCells::All).contains("--all"));
+        let text = |all| comparison(&found, "s", all, &Style::PLAIN);
+        assert!(text(false).starts_with("SAME"), "{}", text(false));
+        assert!(text(false).contains("1 cell more: `--all`") && !text(false).contains("10.0 ms"));
+        assert!(text(true).contains("10.0 ms") && !text(true).contains("--all"));
     }
 
     #[test]
     fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
-            tidy(&comparison(&found, "s", ListedCells::All, &Style::PLAIN)).join(" ")
+            tidy(&comparison(&found, "s", true, &Style::PLAIN)).join(" ")
         };
         for apart in [When::Apart, When::Unknown] {
             let text = said(apart);
@@ -408,7 +393,7 @@ mod tests {
     fn where_nothing_bounds_a_ratio_its_interval_is_unknown() {
         let mut found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         (found.cells[0].low, found.cells[0].high) = (0.0, f64::INFINITY);
-        let text = comparison(&found, "s", ListedCells::All, &Style::PLAIN);
+        let text = comparison(&found, "s", true, &Style::PLAIN);
         let row = text.lines().find(|line| line.contains("10.0 ms")).expect("a row");
         assert!(row.contains("unknown") && !row.contains("inf"), "{text}");
         let cell = &comparison_json(&found, "s")["cells"][0];
@@ -420,7 +405,7 @@ mod tests {
         let runs = [series(0.010), series(0.020), series(0.005)];
         let names = ["base", "slow", "fast"].map(String::from);
         let found = several(&runs, &Rules::default()).unwrap();
-        let text = comparison_of_several(&found, &names, "s", ListedCells::All, &Style::PLAIN);
+        let text = comparison_of_several(&found, &names, "s", true, &Style::PLAIN);
         // By hand: 20 / 10, 5 / 10, 5 / 20.
         let wanted = [
             "series batch size base slow fast",

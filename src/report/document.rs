@@ -52,13 +52,9 @@ impl Document {
         self.blocks.push(Block::Table(table));
     }
 
-    pub(crate) fn remark(&mut self, subject: &'static str, text: String) {
-        self.blocks.push(Block::Remark { subject, text });
-    }
-
-    /// A remark where there is one to make.
-    pub(crate) fn remark_where(&mut self, subject: &'static str, text: Option<String>) {
-        self.blocks.extend(text.map(|text| Block::Remark { subject, text }));
+    /// A remark, where there is one to make.
+    pub(crate) fn remark(&mut self, subject: &'static str, text: impl Into<Option<String>>) {
+        self.blocks.extend(text.into().map(|text| Block::Remark { subject, text }));
     }
 
     pub(crate) fn text(&mut self, text: impl Into<String>) {

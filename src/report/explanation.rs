@@ -70,7 +70,7 @@ fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>
         }
     }
     let mut document = Document::from(Block::Heading(format!("Why {label} jumps")));
-    document.remark_where("Likely", likely(answers));
+    document.remark("Likely", likely(answers));
     document.table(table);
     remarks.into_iter().for_each(|(subject, text)| document.remark(subject, text));
     document

@@ -36,7 +36,7 @@ mod warning;
 pub use advice::{size_advice_json, size_advices};
 pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
-pub use comparison::{ListedCells, comparison, comparison_json, comparison_of_several};
+pub use comparison::{comparison, comparison_json, comparison_of_several};
 pub use crossover::{crossover, crossover_answers, crossover_json, crossover_sentence, first_size};
 pub use disagreement::disagreement;
 pub use document::{Block, Document};
