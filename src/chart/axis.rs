@@ -2,7 +2,6 @@
 
 use crate::units::human;
 
-/// Linear or logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Linear,
@@ -70,23 +69,16 @@ impl Axis {
             Scale::Log => {
                 let decades = (self.high / self.low).log10();
                 let every = (decades / most.max(1) as f64).ceil().max(1.0) as i32;
-                let exponents = || {
-                    (self.low.log10().floor() as i32..=self.high.log10().ceil() as i32)
-                        .filter(move |e| e.rem_euclid(every) == 0)
+                let exponents = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+                let of = |leads: &[f64]| -> Vec<f64> {
+                    let exponents = exponents.clone().filter(|e| e.rem_euclid(every) == 0);
+                    let all = exponents.flat_map(|e| leads.iter().map(move |lead| lead * 10f64.powi(e)));
+                    all.filter(|&t| self.holds(t)).collect()
                 };
-                let of = |leads: &'static [f64]| -> Vec<f64> {
-                    exponents()
-                        .flat_map(|e| leads.iter().map(move |lead| lead * 10f64.powi(e)))
-                        .filter(|&t| self.holds(t))
-                        .collect()
-                };
-                let tries: [&[f64]; 2] = if decades * 3.0 <= most as f64 + 1.0 {
-                    [&[1.0, 2.0, 5.0], &[1.0, 2.0, 5.0]]
-                } else {
-                    [&[1.0], &[1.0, 2.0, 5.0]]
-                };
+                let has_room = decades * 3.0 <= most as f64 + 1.0;
+                let tries: [&[f64]; 2] = [&[1.0], &[1.0, 2.0, 5.0]];
                 // An axis of less than a decade may contain at most one such value; it always contains multiples of a round step.
-                let enough = tries.into_iter().map(of).find(|ticks| ticks.len() > 1);
+                let enough = tries.into_iter().skip(has_room.into()).map(of).find(|ticks| ticks.len() > 1);
                 enough.unwrap_or_else(|| Self { scale: Scale::Linear, ..*self }.ticks(most))
             }
         }
@@ -168,15 +160,12 @@ impl AxisUnit {
 
 /// The font has no raised minus.
 fn power_of_ten(exponent: i32) -> String {
-    const RAISED: [char; 10] = [
-        '\u{2070}', '\u{b9}', '\u{b2}', '\u{b3}', '\u{2074}', '\u{2075}', '\u{2076}', '\u{2077}', '\u{2078}',
-        '\u{2079}',
-    ];
+    const RAISED: &str = "\u{2070}\u{b9}\u{b2}\u{b3}\u{2074}\u{2075}\u{2076}\u{2077}\u{2078}\u{2079}";
     if exponent < 0 {
         return format!("1e{exponent}");
     }
     let digits = exponent.to_string();
-    let raised = digits.chars().filter_map(|digit| RAISED.get(digit.to_digit(10)? as usize).copied());
+    let raised = digits.chars().filter_map(|digit| RAISED.chars().nth(digit.to_digit(10)? as usize));
     format!("10{}", raised.collect::<String>())
 }
 
@@ -223,6 +212,14 @@ fn scientific(value: f64) -> String {
     let text = format!("{value:.3e}");
     let (lead, exponent) = text.split_once('e').unwrap_or((text.as_str(), "0"));
     format!("{}e{exponent}", lead.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// These values in their order, each once.
+pub fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
 }
 
 /// Logarithmic where positive `x` are spread by factors rather than by differences (64, 128, 256, 512).

@@ -6,8 +6,8 @@ use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{INK, MUTED, RUNS};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene, Stroke};
+use super::panel::{Panel, TICK_SIZE, TITLE_LIFT, widest_name};
+use super::scene::{Anchor, Font, Scene};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 420.0;
@@ -18,7 +18,6 @@ const FIRST_ROW: f64 = 14.0;
 /// Room for the title of a panel.
 const TITLE: f64 = 22.0;
 
-/// The figure.
 pub fn scene(chart: &Crossings) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let keys: Vec<LegendEntry> = vec![
@@ -35,12 +34,11 @@ pub fn scene(chart: &Crossings) -> Scene {
 
 /// Draws one panel below `top`; gives where it ends.
 fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f64 {
-    let names = chart.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
     // No fewer units than the names of the lines need.
     let height = HEIGHT.max(15.0 * (chart.lines.len() + 1) as f64);
     let points = || chart.lines.iter().flat_map(|line| &line.points);
     let mut panel = Panel {
-        area: Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top: 0.0, bottom: height },
+        area: Rect { left: MARGIN + 56.0, right: WIDTH - widest_name(&chart.lines) - 36.0, top: 0.0, bottom: height },
         x: Axis::around(points().map(|point| point.x), Scale::Log, 0.03),
         y: Axis::around(points().map(|point| point.y), Scale::Log, 0.05),
     };
@@ -93,7 +91,7 @@ fn label_width(mark: &CrossingMark) -> f64 {
 fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Option<(f64, Anchor)>), y: f64) {
     let x = panel.at_x(mark.size);
     // From the panel on: in the rows above it the line would run through other labels.
-    scene.dashes((x, panel.area.top), (x, panel.area.bottom), 4.0, Stroke { width: 1.0, color: MUTED });
+    scene.dashes((x, panel.area.top), (x, panel.area.bottom), 4.0, 1.0, MUTED);
     let [low, high] = ends(panel, mark);
     scene.line(vec![(low, y), (high, y)], 1.5, MUTED);
     for end in [mark.low, mark.high].into_iter().flatten().map(|size| panel.at_x(size)) {
@@ -115,6 +113,7 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, (mark, label): (&CrossingMark, Op
 mod tests {
     use super::super::data::{Line, LinePoint};
     use super::super::scene::Primitive;
+    use super::super::tests::assert_says;
     use super::*;
 
     fn line(name: &str, factor: f64) -> Line {
@@ -147,9 +146,7 @@ mod tests {
                         let (a, b) = (points[0], points[points.len() - 1]);
                         Rect { left: a.0, right: b.0, top: a.1, bottom: b.1 }.grown(0.75)
                     }
-                    Primitive::Disc { center: (x, y), radius, color } if *color == INK => {
-                        Rect { left: *x, right: *x, top: *y, bottom: *y }.grown(*radius)
-                    }
+                    Primitive::Disc { center, radius, color } if *color == INK => Rect::about(*center, *radius),
                     _ => continue,
                 };
                 assert!(labels.iter().all(|label| !label.overlaps(&area)), "{size}: {labels:?} over {area:?}");
@@ -199,11 +196,7 @@ mod tests {
             panels: vec![panel("resident", 1e-6), panel("pageable", 2e-6)],
             caption: vec!["a processor".into()],
         };
-        let scene = scene(&chart);
-        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-        for wanted in ["cpu", "torch", "resident", "pageable", "8,000", "Samples", "a processor"] {
-            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
-        }
-        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+        let wanted = ["cpu", "torch", "resident", "pageable", "8,000", "Samples", "a processor"];
+        assert_says(&scene(&chart), &wanted);
     }
 }

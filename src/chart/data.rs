@@ -1,10 +1,17 @@
 //! What a chart is made of: plain numbers and words. Nothing here knows a file, an engine or a pixel.
+//!
+//! The `summary` of a chart stands under its title; the `caption` says what was measured on what, and which command makes the figure again.
+
+use serde::Serialize;
 
 use crate::detect::Findings;
 use crate::units::human;
 
+/// The confidence of the intervals of step times.
+pub const CONFIDENCE: f64 = 0.95;
+
 /// What an axis shows: `Step time` in `s`. Units are SI, without a prefix; the chart chooses the prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quantity {
     pub name: String,
     pub unit: String,
@@ -17,7 +24,7 @@ impl Quantity {
 }
 
 /// The PCIe link, as it was read under load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Link {
     Pcie {
         generation: u32,
@@ -26,6 +33,7 @@ pub enum Link {
     /// The device has none, for instance a CPU.
     None,
     /// There may be one, but it could not be read.
+    #[default]
     Unknown,
     /// Another program measured, and the figure does not mention a link.
     NotOurs,
@@ -35,15 +43,14 @@ impl std::fmt::Display for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
-            Self::None => Ok(()),
             Self::Unknown => f.write_str("PCIe link not read"),
-            Self::NotOurs => Ok(()),
+            Self::None | Self::NotOurs => Ok(()),
         }
     }
 }
 
 /// Where the numbers come from; printed on the figure, so that a figure without its page can be judged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Provenance {
     /// `NVIDIA H200`; unknown for a file that another program measured.
     pub device: Option<String>,
@@ -58,7 +65,6 @@ pub struct Provenance {
     pub reported: bool,
     /// The share of simulated series like these that have a false alarm; 0.01 is 1 %. `None` if it is not known.
     pub alarm_rate: Option<f64>,
-    /// The share of false alarms that A/A runs had on this machine.
     pub aa_rate: Option<f64>,
     /// The machines, where several measured it, in a sentence.
     pub machines: Option<String>,
@@ -95,12 +101,10 @@ impl Provenance {
 }
 
 /// One series: a model, a device, a setting.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChartSeries {
     pub name: String,
     pub findings: Findings,
-    /// The smallest jump, relative, that the measurement would have shown.
-    pub smallest: Option<f64>,
     /// The sentence on sizes that are slow by themselves.
     pub slow: Option<String>,
     /// The sizes to avoid, ascending.
@@ -116,8 +120,6 @@ pub struct StepTime {
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
     pub series: Vec<ChartSeries>,
-    /// The confidence of the intervals: 0.95.
-    pub confidence: f64,
     pub provenance: Provenance,
 }
 
@@ -132,9 +134,6 @@ pub struct Runs {
     /// The legend: a run or a device each, at most as many as [`super::palette::RUNS`] has colours.
     pub names: Vec<String>,
     pub panels: Vec<RunsPanel>,
-    /// The confidence of the intervals: 0.95.
-    pub confidence: f64,
-    /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
 
@@ -154,7 +153,6 @@ pub struct RunCurve {
     pub series: ChartSeries,
 }
 
-/// One executed step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRecord {
     pub block: Option<u32>,
@@ -193,21 +191,16 @@ pub struct Timeline {
     pub provenance: Provenance,
 }
 
-/// A study of whole epochs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingChart {
     pub title: String,
-    /// Under the title.
     pub summary: String,
-    /// Two in a row.
     pub panels: Vec<LinePanel>,
     /// The time of an epoch of each cell: training steps, waiting for the loader, the rest; and what was counted beside it.
     pub bars: Vec<Stack>,
-    /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
 
-/// Predicted times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
     pub title: String,
@@ -216,7 +209,6 @@ pub struct Prediction {
     pub curves: Vec<PredictedCurve>,
     /// Predicted (`value`) against measured (`x`) step times; empty: no such panel.
     pub against: Vec<PredictedPoint>,
-    /// Where the numbers come from, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
 
@@ -235,18 +227,15 @@ pub struct PredictedPoint {
     pub value: f64,
     pub low: f64,
     pub high: f64,
-    /// The batch size was measured.
     pub measured: bool,
     pub before_jump: bool,
 }
 
-/// A panel of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePanel {
     pub x: Quantity,
     pub y: Quantity,
     pub lines: Vec<Line>,
-    /// Whether the vertical axis begins at 0.
     pub from_zero: bool,
 }
 
@@ -268,11 +257,9 @@ pub struct LinePoint {
     pub sd: f64,
 }
 
-/// Step times of several series, and the sizes at which they cross.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crossings {
     pub title: String,
-    /// Under the title.
     pub summary: String,
     /// What the horizontal axis counts.
     pub x: String,
@@ -281,7 +268,6 @@ pub struct Crossings {
     pub caption: Vec<String>,
 }
 
-/// Series that cross each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossingPanel {
     /// What all of them share; empty where there is one panel.
@@ -304,11 +290,9 @@ pub struct CrossingMark {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stacked {
     pub title: String,
-    /// Under the title.
     pub summary: String,
     /// What a point with its deviation is.
     pub point: String,
-    /// What the marks of the panels are.
     pub mark: String,
     pub panels: Vec<StackedPanel>,
     pub caption: Vec<String>,
@@ -331,11 +315,9 @@ pub struct ReferenceLevel {
     pub name: String,
 }
 
-/// A study of the input pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feeding {
     pub title: String,
-    /// Under the title.
     pub summary: String,
     /// Rates against the number of workers; two in a row.
     pub panels: Vec<LinePanel>,
@@ -345,7 +327,6 @@ pub struct Feeding {
     /// The names of the parts of the stacks, in their order.
     pub stages: Vec<String>,
     pub stacks: Vec<Stack>,
-    /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
 
@@ -366,21 +347,17 @@ pub struct Stack {
     pub note: String,
 }
 
-/// A study of fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fits {
     pub title: String,
-    /// Under the title.
     pub summary: String,
     /// Side by side; none where no engine gave a surface.
     pub reliefs: Vec<Relief>,
     /// Losses by updates, above 0 both.
     pub losses: Vec<Line>,
-    /// What was measured on what, and the command that makes the figure again.
     pub caption: Vec<String>,
 }
 
-/// A surface over a square, in perspective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relief {
     pub title: String,
@@ -390,13 +367,11 @@ pub struct Relief {
     /// The ends of the vertical axis.
     pub low: f64,
     pub high: f64,
-    /// Coloured by sign.
     pub signed: bool,
     /// Drawn as single points.
     pub dots: bool,
 }
 
-/// A point of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReliefPoint {
     pub row: usize,
@@ -417,14 +392,12 @@ mod tests {
             engine: Some("cudnn engine".into()),
             precision: Some("tf32".into()),
             link: Link::Pcie { generation: 5, width: 16 },
-            forecast: false,
             steps: 10_500,
             blocks: 30,
             reported: true,
             alarm_rate: Some(0.01),
             aa_rate: Some(0.008),
-            machines: None,
-            command: String::new(),
+            ..Provenance::default()
         };
         assert_eq!(
             provenance.caption(),

@@ -2,55 +2,41 @@
 //! band of ten percent, and what an image takes in each stage.
 
 use super::axis::{Axis, Scale};
-use super::data::{Feeding, Predicted};
-use super::font;
-use super::frame::{self, LegendEntry, MARGIN, Mark};
+use super::data::{Feeding, Predicted, Quantity};
+use super::frame::{self, LegendEntry, Mark};
 use super::geometry::Rect;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::panel::{Panel, ROW_GAP, TITLE_LIFT};
 use super::scene::Scene;
 use super::stacks::Stacks;
-use super::training;
+use super::training::{WIDTH, draw_panels, slot};
 
-const WIDTH: f64 = 1100.0;
 const PANEL_HEIGHT: f64 = 250.0;
-/// From the lower edge of a panel to the title of the one below.
-const ROW_GAP: f64 = 92.0;
 /// The colours of the stages, in their order.
 const STAGES: [Color; 6] = [BLUE, VERMILLION, GREEN, MUTED, ORANGE, PURPLE];
-/// The colours of the limits.
 const LIMITS: [Color; 6] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, MUTED];
 /// The band within which a prediction is good.
 const BAND: f64 = 0.1;
 
-/// The figure.
 pub fn scene(chart: &Feeding) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let mut keys: Vec<LegendEntry> = Vec::new();
-    keys.push((Mark::Interval(MUTED), "median of the blocks, their standard deviation".to_owned()));
-    keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
-    for (number, name) in chart.limits.iter().enumerate() {
-        keys.push((Mark::Dot(LIMITS[number % LIMITS.len()]), format!("predicted limit: {name}")));
-    }
+    let mut keys: Vec<LegendEntry> = vec![
+        (Mark::Interval(MUTED), "median of the blocks, their standard deviation".to_owned()),
+        (Mark::Ring(INK), "workers that suffice".to_owned()),
+    ];
+    let limits = chart.limits.iter().zip(LIMITS.iter().cycle());
+    keys.extend(limits.map(|(name, &color)| (Mark::Dot(color), format!("predicted limit: {name}"))));
     let top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 44.0;
-    let half = (WIDTH - MARGIN) / 2.0;
-    let slot = |number: usize, names: f64| {
-        let (column, row) = ((number % 2) as f64, (number / 2) as f64);
-        let top = top + row * (PANEL_HEIGHT + ROW_GAP);
-        let (left, right) = (column * half + MARGIN + 46.0, (column + 1.0) * half - names - 20.0);
-        Rect { left, right, top, bottom: top + PANEL_HEIGHT }
-    };
-    for (number, panel) in chart.panels.iter().enumerate() {
-        let names = panel.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
-        training::draw(&mut scene, panel, slot(number, names));
-    }
+    draw_panels(&mut scene, &chart.panels, PANEL_HEIGHT, top);
     let mut slots = chart.panels.len();
     if !chart.predicted.is_empty() {
-        compared(&mut scene, &chart.predicted, slot(slots, 20.0));
+        compared(&mut scene, &chart.predicted, slot(slots, PANEL_HEIGHT, top, 20.0));
         slots += 1;
     }
     let bottom = top + slots.div_ceil(2) as f64 * (PANEL_HEIGHT + ROW_GAP);
-    let bottom = stacks(&mut scene, chart, bottom);
+    let title = "What an image takes, each stage alone on one thread";
+    let parts = chart.stages.iter().map(String::as_str).zip(STAGES).collect();
+    let bottom = Stacks { title, parts, bars: &chart.stacks, of: ("bar", "pipeline.parquet") }.draw(&mut scene, bottom);
     frame::caption_texts(&mut scene, bottom + 34.0, &chart.caption);
     scene
 }
@@ -60,11 +46,11 @@ fn compared(scene: &mut Scene, cells: &[Predicted], area: Rect) {
     let all = || cells.iter().flat_map(|cell| [cell.predicted, cell.measured]);
     let axis = Axis::around(all(), Scale::Log, 0.06);
     let panel = Panel { area, x: axis, y: axis };
-    let name = |name: &str| super::data::Quantity::new(name, "");
     let edge = |factor: f64| [axis.low, axis.high].map(|x| panel.at_clamped(x, x * factor));
     let [low, high] = [edge(1.0 - BAND), edge(1.0 + BAND)];
     scene.polygon(vec![low[0], low[1], high[1], high[0]], MUTED.tint(0.25));
-    panel.draw_y(scene, &name("Measured (images/s); band: the predicted rate, 10 % either way"), TITLE_LIFT);
+    let measured = Quantity::new("Measured (images/s); band: the predicted rate, 10 % either way", "");
+    panel.draw_y(scene, &measured, TITLE_LIFT);
     let ticks = axis.ticks(6);
     panel.draw_x(scene, &ticks);
     panel.label_x(scene, &ticks, "Predicted (images/s)");
@@ -73,19 +59,10 @@ fn compared(scene: &mut Scene, cells: &[Predicted], area: Rect) {
     }
 }
 
-/// What an image takes by one thread, stage by stage; gives where the bars end.
-fn stacks(scene: &mut Scene, chart: &Feeding, top: f64) -> f64 {
-    if chart.stacks.is_empty() {
-        return top - ROW_GAP + 40.0;
-    }
-    let title = "What an image takes, each stage alone on one thread";
-    let parts = chart.stages.iter().map(String::as_str).zip(STAGES).collect();
-    Stacks { title, parts, bars: &chart.stacks, of: ("bar", "pipeline.parquet") }.draw(scene, top)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Line, LinePanel, LinePoint, Quantity, Stack};
+    use super::super::data::{Line, LinePanel, LinePoint, Stack};
+    use super::super::tests::assert_says;
     use super::*;
 
     #[test]
@@ -116,13 +93,14 @@ mod tests {
             }],
             caption: vec!["a processor".into()],
         };
-        let scene = scene(&chart);
-        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-        for wanted in
-            ["png, cold", "predicted limit: workers", "decode", "png of 64x64, cold", "4.20 ms", "Predicted (images/s)"]
-        {
-            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
-        }
-        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+        let wanted = [
+            "png, cold",
+            "predicted limit: workers",
+            "decode",
+            "png of 64x64, cold",
+            "4.20 ms",
+            "Predicted (images/s)",
+        ];
+        assert_says(&scene(&chart), &wanted);
     }
 }

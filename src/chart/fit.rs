@@ -2,12 +2,10 @@
 
 use super::axis::{Axis, Scale};
 use super::data::{Fits, Quantity, Relief, ReliefPoint};
-use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::{Position, Rect};
-use super::labels::spread;
 use super::palette::{AXIS, BLUE, Color, MUTED, RUNS, TEXT, VERMILLION, WHITE};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::panel::{Panel, TICK_SIZE, TITLE_LIFT, widest_name};
 use super::scene::{Anchor, Font, Scene};
 use crate::units::human;
 
@@ -25,7 +23,6 @@ const MOST_PATCHES: usize = 40;
 const HEIGHTS: [[f64; 3]; 5] =
     [[68.0, 1.0, 84.0], [59.0, 82.0, 139.0], [33.0, 145.0, 140.0], [94.0, 201.0, 98.0], [253.0, 231.0, 37.0]];
 
-/// The figure.
 pub fn scene(chart: &Fits) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let keys: Vec<LegendEntry> =
@@ -70,13 +67,6 @@ impl View {
     }
 }
 
-/// A quadrilateral of the surface.
-struct Patch {
-    depth: f64,
-    corners: Vec<Position>,
-    color: Color,
-}
-
 fn draw_relief(scene: &mut Scene, relief: &Relief, area: Rect) {
     let view = View::of(&area);
     scene.text(relief.title.as_str(), (area.left, area.top), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
@@ -86,19 +76,15 @@ fn draw_relief(scene: &mut Scene, relief: &Relief, area: Rect) {
     draw_box(scene, &view, relief);
     let place = |point: &ReliefPoint| (point.x / relief.reach, point.y / relief.reach, level(point.z));
     if relief.dots {
-        let mut dots: Vec<(f64, Position, Color)> = relief
-            .points
-            .iter()
-            .map(|point| {
-                let (x, y, z) = place(point);
-                (View::depth(x, y), view.at(x, y, z), color(point.z))
-            })
-            .collect();
-        dots.sort_by(|a, b| a.0.total_cmp(&b.0));
-        dots.into_iter().for_each(|(_, at, color)| scene.disc(at, 1.7, color));
+        let dot = |point: &ReliefPoint| {
+            let (x, y, z) = place(point);
+            (View::depth(x, y), (view.at(x, y, z), color(point.z)))
+        };
+        let dots = relief.points.iter().map(dot).collect();
+        from_far_to_near(dots).for_each(|(at, color)| scene.disc(at, 1.7, color));
         return;
     }
-    for Patch { corners, color, .. } in patches(relief, &view, &place, &color) {
+    for (corners, color) in patches(relief, &view, &place, &color) {
         let mut outline = corners.clone();
         outline.push(corners[0]);
         scene.polygon(corners, color);
@@ -106,13 +92,19 @@ fn draw_relief(scene: &mut Scene, relief: &Relief, area: Rect) {
     }
 }
 
-/// From the farthest to the nearest.
+/// What has these depths, the farthest first.
+fn from_far_to_near<T>(mut all: Vec<(f64, T)>) -> impl Iterator<Item = T> {
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all.into_iter().map(|(_, one)| one)
+}
+
+/// The corners and the colour of each quadrilateral of the surface, from the farthest to the nearest.
 fn patches(
     relief: &Relief,
     view: &View,
     place: &dyn Fn(&ReliefPoint) -> (f64, f64, f64),
     color: &dyn Fn(f64) -> Color,
-) -> Vec<Patch> {
+) -> impl Iterator<Item = (Vec<Position>, Color)> {
     let side = relief.points.iter().map(|point| point.row.max(point.column) + 1).max().unwrap_or(0);
     let stride = side.saturating_sub(1).div_ceil(MOST_PATCHES).max(1);
     let mut grid: Vec<Option<&ReliefPoint>> = vec![None; side * side];
@@ -125,29 +117,20 @@ fn patches(
     let mut patches = Vec::new();
     for rows in lines.windows(2) {
         for columns in lines.windows(2) {
-            let corner = |row: usize, column: usize| grid[row * side + column];
-            let around = [
-                corner(rows[0], columns[0]),
-                corner(rows[0], columns[1]),
-                corner(rows[1], columns[1]),
-                corner(rows[1], columns[0]),
-            ];
-            let [Some(a), Some(b), Some(c), Some(d)] = around else { continue };
+            let corners =
+                [(0, 0), (0, 1), (1, 1), (1, 0)].map(|(row, column)| grid[rows[row] * side + columns[column]]);
+            let [Some(a), Some(b), Some(c), Some(d)] = corners else { continue };
             let around = [a, b, c, d];
             let mean = |value: &dyn Fn(&ReliefPoint) -> f64| around.iter().map(|point| value(point)).sum::<f64>() / 4.0;
             let corners = around.iter().map(|point| {
                 let (x, y, z) = place(point);
                 view.at(x, y, z)
             });
-            patches.push(Patch {
-                depth: View::depth(mean(&|point| point.x), mean(&|point| point.y)),
-                corners: corners.collect(),
-                color: color(mean(&|point| point.z)),
-            });
+            let depth = View::depth(mean(&|point| point.x), mean(&|point| point.y));
+            patches.push((depth, (corners.collect(), color(mean(&|point| point.z)))));
         }
     }
-    patches.sort_by(|a, b| a.depth.total_cmp(&b.depth));
-    patches
+    from_far_to_near(patches)
 }
 
 /// The floor, the vertical axis at its left corner, and the names of the axes.
@@ -187,8 +170,8 @@ fn signed(value: f64, low: f64, high: f64) -> Color {
 
 /// Losses on logarithmic axes; gives where the panel ends.
 fn draw_losses(scene: &mut Scene, chart: &Fits, top: f64) -> f64 {
-    let names = chart.losses.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
-    let area = Rect { left: MARGIN + 62.0, right: WIDTH - names - 36.0, top, bottom: top + LOSS_HEIGHT };
+    let area =
+        Rect { left: MARGIN + 62.0, right: WIDTH - widest_name(&chart.losses) - 36.0, top, bottom: top + LOSS_HEIGHT };
     let points = || chart.losses.iter().flat_map(|line| &line.points);
     let panel = Panel {
         area,
@@ -199,13 +182,11 @@ fn draw_losses(scene: &mut Scene, chart: &Fits, top: f64) -> f64 {
     let ticks = panel.x.ticks(9);
     panel.draw_x(scene, &ticks);
     panel.label_x(scene, &ticks, "Updates");
-    let end = |line: &super::data::Line| line.points.last().map(|point| panel.at_clamped(point.x, point.y).1);
-    let ends: Vec<f64> = chart.losses.iter().map(|line| end(line).unwrap_or(area.bottom)).collect();
-    let places = spread(&ends, 15.0, area.top, area.bottom);
-    for ((number, line), place) in chart.losses.iter().enumerate().zip(places) {
-        let color = RUNS[number % RUNS.len()];
+    for ((line, &color), place) in
+        chart.losses.iter().zip(RUNS.iter().cycle()).zip(panel.places_of_names(&chart.losses))
+    {
         scene.line(line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect(), 1.5, color);
-        scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
+        scene.text(line.name.as_str(), place, Anchor::Left, Font::bold(TICK_SIZE, color));
     }
     area.bottom
 }

@@ -2,9 +2,9 @@
 
 use super::data::Provenance;
 use super::font;
-use super::geometry::Position;
+use super::geometry::{Position, Rect};
 use super::palette::{Color, INK, MUTED, TEXT};
-use super::scene::{Anchor, Font, Scene, Stroke};
+use super::scene::{Anchor, Font, Scene};
 
 /// The left edge of titles and captions.
 pub const MARGIN: f64 = 24.0;
@@ -21,19 +21,14 @@ pub enum Mark {
     Dot(Color),
     Ring(Color),
     Line(Color),
-    /// A dot in its interval.
     Interval(Color),
     /// The two ends of a line and the gap between.
     Gap(Color),
-    /// The places that a jump may have.
     Places(Color),
     Diamond(Color),
     Dashes(Color),
-    /// A periodic grid.
     Periodic(Color),
-    /// A value beyond the axis.
     Beyond(Color),
-    /// A shaded stretch of sizes.
     Shade(Color),
 }
 
@@ -54,14 +49,14 @@ impl Mark {
             Self::Ring(color) => scene.ring(at, 3.0, 1.2, color),
             Self::Line(color) => scene.line(vec![(x - 10.0, y), (x + 10.0, y)], 1.75, color),
             Self::Interval(color) => {
-                let band = vec![(x - 10.0, y - 4.0), (x + 10.0, y - 4.0), (x + 10.0, y + 4.0), (x - 10.0, y + 4.0)];
-                scene.polygon(band, color.tint(0.25));
+                let band = Rect { left: x - 10.0, right: x + 10.0, top: y - 4.0, bottom: y + 4.0 };
+                scene.rect(band, color.tint(0.25));
                 scene.disc(at, 2.8, color);
             }
             Self::Gap(color) => gap(scene, x, y + 5.0, y - 5.0, color),
             Self::Places(color) => whisker(scene, at, x - 8.0..x + 8.0, color),
             Self::Diamond(color) => diamond(scene, at, color),
-            Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, Stroke { width: 1.25, color }),
+            Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, 1.25, color),
             Self::Periodic(color) => {
                 for tooth in [-7.0, 0.0, 7.0] {
                     scene.line(vec![(x + tooth, y - 3.5), (x + tooth, y + 3.5)], 1.5, color);
@@ -69,8 +64,7 @@ impl Mark {
             }
             Self::Beyond(color) => beyond(scene, at, color),
             Self::Shade(color) => {
-                let area = vec![(x - 10.0, y - 6.0), (x + 10.0, y - 6.0), (x + 10.0, y + 6.0), (x - 10.0, y + 6.0)];
-                scene.polygon(area, color);
+                scene.rect(Rect { left: x - 10.0, right: x + 10.0, top: y - 6.0, bottom: y + 6.0 }, color);
             }
         }
     }
@@ -92,7 +86,6 @@ pub fn whisker(scene: &mut Scene, at: Position, places: std::ops::Range<f64>, co
     }
 }
 
-/// A kink.
 pub fn diamond(scene: &mut Scene, at: Position, color: Color) {
     let around = |r: f64| vec![(at.0, at.1 - r), (at.0 + r, at.1), (at.0, at.1 + r), (at.0 - r, at.1)];
     scene.polygon(around(5.5), color);
@@ -104,23 +97,14 @@ pub fn beyond(scene: &mut Scene, at: Position, color: Color) {
     scene.polygon(vec![(at.0 - 3.2, at.1 + 3.0), (at.0 + 3.2, at.1 + 3.0), (at.0, at.1 - 3.0)], color);
 }
 
-/// A legend's entry.
 pub type LegendEntry = (Mark, String);
 
 /// Draws title, summary and legend from the top; gives the y where they end.
 pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry]) -> f64 {
     let limit = (scene.width - 2.0 * MARGIN) * WRAP;
-    let mut y = 14.0;
-    for line in font::wrap(title, (TITLE_SIZE, true), limit) {
-        y += 26.0;
-        scene.text(line, (MARGIN, y), Anchor::Left, Font::bold(TITLE_SIZE, INK));
-    }
-    y += 4.0;
+    let mut y = 4.0 + paragraph(scene, title, ((MARGIN, 14.0), limit), Font::bold(TITLE_SIZE, INK), 26.0);
     if !summary.is_empty() {
-        for line in font::wrap(summary, (SUMMARY_SIZE, false), limit) {
-            y += 20.0;
-            scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(SUMMARY_SIZE, TEXT));
-        }
+        y = paragraph(scene, summary, ((MARGIN, y), limit), Font::regular(SUMMARY_SIZE, TEXT), 20.0);
     }
     if !keys.is_empty() {
         y = legend(scene, y + 26.0, keys, MARGIN);
@@ -132,12 +116,19 @@ pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[LegendEntry
 pub fn small_header(scene: &mut Scene, title: &str, keys: &[LegendEntry]) -> f64 {
     let mut y = 0.0;
     if !title.is_empty() {
-        for line in font::wrap(title, (SUMMARY_SIZE, true), (scene.width - 16.0) * WRAP) {
-            y += 18.0;
-            scene.text(line, (4.0, y), Anchor::Left, Font::bold(SUMMARY_SIZE, INK));
-        }
+        let limit = (scene.width - 16.0) * WRAP;
+        y = paragraph(scene, title, ((4.0, y), limit), Font::bold(SUMMARY_SIZE, INK), 18.0);
     }
     legend(scene, y + 18.0, keys, 4.0)
+}
+
+/// The lines of a text below a place, no wider than a limit and one `step` apart; gives where they end.
+fn paragraph(scene: &mut Scene, text: &str, ((left, mut y), limit): (Position, f64), look: Font, step: f64) -> f64 {
+    for line in font::wrap(text, (look.size, look.bold), limit) {
+        y += step;
+        scene.text(line, (left, y), Anchor::Left, look);
+    }
+    y
 }
 
 fn legend(scene: &mut Scene, top: f64, keys: &[LegendEntry], margin: f64) -> f64 {

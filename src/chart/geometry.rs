@@ -10,7 +10,6 @@ pub struct DataPoint {
     pub y: f64,
 }
 
-/// An upright rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rect {
     pub left: f64,
@@ -20,6 +19,11 @@ pub struct Rect {
 }
 
 impl Rect {
+    /// What lies within `reach` of a position, to the sides and up and down.
+    pub fn about((x, y): Position, reach: f64) -> Self {
+        Self { left: x, right: x, top: y, bottom: y }.grown(reach)
+    }
+
     pub fn width(&self) -> f64 {
         self.right - self.left
     }

@@ -9,6 +9,7 @@ use super::geometry::{Position, Rect};
 use super::palette::{BLUE, GREEN, INK, MUTED, PURPLE, STRIPE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
+use crate::stats::quantile::median;
 use crate::units::human;
 
 const WIDTH: f64 = 1000.0;
@@ -20,7 +21,6 @@ const NORMAL_95: f64 = 1.959964;
 /// The running median is computed at this many places at most.
 const PLACES: usize = 400;
 
-/// The figure.
 pub fn scene(chart: &Timeline) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let readable: Vec<&Covariate> = chart.covariates.iter().filter(|c| c.values.iter().any(Option::is_some)).collect();
@@ -184,9 +184,7 @@ fn running_median(steps: &[StepRecord]) -> Vec<(f64, f64)> {
         let i = place * (counted.len() - 1) / (places - 1).max(1);
         let window = &counted[i.saturating_sub(half)..(i + half + 1).min(counted.len())];
         let mut values: Vec<f64> = window.iter().map(|(_, v)| *v).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = (values[values.len() / 2] + values[(values.len() - 1) / 2]) / 2.0;
-        (counted[i].0 as f64 + 0.5, middle)
+        (counted[i].0 as f64 + 0.5, median(&mut values))
     };
     (0..places).map(at).collect()
 }

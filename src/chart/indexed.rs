@@ -72,7 +72,6 @@ fn nearest(palette: &[Colour], colour: Colour) -> u8 {
     (0..palette.len()).min_by_key(|&place| distance(palette[place], colour)).unwrap_or(0) as u8
 }
 
-/// The square of the distance.
 fn distance(a: Colour, b: Colour) -> u32 {
     let square = |channel: usize| u32::from(a[channel].abs_diff(b[channel])).pow(2);
     square(0) + square(1) + square(2)

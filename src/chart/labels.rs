@@ -6,7 +6,6 @@
 
 use super::geometry::Rect;
 
-/// A label that wants a place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// The x of its guide.
@@ -19,13 +18,10 @@ pub struct Wanted {
     pub weight: f64,
 }
 
-/// Where a label went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacedLabel {
-    /// Which of its forms.
     pub form: usize,
     pub area: Rect,
-    /// True where it stands on the left of its guide.
     pub on_left: bool,
 }
 
@@ -132,8 +128,7 @@ mod tests {
     fn rising(n: usize, count: usize) -> (Vec<Wanted>, Ground) {
         let x = |i: f64| BOUNDS.left + 900.0 * (i + 0.5) / n as f64;
         let y = |i: f64| BOUNDS.bottom - 320.0 * (i + 1.0) / n as f64;
-        let dot = |i| Rect { left: x(i), right: x(i), top: y(i), bottom: y(i) }.grown(5.0);
-        let obstacles = (0..n).map(|i| dot(i as f64)).collect();
+        let obstacles = (0..n).map(|i| Rect::about((x(i as f64), y(i as f64)), 5.0)).collect();
         let at = |k: usize| (k + 1) as f64 * n as f64 / (count + 1) as f64;
         let forms = vec![(190.0, 14.0), (95.0, 28.0), (60.0, 42.0), (20.0, 14.0)];
         let label = |k| Wanted { guide: x(at(k)), mark: y(at(k)), forms: forms.clone(), weight: 1.0 };

@@ -1,14 +1,14 @@
 //! Charts as PNG and SVG: step time with its jumps for one run or several, the honesty plot, a study of whole epochs, and a study of the
 //! input pipeline.
 //!
-//! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
+//! `data` says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
 //! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
 //! than by plotters' chart builder, which has no panels with a common axis, no labels that avoid each other, and no ticks
 //! in powers of two. The same input gives the same bytes.
 
 pub mod axis;
 mod crossover;
-pub mod data;
+mod data;
 mod feeding;
 pub mod figures;
 mod fit;
@@ -33,16 +33,10 @@ mod training;
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
-pub use data::{
-    ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Line, LinePanel,
-    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, ReferenceLevel,
-    Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Timeline,
-    TrainingChart,
-};
+use crate::error::Result;
+pub use data::*;
 pub use font::typeset;
 
-/// A chart to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     StepTime(StepTime),
@@ -71,7 +65,7 @@ const PAPER_UNIT: f64 = 7.0 / 12.5;
 
 impl Chart {
     /// The figure of a paper, before it becomes a file.
-    pub fn scene_on(&self, paper: &Paper) -> scene::Scene {
+    fn scene_on(&self, paper: &Paper) -> scene::Scene {
         let mut chart = self.clone();
         if let Some(title) = &paper.title {
             chart.title().clone_from(title);
@@ -82,7 +76,7 @@ impl Chart {
                 if paper.title.is_none() {
                     chart.title.clear();
                 }
-                step_time::column(chart, points / PAPER_UNIT)
+                step_time::scene(chart, Some(points / PAPER_UNIT))
             }
             other => other.scene(),
         };
@@ -107,7 +101,7 @@ impl Chart {
     /// The figure, before it becomes a file.
     pub fn scene(&self) -> scene::Scene {
         match self {
-            Self::StepTime(chart) => step_time::scene(chart),
+            Self::StepTime(chart) => step_time::scene(chart, None),
             Self::Runs(chart) => step_time::runs(chart),
             Self::Timeline(chart) => honesty::scene(chart),
             Self::Training(chart) => training::scene(chart),
@@ -120,45 +114,13 @@ impl Chart {
     }
 }
 
-/// A file format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Png,
-    Svg,
-    Pdf,
-}
-
-impl Format {
-    /// `png`, `svg`, `pdf`: the stable name, and the extension.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Png => "png",
-            Self::Svg => "svg",
-            Self::Pdf => "pdf",
-        }
-    }
-
-    /// The format of a path's extension.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Spec`] where it is none of `.png`, `.svg` and `.pdf`.
-    pub fn of(path: &Path) -> Result<Self> {
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        [Self::Png, Self::Svg, Self::Pdf].into_iter().find(|f| f.name() == extension).ok_or_else(|| {
-            Error::spec(format!("charts are not written as `.{extension}`"))
-                .at(path.display().to_string())
-                .hint("use `.png`, `.svg` or `.pdf`")
-        })
-    }
-}
-
-/// Writes `chart` to `path`, in the format of its extension.
+/// Writes `chart` to `path`, in the format of its extension: `.png`, `.svg` or `.pdf`.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`] for another extension; [`crate::error::Kind::Io`] where the file cannot be written. Both
 /// name the path, and nothing half-written is left there.
 pub fn write(chart: &Chart, path: &Path) -> Result<()> {
-    write_as(chart, path, Format::of(path)?)
+    paint::write(&chart.scene(), path)
 }
 
 /// Writes `chart` to `path` as a figure of a paper.
@@ -166,7 +128,7 @@ pub fn write(chart: &Chart, path: &Path) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_on(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
-    drawn(&chart.scene_on(paper), path, Format::of(path)?)
+    paint::write(&chart.scene_on(paper), path)
 }
 
 /// `chart` as the text of an SVG file.
@@ -174,22 +136,5 @@ pub fn write_on(paper: &Paper, chart: &Chart, path: &Path) -> Result<()> {
 /// # Errors
 /// [`crate::error::Kind::Io`] where it cannot be drawn.
 pub fn svg(chart: &Chart) -> Result<String> {
-    paint::svg_text(&chart.scene())
-}
-
-/// Writes `chart` to `path` as `format`, whatever the path is called.
-///
-/// # Errors
-/// As [`write()`].
-pub fn write_as(chart: &Chart, path: &Path, format: Format) -> Result<()> {
-    drawn(&chart.scene(), path, format)
-}
-
-fn drawn(scene: &scene::Scene, path: &Path, format: Format) -> Result<()> {
-    let written = match format {
-        Format::Png => paint::png(scene, path),
-        Format::Svg => paint::svg(scene, path),
-        Format::Pdf => paint::pdf(scene, path),
-    };
-    written.map_err(|e| e.at(path.display().to_string()))
+    paint::svg(&chart.scene())
 }

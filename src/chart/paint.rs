@@ -28,7 +28,6 @@ const SVG_FINENESS: u32 = 10;
 
 /// What differs between the backends.
 struct Medium {
-    /// Device pixels for each unit.
     scale: f64,
     /// True where texts stay texts and lines stay lines. In a bitmap texts are set by us (see [`font`]), and a line with a
     /// width is drawn piece by piece, because plotters' outline of a whole one has spikes.
@@ -43,20 +42,31 @@ const SVG_SIZE_PER_EM: f64 = 1.24;
 const SVG_TOP: f64 = 0.76;
 const SVG_FAMILY: &str = "Noto Sans, Helvetica, Arial, sans-serif";
 
-/// Writes `scene` as PNG. The file appears complete or not at all. Its `Description` contains the texts of the figure, for readers who cannot
-/// see it and for programs that compare it with its data.
+/// Writes `scene` to `path`, in the format of its extension. The file appears whole or not at all.
 ///
 /// # Errors
-/// [`Kind::Io`] with the path.
-pub fn png(scene: &Scene, path: &Path) -> Result<()> {
+/// [`Kind::Spec`] for another extension and [`Kind::Io`], both with the path.
+pub fn write(scene: &Scene, path: &Path) -> Result<()> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let file = match extension.as_str() {
+        "png" => png(scene),
+        "svg" => svg(scene).map(String::into_bytes),
+        "pdf" => Ok(super::pdf::bytes(scene)),
+        _ => Err(Error::spec(format!("charts are not written as `.{extension}`")).hint("use `.png`, `.svg` or `.pdf`")),
+    };
+    let written = |file: Vec<u8>| atomic::replace(path, |part| fs::write(part, &file).map_err(|e| refused(&e)));
+    file.and_then(written).map_err(|e| e.at(path.display().to_string()))
+}
+
+/// `scene` as PNG. Its `Description` contains the texts of the figure, for readers who cannot see it and for programs that compare it with its data.
+fn png(scene: &Scene) -> Result<Vec<u8>> {
     let (width, height) = pixels(scene, PIXELS);
     let mut large = vec![255; (width * height * OVERSAMPLING * OVERSAMPLING * 3) as usize];
     let size = (width * OVERSAMPLING, height * OVERSAMPLING);
     paint(scene, BitMapBackend::with_buffer(&mut large, size), &BITMAP)?;
     let image = averaged(&large, width, height);
     let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-    let file = encoded(&image, (width, height), texts.join("\n")).map_err(|e| refused(&e))?;
-    atomic::replace(path, |part| fs::write(part, &file).map_err(|e| refused(&e)))
+    encoded(&image, (width, height), texts.join("\n")).map_err(|e| refused(&e))
 }
 
 /// `image`, three bytes for each pixel, as the contents of a PNG file.
@@ -74,20 +84,11 @@ fn encoded(image: &[u8], (width, height): (u32, u32), description: String) -> Re
     Ok(file)
 }
 
-/// Writes `scene` as SVG. The file appears whole or not at all.
-///
-/// # Errors
-/// [`Kind::Io`] with the path.
-pub fn svg(scene: &Scene, path: &Path) -> Result<()> {
-    let text = svg_text(scene)?;
-    atomic::replace(path, |part| fs::write(part, &text).map_err(|e| refused(&e)))
-}
-
 /// `scene` as SVG; text stays text.
 ///
 /// # Errors
 /// [`Kind::Io`] where it cannot be drawn.
-pub fn svg_text(scene: &Scene) -> Result<String> {
+pub fn svg(scene: &Scene) -> Result<String> {
     let size = pixels(scene, SVG_FINENESS);
     let mut drawn = String::new();
     paint(scene, SVGBackend::with_string(&mut drawn, size), &SVG)?;
@@ -102,17 +103,6 @@ pub fn svg_text(scene: &Scene) -> Result<String> {
          <title>{title}</title>\n{body}",
         size.0, size.1
     ))
-}
-
-/// Writes `scene` as PDF. The file appears whole or not at all.
-///
-/// # Errors
-/// [`Kind::Io`] with the path.
-pub fn pdf(scene: &Scene, path: &Path) -> Result<()> {
-    // Without a width on paper a unit is a pixel, of which an inch has 96.
-    let unit = scene.points.map_or(72.0 / 96.0, |points| points / scene.width);
-    let file = super::pdf::bytes(scene, unit);
-    atomic::replace(path, |part| fs::write(part, &file).map_err(|e| refused(&e)))
 }
 
 fn pixels(scene: &Scene, per_unit: u32) -> (u32, u32) {

@@ -2,7 +2,6 @@
 //!
 //! Source: M. Okabe, K. Ito, "Color Universal Design", 2008, <https://jfly.uni-koeln.de/color/>.
 
-/// Red, green, blue and opacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Color {
     pub rgb: (u8, u8, u8),
@@ -42,7 +41,6 @@ pub const TEXT: Color = Color::new(72, 72, 72);
 pub const MUTED: Color = Color::new(122, 122, 122);
 /// Axis lines.
 pub const AXIS: Color = Color::new(150, 150, 150);
-/// Grid lines.
 pub const GRID: Color = Color::new(232, 232, 232);
 /// Every other block of a run.
 pub const STRIPE: Color = Color::new(246, 246, 246);

@@ -15,6 +15,14 @@ const LABEL_ROOM: f64 = 58.0;
 /// From the top of a panel up to the baseline of its title.
 pub const TITLE_LIFT: f64 = 10.0;
 
+/// From the lower edge of a panel to the title of the one below.
+pub const ROW_GAP: f64 = 92.0;
+
+/// The room on the right for the names of these lines.
+pub fn widest_name(lines: &[Line]) -> f64 {
+    lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max)
+}
+
 /// An area on the figure and the values it spans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Panel {
@@ -89,9 +97,6 @@ impl Panel {
 
     /// Lines with the deviations of their points, where they have any, and their names at their ends.
     pub fn draw_lines(&self, scene: &mut Scene, lines: &[Line], colors: &[Color]) {
-        let end = |line: &Line| line.points.last().map_or(self.area.bottom, |last| self.at_clamped(last.x, last.y).1);
-        let ends: Vec<f64> = lines.iter().map(end).collect();
-        let places = spread(&ends, 15.0, self.area.top, self.area.bottom);
         // All deviations lie below all lines.
         for (line, color) in lines.iter().zip(colors.iter().cycle()) {
             for point in line.points.iter().filter(|point| point.sd > 0.0) {
@@ -99,16 +104,23 @@ impl Panel {
                 scene.line(ends.to_vec(), 4.0, color.tint(0.3));
             }
         }
-        for ((line, &color), place) in lines.iter().zip(colors.iter().cycle()).zip(places) {
+        for ((line, &color), place) in lines.iter().zip(colors.iter().cycle()).zip(self.places_of_names(lines)) {
             let at: Vec<_> = line.points.iter().map(|point| self.at_clamped(point.x, point.y)).collect();
             scene.line(at.clone(), 1.75, color);
             at.iter().for_each(|&at| scene.disc(at, 2.8, color));
             if let Some(&marked) = line.marked.and_then(|marked| at.get(marked)) {
                 scene.ring(marked, 6.5, 1.6, INK);
             }
-            let name = (self.area.right + 8.0, place + 4.5);
-            scene.text(line.name.as_str(), name, Anchor::Left, Font::bold(TICK_SIZE, color));
+            scene.text(line.name.as_str(), place, Anchor::Left, Font::bold(TICK_SIZE, color));
         }
+    }
+
+    /// Where the names of lines stand, right of their ends and apart from each other.
+    pub fn places_of_names(&self, lines: &[Line]) -> impl Iterator<Item = Position> {
+        let end = |line: &Line| line.points.last().map_or(self.area.bottom, |last| self.at_clamped(last.x, last.y).1);
+        let ends: Vec<f64> = lines.iter().map(end).collect();
+        let left = self.area.right + 8.0;
+        spread(&ends, 15.0, self.area.top, self.area.bottom).into_iter().map(move |y| (left, y + 4.5))
     }
 
     /// The pieces of the line through `values` that lie within the panel, cut where it crosses the upper or lower edge.

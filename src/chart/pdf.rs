@@ -15,8 +15,10 @@ use super::scene::{Primitive, Scene};
 /// The control points of a quarter of a circle of radius 1 (Riškus 2006).
 const QUARTER: f64 = 0.552_284_75;
 
-/// `scene` as a file; a unit is `points` of 1/72 inch.
-pub fn bytes(scene: &Scene, points: f64) -> Vec<u8> {
+/// `scene` as a file.
+pub fn bytes(scene: &Scene) -> Vec<u8> {
+    // Points of 1/72 inch for a unit, which without a width on paper is a pixel; of these an inch has 96.
+    let points = scene.points.map_or(72.0 / 96.0, |points| points / scene.width);
     let (width, height) = ((scene.width * points) as f32, (scene.height * points) as f32);
     let mut drawing = Drawing { content: Content::new(), opacities: BTreeMap::new() };
     // From units downwards to points upwards.
@@ -55,7 +57,6 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// The name of a graphics state.
 fn name(number: usize) -> String {
     format!("o{number}")
 }
@@ -177,7 +178,8 @@ mod tests {
         scene.line(vec![(0.0, 0.0), (100.0, 50.0)], 2.0, INK);
         scene.disc((50.0, 25.0), 3.0, INK.tint(0.5));
         scene.text("16", (10.0, 40.0), Anchor::Left, Font::regular(10.0, INK));
-        let file = bytes(&scene, 0.5);
+        scene.points = Some(50.0);
+        let file = bytes(&scene);
         let text = String::from_utf8_lossy(&file);
         assert!(
             text.starts_with("%PDF-") && text.contains("/MediaBox [0 0 50 25]") && text.contains("a title"),

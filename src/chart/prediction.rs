@@ -1,23 +1,20 @@
 //! Predicted times: against the measured ones, and what an example costs at each batch size.
 
-use super::axis::{Axis, Scale};
+use super::axis::{Axis, AxisUnit, Scale, tick_labels};
 use super::data::{PredictedCurve, PredictedPoint, Prediction, Quantity};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, PURPLE, TEXT, VERMILLION};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Scene, Stroke};
+use super::panel::{Panel, ROW_GAP, TICK_SIZE, TITLE_LIFT};
+use super::scene::{Anchor, Font, Scene};
 
 const WIDTH: f64 = 1100.0;
 const CURVE_HEIGHT: f64 = 300.0;
 const SQUARE: f64 = 460.0;
 /// Values that span more than this factor have a logarithmic axis.
 const WIDE: f64 = 4.0;
-/// From the lower edge of a panel to the title of the one below.
-const ROW_GAP: f64 = 92.0;
 const COLORS: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 
-/// The figure.
 pub fn scene(chart: &Prediction) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let interval = (Mark::Interval(BLUE), "predicted, with its interval of 90 %".to_owned());
@@ -66,7 +63,7 @@ fn draw_curve(scene: &mut Scene, curve: &PredictedCurve, color: Color, area: Rec
     }
     for after in curve.points.iter().filter(|point| point.before_jump) {
         let at = panel.at_x(after.x + 0.5);
-        scene.dashes((at, area.top), (at, area.bottom), 4.0, Stroke { width: 1.0, color: MUTED });
+        scene.dashes((at, area.top), (at, area.bottom), 4.0, 1.0, MUTED);
     }
     scene.line(curve.points.iter().map(|point| panel.at_clamped(point.x, point.value)).collect(), 1.75, color);
     for point in &curve.points {
@@ -83,8 +80,8 @@ fn draw_against(scene: &mut Scene, points: &[PredictedPoint], area: Rect) {
     panel.draw_y(scene, &named("Predicted step time"), TITLE_LIFT);
     let ticks = panel.x.ticks(6);
     panel.draw_x(scene, &ticks);
-    let unit = super::axis::AxisUnit::of(axis.high, "s");
-    for (tick, label) in ticks.iter().zip(super::axis::tick_labels(&ticks, unit.factor, axis.scale)) {
+    let unit = AxisUnit::of(axis.high, "s");
+    for (tick, label) in ticks.iter().zip(tick_labels(&ticks, unit.factor, axis.scale)) {
         let at = (panel.at_x(*tick), area.bottom + 19.0);
         scene.text(label, at, Anchor::Center, Font::regular(TICK_SIZE, TEXT));
     }

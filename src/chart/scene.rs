@@ -16,7 +16,6 @@ pub enum Anchor {
     Right,
 }
 
-/// How a text looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Font {
     /// The em, in units.
@@ -58,7 +57,6 @@ impl Text {
     }
 }
 
-/// A graphics primitive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Primitive {
     Line { points: Vec<Position>, width: f64, color: Color },
@@ -80,13 +78,6 @@ pub struct Scene {
     pub primitives: Vec<Primitive>,
 }
 
-/// How a line is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stroke {
-    pub width: f64,
-    pub color: Color,
-}
-
 impl Scene {
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         Self { width, height, title: foreign::line(title).into_owned(), points: None, primitives: Vec::new() }
@@ -100,12 +91,12 @@ impl Scene {
     }
 
     /// A dashed straight line: `dash` units drawn, as many left out.
-    pub fn dashes(&mut self, from: Position, to: Position, dash: f64, stroke: Stroke) {
+    pub fn dashes(&mut self, from: Position, to: Position, dash: f64, width: f64, color: Color) {
         let length = (to.0 - from.0).hypot(to.1 - from.1);
         let along = |d: f64| (from.0 + (to.0 - from.0) * d / length, from.1 + (to.1 - from.1) * d / length);
         let mut start = 0.0;
         while start < length && dash > 0.0 {
-            self.line(vec![along(start), along((start + dash).min(length))], stroke.width, stroke.color);
+            self.line(vec![along(start), along((start + dash).min(length))], width, color);
             start += 2.0 * dash;
         }
     }
@@ -156,9 +147,9 @@ mod tests {
     #[test]
     fn dashes_cover_half_of_a_line() {
         let mut scene = Scene::new(100.0, 10.0, "");
-        scene.dashes((0.0, 5.0), (20.0, 5.0), 2.0, Stroke { width: 1.0, color: INK });
+        scene.dashes((0.0, 5.0), (20.0, 5.0), 2.0, 1.0, INK);
         assert_eq!(scene.primitives.len(), 5);
-        scene.dashes((3.0, 5.0), (3.0, 5.0), 2.0, Stroke { width: 1.0, color: INK });
+        scene.dashes((3.0, 5.0), (3.0, 5.0), 2.0, 1.0, INK);
         assert_eq!(scene.primitives.len(), 5, "a line without length has no dashes");
     }
 

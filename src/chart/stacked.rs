@@ -1,21 +1,17 @@
 //! Panels of lines one below the other, with levels that they are held against and places that are marked: the efficiency of several processes,
 //! the copies of batches.
 
-use super::axis::{Axis, Scale, scale_of};
+use super::axis::{Axis, Scale, ascending, scale_of};
 use super::data::{Stacked, StackedPanel};
-use super::font;
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{INK, MUTED, RUNS, VERMILLION};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Scene, Stroke};
+use super::panel::{Panel, ROW_GAP, TITLE_LIFT, widest_name};
+use super::scene::Scene;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
-/// From the lower edge of a panel to the title of the one below.
-const ROW_GAP: f64 = 92.0;
 
-/// The figure.
 pub fn scene(chart: &Stacked) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let mut keys: Vec<LegendEntry> = vec![(Mark::Interval(MUTED), chart.point.clone())];
@@ -26,8 +22,8 @@ pub fn scene(chart: &Stacked) -> Scene {
     keys.dedup();
     let mut top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 44.0;
     for panel in &chart.panels {
-        let names = panel.lines.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
-        let area = Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top, bottom: top + HEIGHT };
+        let right = WIDTH - widest_name(&panel.lines.lines) - 36.0;
+        let area = Rect { left: MARGIN + 56.0, right, top, bottom: top + HEIGHT };
         draw(&mut scene, panel, area);
         top += HEIGHT + ROW_GAP;
     }
@@ -38,9 +34,7 @@ pub fn scene(chart: &Stacked) -> Scene {
 fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
     let StackedPanel { lines: chart, level, marks } = chart;
     let points = || chart.lines.iter().flat_map(|line| &line.points);
-    let mut xs: Vec<f64> = points().map(|point| point.x).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
+    let xs = ascending(points().map(|point| point.x));
     let highs = points().map(|point| point.y + point.sd).chain(level.iter().map(|level| level.y));
     let y = match chart.from_zero {
         true => Axis { low: 0.0, ..Axis::around(highs.chain([0.0]), Scale::Linear, 0.08) },
@@ -53,10 +47,10 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
     panel.label_x(scene, &ticks, &chart.x.name);
     if let Some(level) = level {
         let y = panel.at_y(level.y);
-        scene.dashes((area.left, y), (area.right, y), 5.0, Stroke { width: 1.0, color: INK });
+        scene.dashes((area.left, y), (area.right, y), 5.0, 1.0, INK);
     }
     for at in marks.iter().map(|&mark| panel.at_x(mark)) {
-        scene.dashes((at, area.top), (at, area.bottom), 2.5, Stroke { width: 1.0, color: VERMILLION });
+        scene.dashes((at, area.top), (at, area.bottom), 2.5, 1.0, VERMILLION);
     }
     panel.draw_lines(scene, &chart.lines, &RUNS);
 }
@@ -65,6 +59,7 @@ fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
 mod tests {
     use super::super::data::{Line, LinePanel, LinePoint, Quantity, ReferenceLevel};
     use super::super::scene::Primitive;
+    use super::super::tests::assert_says;
     use super::*;
 
     fn chart(marks: Vec<f64>) -> Stacked {
@@ -96,9 +91,7 @@ mod tests {
 
     #[test]
     fn the_series_the_level_and_the_marks_are_on_the_chart() {
-        let scene = scene(&chart(vec![16.5]));
-        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-        for wanted in [
+        let wanted = [
             "mlp, 2 processes",
             "mlp, 4 processes",
             "95 %, as platforms",
@@ -106,10 +99,8 @@ mod tests {
             "In all-reduce (%)",
             "Batch size",
             "a processor",
-        ] {
-            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
-        }
-        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+        ];
+        assert_says(&scene(&chart(vec![16.5])), &wanted);
     }
 
     #[test]

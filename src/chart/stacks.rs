@@ -5,7 +5,7 @@ use super::font;
 use super::frame::MARGIN;
 use super::geometry::Rect;
 use super::palette::{Color, MUTED, TEXT};
-use super::panel::{TICK_SIZE, TITLE_LIFT};
+use super::panel::{ROW_GAP, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
 use crate::units::human;
 
@@ -25,8 +25,11 @@ pub(super) struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
-    /// Draws the bars below `top`; gives where they end.
+    /// Draws the bars below `top`, where there are any; gives where they end.
     pub fn draw(&self, scene: &mut Scene, top: f64) -> f64 {
+        if self.bars.is_empty() {
+            return top - ROW_GAP + 40.0;
+        }
         let shown = &self.bars[..self.bars.len().min(MOST_BARS)];
         scene.text(self.title, (MARGIN, top - TITLE_LIFT), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
         let width = |text: &str| font::width(text, TICK_SIZE, false);

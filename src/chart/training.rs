@@ -1,23 +1,19 @@
 //! A training study on one page: epoch time and throughput against the batch size, epoch time against the number of workers
 //! with the one that suffices marked, the accuracy after the epoch, and where the time goes.
 
-use super::axis::{Axis, Scale, scale_of};
-use super::data::{LinePanel, Stack, TrainingChart};
-use super::font;
+use super::axis::{Axis, Scale, ascending, scale_of};
+use super::data::{LinePanel, TrainingChart};
 use super::frame::{self, LegendEntry, MARGIN, Mark};
 use super::geometry::Rect;
 use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
-use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::panel::{Panel, ROW_GAP, TITLE_LIFT, widest_name};
 use super::scene::Scene;
 use super::stacks::Stacks;
 
-const WIDTH: f64 = 1100.0;
+pub(super) const WIDTH: f64 = 1100.0;
 const PANEL_HEIGHT: f64 = 230.0;
-/// From the lower edge of a panel to the title of the one below.
-const ROW_GAP: f64 = 92.0;
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
 
-/// The figure.
 pub fn scene(chart: &TrainingChart) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
     let mut keys: Vec<LegendEntry> =
@@ -26,37 +22,40 @@ pub fn scene(chart: &TrainingChart) -> Scene {
         keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
     }
     let top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 44.0;
-    let half = (WIDTH - MARGIN) / 2.0;
-    for (number, panel) in chart.panels.iter().enumerate() {
-        let (column, row) = ((number % 2) as f64, (number / 2) as f64);
-        let left = column * half + MARGIN + 46.0;
-        let names = panel.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
-        let right = (column + 1.0) * half - names - 20.0;
-        let top = top + row * (PANEL_HEIGHT + ROW_GAP);
-        draw(&mut scene, panel, Rect { left, right, top, bottom: top + PANEL_HEIGHT });
-    }
-    let rows = chart.panels.len().div_ceil(2) as f64;
-    let top = top + rows * (PANEL_HEIGHT + ROW_GAP);
-    let bottom = bars(&mut scene, &chart.bars, top);
+    draw_panels(&mut scene, &chart.panels, PANEL_HEIGHT, top);
+    let top = top + chart.panels.len().div_ceil(2) as f64 * (PANEL_HEIGHT + ROW_GAP);
+    let title = "Where the time of an epoch goes (s)";
+    let parts = vec![("training steps", BLUE), ("waiting for the loader", VERMILLION), ("the rest", MUTED)];
+    let bottom = Stacks { title, parts, bars: &chart.bars, of: ("cell", "epochs.parquet") }.draw(&mut scene, top);
     frame::caption_texts(&mut scene, bottom + 34.0, &chart.caption);
     scene
 }
 
-/// Draws a panel of lines into `area`.
-pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
-    let points = || panel.lines.iter().flat_map(|line| &line.points);
-    let mut xs: Vec<f64> = points().map(|point| point.x).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    let scale = if panel.from_zero { scale_of(&xs) } else { Scale::Linear };
-    let highs = points().flat_map(|point| [point.y + point.sd, point.y - point.sd]);
-    let mut y = Axis::around(highs, Scale::Linear, 0.08);
-    if panel.from_zero {
-        y = Axis {
-            low: 0.0,
-            ..Axis::around(points().map(|point| point.y + point.sd).chain([0.0]), Scale::Linear, 0.08)
-        };
+/// The place of a panel of lines below `top`, two in a row, with room for its `names` on the right.
+pub(super) fn slot(number: usize, height: f64, top: f64, names: f64) -> Rect {
+    let half = (WIDTH - MARGIN) / 2.0;
+    let (column, row) = ((number % 2) as f64, (number / 2) as f64);
+    let top = top + row * (height + ROW_GAP);
+    Rect { left: column * half + MARGIN + 46.0, right: (column + 1.0) * half - names - 20.0, top, bottom: top + height }
+}
+
+/// Draws panels of lines below `top`, two in a row.
+pub(super) fn draw_panels(scene: &mut Scene, panels: &[LinePanel], height: f64, top: f64) {
+    for (number, panel) in panels.iter().enumerate() {
+        draw(scene, panel, slot(number, height, top, widest_name(&panel.lines)));
     }
+}
+
+fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
+    let points = || panel.lines.iter().flat_map(|line| &line.points);
+    let xs = ascending(points().map(|point| point.x));
+    let scale = if panel.from_zero { scale_of(&xs) } else { Scale::Linear };
+    let highs = points().map(|point| point.y + point.sd);
+    let y = if panel.from_zero {
+        Axis { low: 0.0, ..Axis::around(highs.chain([0.0]), Scale::Linear, 0.08) }
+    } else {
+        Axis::around(highs.chain(points().map(|point| point.y - point.sd)), Scale::Linear, 0.08)
+    };
     let drawn = Panel { area, x: Axis::around(xs.iter().copied(), scale, 0.06), y };
     drawn.draw_y(scene, &panel.y, TITLE_LIFT);
     drawn.draw_x(scene, &xs);
@@ -64,19 +63,10 @@ pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
     drawn.draw_lines(scene, &panel.lines, &COLORS);
 }
 
-/// Stacked bars of an epoch's time, with counters beside them; returns their lower end.
-fn bars(scene: &mut Scene, bars: &[Stack], top: f64) -> f64 {
-    if bars.is_empty() {
-        return top - ROW_GAP + 40.0;
-    }
-    let title = "Where the time of an epoch goes (s)";
-    let parts = vec![("training steps", BLUE), ("waiting for the loader", VERMILLION), ("the rest", MUTED)];
-    Stacks { title, parts, bars, of: ("cell", "epochs.parquet") }.draw(scene, top)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Line, LinePoint, Quantity};
+    use super::super::data::{Line, LinePoint, Quantity, Stack};
+    use super::super::tests::assert_says;
     use super::*;
 
     fn chart() -> TrainingChart {
@@ -107,12 +97,8 @@ mod tests {
 
     #[test]
     fn every_line_is_named_and_the_data_are_on_the_chart() {
-        let scene = scene(&chart());
-        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-        for wanted in ["2 workers", "64, no workers", "19.0 s", "60,000 drawn digits", "512", "workers that suffice"] {
-            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
-        }
-        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+        let wanted = ["2 workers", "64, no workers", "19.0 s", "60,000 drawn digits", "512", "workers that suffice"];
+        assert_says(&scene(&chart()), &wanted);
     }
 
     #[test]

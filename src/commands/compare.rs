@@ -8,7 +8,7 @@ use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Series, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::foreign;
-use batchstep::report::{self, ListedCells, Style};
+use batchstep::report::{self, Style};
 use batchstep::spec::Experiment;
 use batchstep::units::Share;
 use batchstep::units::human;
@@ -120,7 +120,7 @@ fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
         print(&format!("{:#}\n", report::comparison_json(found, unit)));
         return judged(args, std::slice::from_ref(found));
     }
-    print(&report::comparison(found, unit, rows(args), &Style::of_terminal()));
+    print(&report::comparison(found, unit, args.all, &Style::of_terminal()));
     if found.unmatched > 0 {
         let cells = human::counted(found.unmatched as u64, "cell");
         let are = if found.unmatched == 1 { "is" } else { "are" };
@@ -216,7 +216,7 @@ struct Subjects<'a> {
 
 fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<Exit> {
     let Subjects { names, unit } = subjects;
-    print(&report::comparison_of_several(found, names, unit, rows(args), &Style::of_terminal()));
+    print(&report::comparison_of_several(found, names, unit, args.all, &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
         let are = if one.unmatched == 1 { "is" } else { "are" };
@@ -237,10 +237,6 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
     let mut cells = pairs.iter().flat_map(|pair| &pair.tasks).flat_map(|task| &task.cells);
     let beaten = cells.any(|cell| cell.decision == Decision::Faster);
     Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })
-}
-
-fn rows(args: &CompareArgs) -> ListedCells {
-    if args.all { ListedCells::All } else { ListedCells::Different }
 }
 
 fn unit(series: &[Series]) -> &str {

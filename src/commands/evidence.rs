@@ -223,7 +223,7 @@ impl Evidence {
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).chain(self.inside()).chain(self.switches()).collect(),
             beside: self.beside(pairs),
-            pictures: self.drawings.iter().map(picture).collect::<Result<_>>()?,
+            pictures: self.drawings.iter().map(Picture::new).collect::<Result<_>>()?,
             documents: self.documents(),
             files: Files::of(&self.path),
         })
@@ -247,11 +247,6 @@ impl Evidence {
             "mechanisms": report::explanation_json(&entries),
         })
     }
-}
-
-/// A drawing as a page shows it.
-fn picture(drawing: &Drawing) -> Result<Picture> {
-    Picture::new(drawing.title, drawing.summary.clone(), &drawing.chart)
 }
 
 /// An addition to the answer is left out, with a notice, if its table cannot be read.

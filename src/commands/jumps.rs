@@ -226,7 +226,7 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
             String::new()
         };
         let label = found.series.label();
-        let table = jump_table(found, &label, controls);
+        let table = JumpTable { label: &label, found, aa_rate: control::rate(controls, &found.series) };
         let text = match (details, many) {
             (true, _) => table.render(&style),
             (false, false) => table.brief(&style),
@@ -248,11 +248,9 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
 
 /// The jump tables, not laid out yet.
 pub fn jump_tables(found: &[Analysed], controls: &[Control]) -> Vec<Document> {
-    found.iter().map(|found| jump_table(found, &found.series.label(), controls).document()).collect()
-}
-
-fn jump_table<'a>(Analysed { series, findings }: &'a Analysed, label: &'a str, controls: &[Control]) -> JumpTable<'a> {
-    let (hardware, smallest) = (series.hardware(), findings.detectable);
-    let axes = report::Axes { unit: &series.unit, kind: series.kind, item: &series.size.item };
-    JumpTable { label, findings, axes, smallest, hardware, aa_rate: control::rate(controls, series) }
+    let table = |found: &Analysed| {
+        let aa_rate = control::rate(controls, &found.series);
+        JumpTable { label: &found.series.label(), found, aa_rate }.document()
+    };
+    found.iter().map(table).collect()
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{Query, run_names};
-use batchstep::chart::Paper;
 use batchstep::chart::figures::{self, AnalysedRun, Destination};
+use batchstep::chart::{Chart, Paper};
 use batchstep::error::{Error, Result};
 use batchstep::study::told;
 use batchstep::table::is_stdin;
@@ -66,12 +66,12 @@ fn destination(folder: PathBuf, stem: Option<String>, args: &PlotArgs) -> Result
 /// Draws the charts of one run or file; returns the evidence of a sweep or a file of steps.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
     let (sweep, drawn) = match told(path)? {
-        Some(told) => (None, vec![told.drawing.draw(destination)?]),
+        Some(told) => (None, vec![destination.write(&told.drawing.chart, told.drawing.name)?]),
         None => {
             let evidence = Evidence::read(path, query)?;
             let mut drawn = evidence.figures.draw(destination)?;
             for drawing in &evidence.drawings {
-                drawn.push(drawing.draw(destination)?);
+                drawn.push(destination.write(&drawing.chart, drawing.name)?);
             }
             (Some(evidence), drawn)
         }
@@ -96,7 +96,7 @@ fn all(sweeps: &[AnalysedRun], destination: &Destination) -> Result<()> {
             path.display()
         ));
     }
-    let path = figures::draw_together(&together, destination)?;
+    let path = destination.write(&Chart::Runs(together.chart), "runs")?;
     // A folder that was not named is not shown.
     print(&format!("{}\n", path.strip_prefix(".").unwrap_or(&path).display()));
     Ok(())

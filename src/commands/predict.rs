@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use batchstep::chart::figures;
+use batchstep::chart::{self, figures};
 use batchstep::error::{Error, Result};
 use batchstep::predict::database::Database;
 use batchstep::predict::model::cost::{Job, Limits};
@@ -43,7 +43,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit> {
     let prices_read = prices.as_ref().map(|prices| prices.read.as_str());
     let found = Predictions { name: &experiment.name, rows: &rows, unknown: &unknown, limits, choice, prices_read };
     if let Some(path) = &args.chart {
-        figures::draw_predictions(&experiment.name, &rows, path)?;
+        chart::write(&figures::prediction(&experiment.name, &rows), path)?;
     }
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::predictions_json(&found))),

@@ -221,7 +221,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
-    print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(&own, &plan), &style)));
+    print(&format!("\n{}", report::plan_summary(&own, &plan, &style)));
     Ok(())
 }
 
@@ -481,7 +481,7 @@ impl Session<'_> {
             atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
         }
         for drawing in drawings {
-            drawn.push(drawing.draw(&destination)?);
+            drawn.push(destination.write(&drawing.chart, drawing.name)?);
         }
         let written = self.path.join(page::NAME);
         let pairs = evidence.pairs();

@@ -166,7 +166,7 @@ impl<S: Study> Session<'_, S> {
         for path in kept.iter().map(PathBuf::as_path).chain(self.export) {
             atomic::write_text(path, &told.text())?;
         }
-        let drawn = told.drawing.draw(&Destination::in_run(self.path.clone()))?;
+        let drawn = Destination::in_run(self.path.clone()).write(&told.drawing.chart, told.drawing.name)?;
         let written = self.path.join(page::NAME);
         page::write(&[told.page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));

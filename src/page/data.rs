@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::{Charts, RunPage};
 use crate::analysis::{Analysed, Series};
-use crate::chart::axis::{Scale, scale_of};
+use crate::chart::axis::{Scale, ascending, scale_of};
 use crate::chart::typeset;
-use crate::chart::{ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
+use crate::chart::{CONFIDENCE, ChartSeries, Covariate, LinePanel, Quantity, Stack, StepTime, Timeline, TrainingChart};
 use crate::detect::{Jump, Kink, Point, Verdict};
+use crate::report::position;
 use crate::units::human;
 
-/// Version of the data in the page.
 const VERSION: u32 = 1;
 
 /// The most steps that all honesty charts of a page show one by one; with more, each stretch is shown by its extremes and its median.
@@ -61,14 +61,13 @@ fn step_charts(runs: &[RunPage]) -> Vec<Value> {
 }
 
 fn step_chart(chart: &StepTime, series: Vec<Value>, every: usize) -> Value {
-    let x: Vec<f64> =
-        chart.series.iter().flat_map(|series| series.findings.points.iter().map(|point| point.x)).collect();
+    let x = ascending(chart.series.iter().flat_map(|series| &series.findings.points).map(|point| point.x));
     json!({
-        "x": quantity(&chart.x),
-        "y": quantity(&chart.y),
+        "x": chart.x,
+        "y": chart.y,
         "item": chart.item,
-        "log": scale_of(&distinct(x)) == Scale::Log,
-        "confidence": human::limit(chart.confidence),
+        "log": scale_of(&x) == Scale::Log,
+        "confidence": human::limit(CONFIDENCE),
         "thinned": every,
         "series": series,
     })
@@ -83,32 +82,32 @@ fn series(drawn: &ChartSeries, found: &Analysed, y: &Quantity, every: usize) -> 
         |value: fn(&Point) -> f64| -> Vec<Value> { points.iter().map(|point| rounded(value(point))).collect() };
     let counts: Vec<u64> = points.iter().map(|point| steps.get(&point.x.to_bits()).copied().unwrap_or(0)).collect();
     json!({
-        "x": points.iter().map(|point| number(point.x)).collect::<Vec<_>>(),
+        "x": points.iter().map(|point| position(point.x)).collect::<Vec<_>>(),
         "center": column(|point| point.center),
         "low": column(|point| point.low),
         "high": column(|point| point.high),
         "fit": column(|point| point.fit),
         "steps": counts,
         "off": points.iter().map(|point| point.off).collect::<Vec<_>>(),
-        "avoid": drawn.avoid.iter().copied().map(number).collect::<Vec<_>>(),
+        "avoid": drawn.avoid.iter().copied().map(position).collect::<Vec<_>>(),
         "jumps": findings.jumps.iter().map(|found| jump(found, y)).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(|found| kink(found, y)).collect::<Vec<_>>(),
         "rejected": findings.rejected.iter().map(|found| json!({
-            "after": number(found.after),
+            "after": position(found.after),
             "text": format!("{} after {}: {}", typeset(&human::signed(found.size, &y.unit)), human::batch_size(found.after), found.reason),
         })).collect::<Vec<_>>(),
         "period": findings.period.as_ref().map(|period| json!({
-            "value": number(period.value),
-            "first": period.explains.first().copied().map(number),
+            "value": position(period.value),
+            "first": period.explains.first().copied().map(position),
         })),
     })
 }
 
 fn jump(jump: &Jump, y: &Quantity) -> Value {
     json!({
-        "after": number(jump.after),
-        "after_low": number(jump.after_low),
-        "after_high": number(jump.after_high),
+        "after": position(jump.after),
+        "after_low": position(jump.after_low),
+        "after_high": position(jump.after_high),
         "up": jump.size >= 0.0,
         "size": typeset(&human::signed(jump.size, &y.unit)),
         "interval": typeset(&human::range(jump.low, jump.high, &y.unit)),
@@ -121,7 +120,7 @@ fn jump(jump: &Jump, y: &Quantity) -> Value {
 fn kink(kink: &Kink, y: &Quantity) -> Value {
     let slope = |slope| typeset(&human::signed(slope, &y.unit));
     json!({
-        "at": number(kink.at),
+        "at": position(kink.at),
         "text": format!("slope {} instead of {}", slope(kink.slope_after), slope(kink.slope_before)),
     })
 }
@@ -214,7 +213,7 @@ fn block_starts(chart: &Timeline) -> Vec<Value> {
 
 fn over_time(covariate: &Covariate, shown: &[usize]) -> Value {
     let values = shown.iter().map(|&at| covariate.values.get(at).copied().flatten().map_or(Value::Null, rounded));
-    json!({"quantity": quantity(&covariate.quantity), "values": values.collect::<Vec<_>>()})
+    json!({"quantity": covariate.quantity, "values": values.collect::<Vec<_>>()})
 }
 
 fn panel(panel: &LinePanel) -> Value {
@@ -224,18 +223,18 @@ fn panel(panel: &LinePanel) -> Value {
         };
         json!({
             "name": line.name,
-            "x": line.points.iter().map(|point| number(point.x)).collect::<Vec<_>>(),
+            "x": line.points.iter().map(|point| position(point.x)).collect::<Vec<_>>(),
             "y": column(|point| point.y),
             "sd": column(|point| point.sd),
             "marked": line.marked,
         })
     };
-    let x = panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.x)).collect();
+    let x = ascending(panel.lines.iter().flat_map(|line| &line.points).map(|point| point.x));
     json!({
-        "x": quantity(&panel.x),
-        "y": quantity(&panel.y),
+        "x": panel.x,
+        "y": panel.y,
         "zero": panel.from_zero,
-        "log": panel.from_zero && scale_of(&distinct(x)) == Scale::Log,
+        "log": panel.from_zero && scale_of(&x) == Scale::Log,
         "lines": panel.lines.iter().map(line).collect::<Vec<_>>(),
     })
 }
@@ -246,35 +245,20 @@ fn bars(training: &TrainingChart) -> Vec<Value> {
     training.bars.iter().map(bar).collect()
 }
 
-fn quantity(quantity: &Quantity) -> Value {
-    json!({"name": quantity.name, "unit": quantity.unit})
-}
-
-fn distinct(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    values
-}
-
-/// A whole number where it is one.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
-}
-
 /// Six significant digits; null where there is no finite value.
 fn rounded(value: f64) -> Value {
-    format!("{value:.5e}").parse().ok().filter(|value: &f64| value.is_finite()).map_or(Value::Null, number)
+    format!("{value:.5e}").parse().ok().filter(|value: &f64| value.is_finite()).map_or(Value::Null, position)
 }
 
 /// Rounds to two decimals: for a residual in percent that is less than its noise.
 fn hundredth(value: f64) -> Value {
-    if value.is_finite() { number((100.0 * value).round() / 100.0) } else { Value::Null }
+    if value.is_finite() { position((100.0 * value).round() / 100.0) } else { Value::Null }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Link, Provenance, StepRecord};
+    use crate::chart::{Provenance, StepRecord};
 
     #[test]
     fn of_many_steps_the_extremes_stay() {
@@ -284,26 +268,12 @@ mod tests {
             warmup: at.is_multiple_of(10),
             outlier: at == 777,
         };
-        let provenance = Provenance {
-            device: None,
-            engine: None,
-            precision: None,
-            link: Link::Unknown,
-            forecast: false,
-            steps: 0,
-            blocks: 0,
-            reported: true,
-            alarm_rate: Some(0.01),
-            aa_rate: None,
-            machines: None,
-            command: String::new(),
-        };
         let chart = Timeline {
             title: String::new(),
             steps: (0..1000).map(record).collect(),
             factors: Vec::new(),
             covariates: Vec::new(),
-            provenance,
+            provenance: Provenance::default(),
         };
         let shown = steps_in_order(&chart, 0, 100);
         let steps: Vec<u64> = shown["step"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
@@ -319,6 +289,6 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(rounded(0.001_234_567_89).to_string(), "0.00123457");
         assert_eq!(rounded(f64::NAN), Value::Null);
-        assert_eq!((number(16.0).to_string(), hundredth(1.236).to_string()), ("16".into(), "1.24".into()));
+        assert_eq!((position(16.0).to_string(), hundredth(1.236).to_string()), ("16".into(), "1.24".into()));
     }
 }

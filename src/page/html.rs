@@ -3,7 +3,6 @@
 
 use crate::foreign;
 
-/// A piece of a page.
 #[derive(Default)]
 pub(super) struct Html(String);
 
@@ -29,12 +28,9 @@ impl Html {
     }
 
     pub fn open(&mut self, name: &'static str, attributes: &[Attribute]) {
-        self.0.push('<');
-        self.0.push_str(name);
+        self.0.push_str(&format!("<{name}"));
         for (attribute, value) in attributes {
-            self.0.push(' ');
-            self.0.push_str(attribute);
-            self.0.push_str("=\"");
+            self.0.push_str(&format!(" {attribute}=\""));
             self.text(value);
             self.0.push('"');
         }
@@ -42,9 +38,7 @@ impl Html {
     }
 
     pub fn close(&mut self, name: &'static str) {
-        self.0.push_str("</");
-        self.0.push_str(name);
-        self.0.push('>');
+        self.0.push_str(&format!("</{name}>"));
     }
 
     pub fn element(&mut self, name: &'static str, attributes: &[Attribute], text: &str) {

@@ -16,7 +16,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
-use crate::chart::{self, Chart, StepTime, Timeline, TrainingChart, palette};
+use crate::chart::figures::Drawing;
+use crate::chart::{self, StepTime, Timeline, TrainingChart, palette};
 use crate::error::Result;
 use crate::foreign;
 use crate::os::atomic;
@@ -30,10 +31,8 @@ const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
 const SCRIPT: &str = include_str!("assets/page.js");
 const STYLE: &str = include_str!("assets/page.css");
 
-/// The page's name in a run directory.
 pub const NAME: &str = "report.html";
 
-/// The contents of a page about one run.
 pub struct RunPage<'a> {
     /// The run directory or the file.
     pub source: &'a Path,
@@ -50,25 +49,22 @@ pub struct RunPage<'a> {
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
     /// Charts that are shown without interaction.
-    pub pictures: Vec<Picture>,
+    pub pictures: Vec<Picture<'a>>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
     pub files: Files,
 }
 
-/// A chart as a picture.
-pub struct Picture {
-    pub title: &'static str,
-    /// What the chart shows, for readers who cannot see it.
-    pub summary: String,
+pub struct Picture<'a> {
+    drawing: &'a Drawing,
     svg: String,
 }
 
-impl Picture {
+impl<'a> Picture<'a> {
     /// # Errors
     /// As [`chart::svg`].
-    pub fn new(title: &'static str, summary: String, chart: &Chart) -> Result<Self> {
-        Ok(Self { title, summary, svg: chart::svg(chart)? })
+    pub fn new(drawing: &'a Drawing) -> Result<Self> {
+        Ok(Self { drawing, svg: chart::svg(&drawing.chart)? })
     }
 
     /// Only what the policy of the page allows.
@@ -84,7 +80,6 @@ pub struct Reason {
     pub document: Document,
 }
 
-/// The charts of a run.
 pub enum Charts<'a> {
     Sweep {
         found: &'a [Analysed],
@@ -107,7 +102,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files in the run directory `path`.
     pub fn of(path: &Path) -> Self {
         let read = |name: &str| std::fs::read_to_string(path.join(name)).ok();
         Self { spec: read(crate::store::files::SPEC), environment: read(crate::store::files::ENVIRONMENT) }
@@ -115,7 +109,6 @@ impl Files {
 }
 
 impl RunPage<'_> {
-    /// What the run is called.
     fn name(&self) -> String {
         let stem = self.source.file_stem().map(|stem| stem.to_string_lossy());
         foreign::name(&stem.unwrap_or_else(|| self.source.to_string_lossy()))
@@ -130,7 +123,6 @@ pub fn write(runs: &[RunPage], path: &Path) -> Result<()> {
     atomic::write_text(path, &page(runs))
 }
 
-/// The page of `runs`.
 pub fn page(runs: &[RunPage]) -> String {
     let style = [UPLOT_STYLE, &colors(), STYLE].concat();
     let policy = format!(
@@ -157,21 +149,14 @@ pub fn page(runs: &[RunPage]) -> String {
 
 /// The colours of the PNG charts as variables of the style sheet.
 fn colors() -> String {
-    let variables = |series: &[palette::Color]| -> String {
-        series.iter().enumerate().map(|(at, color)| format!("--series-{at}:{};", color.hexadecimal())).collect()
+    let theme = |series: &[palette::Color], jump: palette::Color, period: palette::Color| {
+        let numbered = series.iter().enumerate().map(|(at, color)| (format!("series-{at}"), color));
+        let named = [("jump".to_owned(), &jump), ("period".to_owned(), &period)];
+        let variable = |(name, color): (String, &palette::Color)| format!("--{name}:{};", color.hexadecimal());
+        numbered.chain(named).map(variable).collect::<String>()
     };
-    let light = format!(
-        "{}--jump:{};--period:{};",
-        variables(&palette::SERIES),
-        palette::VERMILLION.hexadecimal(),
-        palette::GREEN.hexadecimal()
-    );
-    let dark = format!(
-        "{}--jump:{};--period:{};",
-        variables(&palette::SERIES_ON_DARK),
-        palette::ORANGE.hexadecimal(),
-        palette::SERIES_ON_DARK[2].hexadecimal()
-    );
+    let light = theme(&palette::SERIES, palette::VERMILLION, palette::GREEN);
+    let dark = theme(&palette::SERIES_ON_DARK, palette::ORANGE, palette::SERIES_ON_DARK[2]);
     format!(":root{{{light}}}@media (prefers-color-scheme:dark){{:root:not(.printing){{{dark}}}}}\n")
 }
 

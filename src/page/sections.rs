@@ -31,14 +31,14 @@ pub(super) fn body(html: &mut Html, runs: &[RunPage]) {
     header(html, runs);
     html.literal("<main>\n");
     answers(html, runs);
+    let several = |run: &RunPage| if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
     for run in runs {
-        let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
-        documents(html, &format!("{several}Which size to use"), &run.advice);
+        documents(html, &format!("{}Which size to use", several(run)), &run.advice);
     }
     warnings(html, runs);
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {
-        let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
+        let several = several(run);
         let tables = match run.charts {
             Charts::Sweep { .. } => "Jumps",
             Charts::Training(_) => "Epochs",
@@ -98,19 +98,13 @@ fn answers(html: &mut Html, runs: &[RunPage]) {
         }
         html.text(&typeset(&one.sentence));
         html.close("p");
-        if !one.grounds.is_empty() {
-            html.literal("<ul>");
-        }
-        for ground in &one.grounds {
-            html.literal("<li>");
+        for (at, ground) in one.grounds.iter().enumerate() {
+            html.literal(if at == 0 { "<ul><li>" } else { "<li>" });
             html.element("span", &[("class", grade(&ground.grade))], &ground.grade);
             html.text(&typeset(&ground.text));
             html.literal("</li>");
         }
-        if !one.grounds.is_empty() {
-            html.literal("</ul>");
-        }
-        html.literal("</div>\n");
+        html.literal(if one.grounds.is_empty() { "</div>\n" } else { "</ul></div>\n" });
     }
     if all.len() > MOST_ANSWERS {
         html.element("p", &[], &format!("{} more series are in the tables below.", all.len() - MOST_ANSWERS));
@@ -156,6 +150,31 @@ fn grade(grade: &str) -> &'static str {
     }
 }
 
+fn section(html: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
+    html.literal("<section>");
+    html.element("h2", &[], title);
+    content(html);
+    html.literal("</section>\n");
+}
+
+/// Content that is shown, or waits behind a button of the browser's own with a summary.
+fn folded(html: &mut Html, summary: Option<&str>, content: impl FnOnce(&mut Html)) {
+    if let Some(summary) = summary {
+        html.literal("<details>");
+        html.element("summary", &[], summary);
+    }
+    content(html);
+    html.literal(if summary.is_some() { "</details>" } else { "" });
+}
+
+/// An entry of a list of terms.
+fn entry(html: &mut Html, term: &str, text: &str) {
+    html.literal("<div>");
+    html.element("dt", &[], term);
+    html.element("dd", &[], text);
+    html.literal("</div>");
+}
+
 /// Places that the script fills with charts.
 fn charts(html: &mut Html, runs: &[RunPage]) {
     if runs.iter().any(|run| matches!(run.charts, Charts::Sweep { .. })) {
@@ -179,37 +198,31 @@ fn honesty(html: &mut Html, at: usize, run: &RunPage, several: &str) {
     if !matches!(run.charts, Charts::Sweep { honesty: Some(_), .. }) {
         return;
     }
-    html.literal("<section>");
-    html.element("h2", &[], &format!("{several}Every step, in the order of the run"));
-    html.element(
-        "p",
-        &[("class", "note")],
-        "Each dot is one executed step against the median of its batch size; nothing is left out. The line is what all batch sizes \
-         shared at that time: heat, clocks and other programs.",
-    );
-    html.open("div", &[("class", "honesty"), ("data-run", &at.to_string())]);
-    html.literal("</div></section>\n");
+    section(html, &format!("{several}Every step, in the order of the run"), |html| {
+        html.element(
+            "p",
+            &[("class", "note")],
+            "Each dot is one executed step against the median of its batch size; nothing is left out. The line is what all batch sizes \
+             shared at that time: heat, clocks and other programs.",
+        );
+        html.open("div", &[("class", "honesty"), ("data-run", &at.to_string())]);
+        html.literal("</div>");
+    });
 }
 
 fn pictures(html: &mut Html, several: &str, pictures: &[Picture]) {
     for picture in pictures {
-        html.literal("<section>");
-        html.element("h2", &[], &format!("{several}{}", picture.title));
-        let source = picture.source();
-        html.open("img", &[("class", "picture"), ("alt", &picture.summary), ("src", &source)]);
-        html.literal("</section>\n");
+        section(html, &format!("{several}{}", picture.drawing.title), |html| {
+            let source = picture.source();
+            html.open("img", &[("class", "picture"), ("alt", &picture.drawing.summary), ("src", &source)]);
+        });
     }
 }
 
 fn documents(html: &mut Html, title: &str, documents: &[Document]) {
-    let documents: Vec<&Document> = documents.iter().filter(|document| !document.is_empty()).collect();
-    if documents.is_empty() {
-        return;
+    if documents.iter().any(|document| !document.is_empty()) {
+        section(html, title, |html| documents.iter().for_each(|document| blocks(html, document.blocks())));
     }
-    html.literal("<section>");
-    html.element("h2", &[], title);
-    documents.into_iter().for_each(|document| blocks(html, document.blocks()));
-    html.literal("</section>\n");
 }
 
 /// Up to this many reasons are shown open.
@@ -220,20 +233,12 @@ fn reasons(html: &mut Html, several: &str, reasons: &[Reason]) {
     if reasons.is_empty() {
         return;
     }
-    html.literal("<section>");
-    html.element("h2", &[], &format!("{several}Why: layers and mechanisms"));
-    for reason in &reasons {
-        let folded = reasons.len() > MOST_REASONS;
-        if folded {
-            html.literal("<details>");
-            html.element("summary", &[], &reason.name);
+    section(html, &format!("{several}Why: layers and mechanisms"), |html| {
+        for reason in &reasons {
+            let name = (reasons.len() > MOST_REASONS).then_some(reason.name.as_str());
+            folded(html, name, |html| blocks(html, reason.document.blocks()));
         }
-        blocks(html, reason.document.blocks());
-        if folded {
-            html.literal("</details>");
-        }
-    }
-    html.literal("</section>\n");
+    });
 }
 
 fn blocks(html: &mut Html, blocks: &[Block]) {
@@ -251,12 +256,7 @@ fn blocks(html: &mut Html, blocks: &[Block]) {
                 html.element("h3", &[], &typeset(text));
             }
             Block::Table(found) => table(html, found, heading),
-            Block::Remark { subject, text } => {
-                html.literal("<div>");
-                html.element("dt", &[], subject);
-                html.element("dd", &[], &typeset(text));
-                html.literal("</div>");
-            }
+            Block::Remark { subject, text } => entry(html, subject, &typeset(text)),
             Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
             Block::Break => {}
         }
@@ -272,21 +272,22 @@ const MOST_ROWS: usize = 30;
 const ALL_ROWS: usize = 1000;
 
 fn table(html: &mut Html, found: &Table, name: &str) {
-    if found.rows().len() > MOST_ROWS {
-        html.literal("<details>");
-        html.element("summary", &[], &format!("{} rows", found.rows().len()));
-    }
+    let rows = (found.rows().len() > MOST_ROWS).then(|| format!("{} rows", found.rows().len()));
+    folded(html, rows.as_deref(), |html| whole_table(html, found, name));
+}
+
+fn whole_table(html: &mut Html, found: &Table, name: &str) {
     html.open("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", name)]);
     html.literal("<table><thead><tr>");
-    let right: Vec<bool> = found.headings().map(|heading| heading.right).collect();
-    for heading in found.headings() {
-        html.element("th", &[("scope", "col"), ("class", side(heading.right))], heading.text);
+    for column in found.columns() {
+        html.element("th", &[("scope", "col"), ("class", side(column.right))], &column.heading);
     }
     html.literal("</tr></thead><tbody>");
     for row in found.rows().iter().take(ALL_ROWS) {
         html.literal("<tr>");
-        for (cell, right) in row.iter().zip(&right) {
-            let class = if !right && cell.chars().count() <= SHORT { "words short" } else { side(*right) };
+        for (cell, column) in row.iter().zip(found.columns()) {
+            let short = !column.right && cell.chars().count() <= SHORT;
+            let class = if short { "words short" } else { side(column.right) };
             html.open("td", &[("class", class)]);
             match verdict(cell) {
                 Some((grade, rest)) => {
@@ -303,9 +304,6 @@ fn table(html: &mut Html, found: &Table, name: &str) {
     if found.rows().len() > ALL_ROWS {
         let more = found.rows().len() - ALL_ROWS;
         html.element("p", &[("class", "note")], &format!("and {more} more rows; the command's own table has them all"));
-    }
-    if found.rows().len() > MOST_ROWS {
-        html.literal("</details>");
     }
 }
 
@@ -327,32 +325,24 @@ fn environment(html: &mut Html, run: &RunPage, several: &str) {
     if run.files.environment.is_none() && run.files.spec.is_none() {
         return;
     }
-    html.literal("<section>");
-    html.element("h2", &[], &format!("{several}Where and how it was measured"));
-    if let Some(text) = &run.files.environment {
-        let facts = facts(&serde_json::from_str(text).unwrap_or_default());
-        html.literal("<dl class=\"machine\">");
-        for (name, fact) in facts {
-            html.literal("<div>");
-            html.element("dt", &[], name);
-            html.element("dd", &[], &fact);
-            html.literal("</div>");
+    section(html, &format!("{several}Where and how it was measured"), |html| {
+        if let Some(text) = &run.files.environment {
+            html.literal("<dl class=\"machine\">");
+            let facts = facts(&serde_json::from_str(text).unwrap_or_default());
+            facts.iter().for_each(|(name, fact)| entry(html, name, fact));
+            html.literal("</dl>");
+            file(html, "environment.json, all that was read of the machine", text);
         }
-        html.literal("</dl>");
-        file(html, "environment.json, all that was read of the machine", text);
-    }
-    if let Some(text) = &run.files.spec {
-        file(html, "spec.toml, as resolved", text);
-    }
-    html.literal("</section>\n");
+        if let Some(text) = &run.files.spec {
+            file(html, "spec.toml, as resolved", text);
+        }
+    });
 }
 
 fn file(html: &mut Html, name: &str, text: &str) {
-    html.literal("<details>");
-    html.element("summary", &[], name);
-    html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", name)]);
-    html.text(text);
-    html.literal("</pre></details>");
+    folded(html, Some(name), |html| {
+        html.element("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", name)], text);
+    });
 }
 
 /// The facts of an environment that readers want first; the rest is in the file.
@@ -391,11 +381,8 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         ("batchstep", text("/machine/batchstep").map(|version| version + &commit + build)),
         ("Run", text("/run_id")),
     ];
-    facts
-        .into_iter()
-        .filter_map(|(name, fact)| Some((name, fact?)))
-        .filter(|(_, fact)| !fact.trim().is_empty())
-        .collect()
+    let known = facts.into_iter().filter_map(|(name, fact)| Some((name, fact?)));
+    known.filter(|(_, fact)| !fact.trim().is_empty()).collect()
 }
 
 /// The command that makes the page again.
@@ -443,9 +430,7 @@ fn repeat(html: &mut Html, run: &RunPage, several: &str, alone: bool) {
 }
 
 fn command(html: &mut Html, text: &str) {
-    html.open("pre", &[("class", "command"), ("tabindex", "0")]);
-    html.text(text);
-    html.literal("</pre>");
+    html.element("pre", &[("class", "command"), ("tabindex", "0")], text);
 }
 
 fn footer(html: &mut Html) {

@@ -1,7 +1,7 @@
 //! A whole page: what it contains, and what it cannot contain.
 
 use super::*;
-use crate::chart::{ChartSeries, Link, Provenance, Quantity};
+use crate::chart::{ChartSeries, Provenance, Quantity};
 use crate::detect::{Findings, Jump, Point};
 use crate::report::{self, Question};
 
@@ -19,25 +19,18 @@ fn step_time(name: &str) -> StepTime {
     };
     let provenance = Provenance {
         device: Some(name.to_owned()),
-        engine: None,
-        precision: None,
-        link: Link::Unknown,
-        forecast: false,
         steps: 160,
         blocks: 5,
         reported: true,
         alarm_rate: Some(0.01),
-        aa_rate: None,
-        machines: None,
-        command: String::new(),
+        ..Provenance::default()
     };
     StepTime {
         title: name.to_owned(),
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", "s"),
         item: Some("image".to_owned()),
-        series: vec![ChartSeries { name: name.to_owned(), findings, smallest: None, slow: None, avoid: vec![] }],
-        confidence: 0.95,
+        series: vec![ChartSeries { name: name.to_owned(), findings, ..ChartSeries::default() }],
         provenance,
     }
 }
@@ -45,10 +38,11 @@ fn step_time(name: &str) -> StepTime {
 fn page_of(name: &str) -> String {
     let chart = step_time(name);
     let series = &chart.series[0];
-    let analysed = Analysed {
+    let mut analysed = Analysed {
         series: crate::analysis::Series::planted(vec![("model".to_owned(), name.to_owned())], Vec::new()),
         findings: series.findings.clone(),
     };
+    analysed.series.size.item = name.to_owned();
     let question = Question {
         label: name,
         findings: &series.findings,
@@ -58,10 +52,7 @@ fn page_of(name: &str) -> String {
         origin: "measured here",
         answers: None,
     };
-    let axes = report::Axes { unit: "s", kind: crate::analysis::TimeOrRate::Time, item: name };
-    let hardware = Default::default();
-    let table =
-        report::JumpTable { label: name, findings: &series.findings, axes, smallest: None, hardware, aa_rate: None };
+    let table = report::JumpTable { label: name, found: &analysed, aa_rate: None }.document();
     let found = [analysed];
     let run = RunPage {
         source: Path::new("results/run"),
@@ -69,7 +60,7 @@ fn page_of(name: &str) -> String {
         answers: vec![report::answer(&question)],
         advice: vec![],
         warnings: Vec::new(),
-        tables: vec![table.document()],
+        tables: vec![table],
         why: Vec::new(),
         beside: Vec::new(),
         pictures: Vec::new(),

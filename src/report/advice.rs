@@ -4,10 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::entries::{how_read, warning_entries};
-use super::position::position;
-use super::{Document, Warning};
-use crate::analysis::advice::{Advice, BestSizeMemory, Fits, MARGIN, Silence};
+use super::entries::{group, how_read, position, positions, warning_entries};
+use super::{Block, Document, Warning};
+use crate::analysis::advice::{Advice, Avoided, BestSizeMemory, Fits, MARGIN, Rated, Silence};
 use crate::analysis::{Analysed, Series};
 use crate::units::human;
 
@@ -16,14 +15,13 @@ const MOST_RANGES: usize = 8;
 
 /// The advice for one series: a heading and up to four remarks.
 fn size_advice(series: &Series, advice: &Advice) -> Document {
-    let mut document = Document::default();
-    document.heading(heading(series));
+    let mut document = Document::from(Block::Heading(heading(series)));
     document.remark("Use", usage(advice));
     if !advice.avoid.is_empty() {
         document.remark("Avoid", avoid(advice));
     }
-    document.remark_where("Memory", advice.memory.as_ref().map(memory));
-    document.remark_where("Note", note(advice));
+    document.remark("Memory", advice.memory.as_ref().map(memory));
+    document.remark("Note", note(advice));
     document
 }
 
@@ -43,30 +41,21 @@ pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], mos
         let number = human::count((known.len() - most) as u64);
         sentences.push(format!("{number} more series have advice: `batchstep advise PATH` prints all of it."));
     }
-    let silent: Vec<(&Series, &Silence)> =
-        pairs().filter_map(|(found, advice)| Some((&found.series, advice.as_ref().err()?))).collect();
-    let silent: Vec<_> = silent.into_iter().filter(|(_, silence)| all || **silence == Silence::Visits).collect();
+    let silent = pairs().filter_map(|(found, advice)| Some((&found.series, advice.as_ref().err()?)));
+    let silent: Vec<_> = silent.filter(|(_, silence)| all || **silence == Silence::Visits).collect();
     match silent[..] {
         [_, (_, silence), ..] if !all => {
             sentences.push(format!("No advice for {} series, as {silence}.", silent.len()))
         }
-        _ => sentences.extend(silent.iter().map(|(series, silence)| no_size_advice(series, silence))),
+        _ => sentences
+            .extend(silent.iter().map(|(series, silence)| format!("{}: no advice, as {silence}.", series.label()))),
     }
     if known.iter().any(|(found, _)| found.series.size.is_batch()) {
         sentences
             .push("Another batch size is another training: its learning rate and its result may differ.".to_owned());
     }
-    documents.extend(sentences.into_iter().map(|sentence| {
-        let mut document = Document::default();
-        document.text(sentence);
-        document
-    }));
+    documents.extend(sentences.into_iter().map(|sentence| Block::Text(sentence).into()));
     documents
-}
-
-/// Why there is no advice for a series.
-fn no_size_advice(series: &Series, silence: &Silence) -> String {
-    format!("{}: no advice, as {silence}.", series.label())
 }
 
 fn heading(series: &Series) -> String {
@@ -123,7 +112,7 @@ const JUMPS: usize = 2;
 
 fn avoid(advice: &Advice) -> String {
     if advice.avoid.len() <= JUMPS {
-        let part = |(at, avoided): (usize, &crate::analysis::advice::Avoided)| {
+        let part = |(at, avoided): (usize, &Avoided)| {
             let unit = if at == 0 { format!(" {}", per_second(&advice.unit)) } else { String::new() };
             format!("{}: fewer{unit} than {}", listed(&avoided.sizes, &advice.sizes), human::batch_size(avoided.after))
         };
@@ -211,8 +200,7 @@ fn listed(sizes: &[f64], measured: &[f64]) -> String {
 /// The entry `advice` of a series in `jumps.json`; null without advice.
 pub(super) fn entry(advice: Option<&Result<Advice, Silence>>) -> Value {
     let Some(Ok(advice)) = advice else { return Value::Null };
-    let positions = |sizes: &[f64]| -> Vec<Value> { sizes.iter().map(|x| position(*x)).collect() };
-    let rated = |rated: crate::analysis::advice::Rated| json!({"size": position(rated.x), "rate": rated.rate});
+    let rated = |rated: Rated| json!({"size": position(rated.x), "rate": rated.rate});
     let avoid = advice
         .avoid
         .iter()
@@ -257,11 +245,9 @@ pub fn size_advice_json(
     warnings: &[Warning],
 ) -> Value {
     let series = found.iter().zip(advices).map(|(found, advice)| {
-        let group: serde_json::Map<String, Value> =
-            found.series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
         let mut said = json!({
             "source": found.series.source,
-            "group": group,
+            "group": group(&found.series),
             "x": found.series.size.column,
             "y": found.series.y,
             "y_kind": found.series.kind.name(),
@@ -278,7 +264,7 @@ pub fn size_advice_json(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::advice::{Avoided, Options, Rated};
+    use crate::analysis::advice::Options;
     use crate::detect::{Findings, Jump};
     use crate::report::Style;
 

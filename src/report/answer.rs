@@ -7,20 +7,16 @@ use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
 use crate::detect::{Findings, Jump};
 use crate::units::human;
 
-/// What the answer is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The series' name.
     pub label: &'a str,
     pub findings: &'a Findings,
     /// What was measured and against what, as the axes are called: `Step time`, `Batch size`.
     pub y: &'a str,
     pub x: &'a str,
-    /// The unit of the y values.
     pub unit: &'a str,
     /// The grade of the evidence, from [`crate::analysis::Series::origin`].
     pub origin: &'a str,
-    /// What is known about the mechanisms.
     pub answers: Option<&'a Answers>,
 }
 
@@ -42,7 +38,6 @@ pub struct Ground {
 /// Places that a sentence lists.
 const MOST_PLACES: usize = 16;
 
-/// The answer for one series.
 pub fn answer(question: &Question) -> Answer {
     let Question { label, findings, y, x, .. } = question;
     let (y, x) = (y.to_lowercase(), x.to_lowercase());
@@ -57,7 +52,7 @@ pub fn answer(question: &Question) -> Answer {
         };
         format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
     } else if findings.jumps.is_empty() && is_too_steep(findings) {
-        format!("{label}: {}", summary(findings, findings.detectable))
+        format!("{label}: {}", summary(findings))
     } else if let Some(seen) = findings.open_below().filter(|_| findings.is_judged() && findings.jumps.is_empty()) {
         let seen = human::limit(seen);
         format!(
@@ -68,7 +63,7 @@ pub fn answer(question: &Question) -> Answer {
         let seen = findings.detectable.map(seen);
         format!("The {y} of {label} has no jump{}.", seen.unwrap_or_default())
     } else {
-        let summary = summary(findings, findings.detectable);
+        let summary = summary(findings);
         format!("{label}: {}.", summary.trim_end_matches('.'))
     };
     Answer { sentence, grounds: grounds(question) }

@@ -1,6 +1,6 @@
 //! Why the jumps: which layers step where the whole step does.
 
-use super::{Column, Document, Table};
+use super::{Block, Column, Document, Table};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::units::human;
 
@@ -16,9 +16,7 @@ pub fn causes(label: &str, explanations: &[Explanation]) -> Document {
     shown.iter().take(MOST_JUMPS).for_each(|one| document.append(self::one(label, one)));
     if shown.len() > MOST_JUMPS {
         let more = human::counted((shown.len() - MOST_JUMPS) as u64, "jump");
-        let mut rest = Document::default();
-        rest.text(format!("{more} more of {label}: `--format json` has them all"));
-        document.append(rest);
+        document.append(Block::Text(format!("{more} more of {label}: `--format json` has them all")).into());
     }
     // A line for each kind of having nothing to show.
     for kind in [(true, true), (true, false), (false, true), (false, false)] {
@@ -31,7 +29,7 @@ pub fn causes(label: &str, explanations: &[Explanation]) -> Document {
                 let after: Vec<String> = of_kind.iter().map(|one| human::batch_size(one.after)).collect();
                 let place = format!("Why {label} jumps after {}", human::listed(&after));
                 let nothing = if first.together.is_some() {
-                    heading(format!("{place}: no single layer's step stands out"))
+                    Block::Heading(format!("{place}: no single layer's step stands out")).into()
                 } else {
                     unmeasured(&place, first)
                 };
@@ -42,7 +40,6 @@ pub fn causes(label: &str, explanations: &[Explanation]) -> Document {
     document
 }
 
-/// Whether there are layers to show.
 fn has_table(explanation: &Explanation) -> bool {
     match explanation.together {
         Some(_) => explanation.layers.iter().any(|cause| cause.step.is_some()),
@@ -57,26 +54,9 @@ fn one(label: &str, explanation: &Explanation) -> Document {
     let jump = human::signed(explanation.size_s, "s");
     let all = format!("{place}: all layers together step by {} of {jump}", stepped(together));
     if stepping.is_empty() {
-        return heading(format!("{all}; no single layer's step stands out"));
+        return Block::Heading(format!("{all}; no single layer's step stands out")).into();
     }
-    let waved = stepping.iter().any(|cause| !waves(cause).is_empty());
-    let mut columns = vec![
-        Column::left("layer"),
-        Column::left("direction"),
-        Column::left("step"),
-        Column::right("of the jump"),
-        Column::left("algorithm"),
-    ];
-    columns.extend(waved.then(|| Column::left("waves")));
-    let mut table = Table::new(columns);
-    for cause in stepping.iter().take(MOST_LAYERS) {
-        let Some(step) = cause.step else { continue };
-        let share = format!("{:.0} %", 100.0 * step.share);
-        let mut cells = vec![cause.layer.clone(), cause.direction.clone(), stepped(step), share, algorithm(cause)];
-        cells.extend(waved.then(|| waves(cause)));
-        table.row(cells);
-    }
-    with_table(heading(all), table, stepping.len())
+    table(all, &stepping, true)
 }
 
 /// Where the layers' steps are not known: what changes there nevertheless.
@@ -86,31 +66,35 @@ fn unmeasured(place: &str, explanation: &Explanation) -> Document {
         false => "`layers = true` in [measure] would measure the layers' times",
     };
     if explanation.layers.is_empty() {
-        return heading(format!("{place}: no layer changes its algorithm there; {timing}"));
+        return Block::Heading(format!("{place}: no layer changes its algorithm there; {timing}")).into();
     }
-    let waved = explanation.layers.iter().any(|cause| !waves(cause).is_empty());
-    let names = ["layer", "direction", "algorithm", "waves"];
-    let mut table = Table::new(names[..if waved { 4 } else { 3 }].iter().map(|name| Column::left(name)));
-    for cause in explanation.layers.iter().take(MOST_LAYERS) {
-        let mut cells = vec![cause.layer.clone(), cause.direction.clone(), algorithm(cause)];
+    let layers: Vec<&Cause> = explanation.layers.iter().collect();
+    table(format!("{place}: what changes there; {timing}"), &layers, false)
+}
+
+/// The first layers in a table, with their steps if these are `measured`, and how many layers have no line of their own.
+fn table(heading: String, layers: &[&Cause], measured: bool) -> Document {
+    let waved = layers.iter().any(|cause| !waves(cause).is_empty());
+    let mut columns = vec![Column::left("layer"), Column::left("direction")];
+    if measured {
+        columns.extend([Column::left("step"), Column::right("of the jump")]);
+    }
+    columns.push(Column::left("algorithm"));
+    columns.extend(waved.then(|| Column::left("waves")));
+    let mut table = Table::new(columns);
+    for cause in layers.iter().take(MOST_LAYERS) {
+        let mut cells = vec![cause.layer.clone(), cause.direction.clone()];
+        if let Some(step) = cause.step.filter(|_| measured) {
+            cells.extend([stepped(step), format!("{:.0} %", 100.0 * step.share)]);
+        }
+        cells.push(algorithm(cause));
         cells.extend(waved.then(|| waves(cause)));
         table.row(cells);
     }
-    with_table(heading(format!("{place}: what changes there; {timing}")), table, explanation.layers.len())
-}
-
-/// The table of the first layers, and how many have no line of their own.
-fn with_table(mut document: Document, table: Table, layers: usize) -> Document {
-    document.table(table);
-    if layers > MOST_LAYERS {
-        document.text(format!("and {} more", human::counted((layers - MOST_LAYERS) as u64, "layer")));
+    let mut document = Document::of_table(heading, table);
+    if layers.len() > MOST_LAYERS {
+        document.text(format!("and {} more", human::counted((layers.len() - MOST_LAYERS) as u64, "layer")));
     }
-    document
-}
-
-fn heading(text: String) -> Document {
-    let mut document = Document::default();
-    document.heading(text);
     document
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::position::position;
-use super::{Column, Style, Table};
+use super::entries::position;
+use super::{Style, Table};
 use crate::analysis::compare::{Between, ComparedCell, Comparison, Decision, Overall, Several, Spread, When};
 use crate::units::human;
 
@@ -15,16 +15,9 @@ const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, 
 /// Rows of a comparison that are shown without `--all`.
 const MOST: usize = 20;
 
-/// Which cells a comparison lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListedCells {
-    /// Those that differ; of many, the largest differences.
-    Different,
-    All,
-}
-
-/// A line for each series as a whole, the number of cells with each decision, and the table of cells. `unit` is that of the times.
-pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Style) -> String {
+/// A line for each series as a whole, the number of cells with each decision, and the table of cells: those that differ, of many the largest differences,
+/// or `all`. `unit` is that of the times.
+pub fn comparison(found: &Comparison, unit: &str, all: bool, style: &Style) -> String {
     let overall: String = found.overall.iter().map(|one| style.wrap(&whole(one), 2) + "\n").collect();
     let verdict = style.wrap(&verdict(found), 2);
     let means = match found.yardstick {
@@ -32,12 +25,15 @@ pub fn comparison(found: &Comparison, unit: &str, rows: ListedCells, style: &Sty
         None => format!("{}{}.", spread(found), meaning(found, "a cell")),
     };
     let means = style.wrap(&means, 0);
-    let (shown, left) = listed(found, rows);
+    let (shown, left) = listed(found, all);
     let table =
         if shown.is_empty() { String::new() } else { format!("\n{}", table(found, &shown, unit).render(style)) };
-    let left =
-        if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) };
-    format!("{verdict}\n{}\n{overall}{table}{left}\n{means}\n", counts(found))
+    format!("{verdict}\n{}\n{overall}{table}{}\n{means}\n", counts(found), and_more(left))
+}
+
+/// How many cells are left out, in a line; empty for none.
+fn and_more(left: usize) -> String {
+    if left == 0 { String::new() } else { format!("{} more: `--all`\n", human::counted(left as u64, "cell")) }
 }
 
 /// Sizes that the verdict names.
@@ -104,14 +100,11 @@ fn spread(found: &Comparison) -> String {
         let group = if several { format!("{}: ", one.group) } else { String::new() };
         format!("{group}{} as wholes and {} more at one size", human::percent(one.whole), human::percent(one.cell))
     };
-    let all: Vec<String> = found.spread.iter().map(of).collect();
+    let all = found.spread.iter().map(of).collect::<Vec<_>>().join(", ");
     let [first, second] = found.runs;
-    match &all[..] {
-        [] => String::new(),
-        _ => format!(
-            "{first} runs against {second}. Runs of one side differ by {} (standard deviations). ",
-            all.join(", ")
-        ),
+    match found.spread.is_empty() {
+        true => String::new(),
+        false => format!("{first} runs against {second}. Runs of one side differ by {all} (standard deviations). "),
     }
 }
 
@@ -149,15 +142,11 @@ fn is_apart(decision: Decision) -> bool {
     matches!(decision, Decision::Faster | Decision::Slower)
 }
 
-fn differs(cell: &ComparedCell) -> bool {
-    is_apart(cell.decision)
-}
-
 /// The cells to list, in their order, and how many are left out.
-fn listed(found: &Comparison, rows: ListedCells) -> (Vec<&ComparedCell>, usize) {
+fn listed(found: &Comparison, all: bool) -> (Vec<&ComparedCell>, usize) {
     let mut shown: Vec<&ComparedCell> = found.cells.iter().collect();
-    if rows == ListedCells::Different {
-        shown.retain(|cell| differs(cell));
+    if !all {
+        shown.retain(|cell| is_apart(cell.decision));
         if shown.len() > MOST {
             let mut sizes: Vec<f64> = shown.iter().map(|cell| cell.ratio.ln().abs()).collect();
             sizes.sort_by(|a, b| b.total_cmp(a));
@@ -228,13 +217,7 @@ fn counts(found: &Comparison) -> String {
 
 /// The decision on each other run, the comparison of all pairs of whole runs, and the cells of the first run with the ratio of each other run to
 /// it. `names` are the names of the runs.
-pub fn comparison_of_several(
-    found: &Several,
-    names: &[String],
-    unit: &str,
-    rows: ListedCells,
-    style: &Style,
-) -> String {
+pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, all: bool, style: &Style) -> String {
     let first = names.first().map_or("", String::as_str);
     let mut text = String::new();
     for (at, (comparison, name)) in found.against_first.iter().zip(names.iter().skip(1)).enumerate() {
@@ -251,13 +234,11 @@ pub fn comparison_of_several(
         text.push_str("\nAll against each other, as wholes\n");
         text.push_str(&wholes(&found.between, names).render(style));
     }
-    let (table, left) = ratios(found, names, unit, rows);
+    let (table, left) = ratios(found, names, unit, all);
     if !table.rows().is_empty() {
         text.push_str(&format!("\n{}", table.render(style)));
     }
-    if left > 0 {
-        text.push_str(&format!("{} more: `--all`\n", human::counted(left as u64, "cell")));
-    }
+    text.push_str(&and_more(left));
     // The weakest of them applies to all.
     let weakest = || found.against_first.iter().find(|one| !one.when.shares_the_machine());
     let means =
@@ -267,9 +248,9 @@ pub fn comparison_of_several(
 }
 
 /// A row for each cell of the first run that any other has, and how many are left out because no run differs there.
-fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> (Table, usize) {
-    let columns = [Column::left("series"), Column::right("batch size")];
-    let mut table = Table::new(columns.into_iter().chain(names.iter().map(|name| Column::right(name))));
+fn ratios(found: &Several, names: &[String], unit: &str, all: bool) -> (Table, usize) {
+    let numbers: Vec<&str> = std::iter::once("batch size").chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::of(&["series"], &numbers);
     // By series and batch size, whose bits order as positive numbers do.
     let mut rows: BTreeMap<(&str, u64), Vec<Option<&ComparedCell>>> = BTreeMap::new();
     for (at, comparison) in found.against_first.iter().enumerate() {
@@ -279,14 +260,14 @@ fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> 
             row[at] = Some(cell);
         }
     }
-    let all = rows.len();
-    rows.retain(|_, cells| which == ListedCells::All || cells.iter().flatten().any(|cell| differs(cell)));
-    if which == ListedCells::Different {
+    let of = rows.len();
+    rows.retain(|_, cells| all || cells.iter().flatten().any(|cell| is_apart(cell.decision)));
+    if !all {
         while rows.len() > MOST {
             rows.pop_last();
         }
     }
-    let left = all - rows.len();
+    let left = of - rows.len();
     for ((group, x), cells) in rows {
         let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
         let ratio = |cell: &Option<&ComparedCell>| match cell {
@@ -300,16 +281,7 @@ fn ratios(found: &Several, names: &[String], unit: &str, which: ListedCells) -> 
 }
 
 fn wholes(between: &[Between], names: &[String]) -> Table {
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::left("run"),
-        Column::left("against"),
-        Column::right("cells"),
-        Column::right("ratio"),
-        Column::right("95 % interval"),
-        Column::right("p"),
-        Column::right("decision"),
-    ]);
+    let mut table = Table::of(&["series", "run", "against"], &["cells", "ratio", "95 % interval", "p", "decision"]);
     let name = |at: usize| names.get(at).cloned().unwrap_or_default();
     for Between { first, second, overall } in between {
         table.row([
@@ -337,24 +309,27 @@ fn whole(one: &Overall) -> String {
     )
 }
 
-/// Those of the comparison that are `shown`.
 fn table(found: &Comparison, shown: &[&ComparedCell], unit: &str) -> Table {
     let several = is_of_several(found);
-    let columns = ["batch size", "first", "second", "ratio", "95 % interval", "decision"].map(Column::right);
-    let mut table = Table::new(several.then(|| Column::left("series")).into_iter().chain(columns));
+    let words: &[&str] = if several { &["series"] } else { &[] };
+    let mut table = Table::of(words, &["batch size", "first", "second", "ratio", "95 % interval", "decision"]);
     for cell in shown {
-        let row = [
-            human::batch_size(cell.x),
-            human::quantity(cell.first, unit),
-            human::quantity(cell.second, unit),
-            format!("{:.3}", cell.ratio),
-            // One block proves nothing.
-            if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
-            cell.decision.name().to_string(),
-        ];
-        table.row(several.then(|| cell.group.clone()).into_iter().chain(row));
+        let group = several.then(|| cell.group.clone()).into_iter();
+        table.row(group.chain(size_and_ratio(cell, unit)).chain([cell.decision.name().to_owned()]));
     }
     table
+}
+
+/// The size, both values, their ratio and its interval.
+pub(super) fn size_and_ratio(cell: &ComparedCell, unit: &str) -> [String; 5] {
+    [
+        human::batch_size(cell.x),
+        human::quantity(cell.first, unit),
+        human::quantity(cell.second, unit),
+        format!("{:.3}", cell.ratio),
+        // One block proves nothing.
+        if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
+    ]
 }
 
 #[cfg(test)]
@@ -364,6 +339,7 @@ mod tests {
     use crate::analysis::compare::{Rules, runs, several};
     use crate::detect::Observation;
     use crate::error::Kind;
+    use crate::report::{assert_lines, tidy};
 
     /// One batch size with the same step time `y` in each of 10 blocks, to 0.1 %.
     fn series(y: f64) -> Vec<Series> {
@@ -374,7 +350,7 @@ mod tests {
     #[test]
     fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
-        let text = comparison(&found, "s", ListedCells::Different, &Style::PLAIN);
+        let text = comparison(&found, "s", false, &Style::PLAIN);
         assert!(
             text.starts_with(
                 "DIFFERS at 1 of 1 sizes: 8 (+100 %, +100 % to +100 %). This may be the code, the machine"
@@ -389,20 +365,17 @@ mod tests {
     #[test]
     fn cells_that_are_the_same_are_listed_only_if_all_are_asked_for() {
         let found = runs(&series(0.010), &series(0.010), &Rules::default()).unwrap();
-        let text = |rows| comparison(&found, "s", rows, &Style::PLAIN);
-        assert!(text(ListedCells::Different).starts_with("SAME"), "{}", text(ListedCells::Different));
-        assert!(
-            text(ListedCells::Different).contains("1 cell more: `--all`")
-                && !text(ListedCells::Different).contains("10.0 ms")
-        );
-        assert!(text(ListedCells::All).contains("10.0 ms") && !text(ListedCells::All).contains("--all"));
+        let text = |all| comparison(&found, "s", all, &Style::PLAIN);
+        assert!(text(false).starts_with("SAME"), "{}", text(false));
+        assert!(text(false).contains("1 cell more: `--all`") && !text(false).contains("10.0 ms"));
+        assert!(text(true).contains("10.0 ms") && !text(true).contains("--all"));
     }
 
     #[test]
     fn a_comparison_says_what_may_cause_a_difference() {
         let said = |when: When| {
             let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
-            comparison(&found, "s", ListedCells::All, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+            tidy(&comparison(&found, "s", true, &Style::PLAIN)).join(" ")
         };
         for apart in [When::Apart, When::Unknown] {
             let text = said(apart);
@@ -420,7 +393,7 @@ mod tests {
     fn where_nothing_bounds_a_ratio_its_interval_is_unknown() {
         let mut found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         (found.cells[0].low, found.cells[0].high) = (0.0, f64::INFINITY);
-        let text = comparison(&found, "s", ListedCells::All, &Style::PLAIN);
+        let text = comparison(&found, "s", true, &Style::PLAIN);
         let row = text.lines().find(|line| line.contains("10.0 ms")).expect("a row");
         assert!(row.contains("unknown") && !row.contains("inf"), "{text}");
         let cell = &comparison_json(&found, "s")["cells"][0];
@@ -432,19 +405,17 @@ mod tests {
         let runs = [series(0.010), series(0.020), series(0.005)];
         let names = ["base", "slow", "fast"].map(String::from);
         let found = several(&runs, &Rules::default()).unwrap();
-        let text = comparison_of_several(&found, &names, "s", ListedCells::All, &Style::PLAIN);
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let text = comparison_of_several(&found, &names, "s", true, &Style::PLAIN);
         // By hand: 20 / 10, 5 / 10, 5 / 20.
-        for line in [
+        let wanted = [
             "series batch size base slow fast",
             "8 10.0 ms 2.000 SLOWER 0.500 FASTER",
             "SLOWER slow: 2.000 times base; 0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS",
             "FASTER fast: 0.500 times base; 0 SAME, 1 FASTER, 0 SLOWER, 0 AMBIGUOUS",
-        ] {
-            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
-        }
+        ];
+        assert_lines(&text, &wanted);
         for start in ["slow base 1 2.000 ", "fast base 1 0.500 ", "fast slow 1 0.250 "] {
-            assert!(tidy.iter().any(|found| found.starts_with(start)), "{text}\nlacks: {start}");
+            assert!(tidy(&text).iter().any(|found| found.starts_with(start)), "{text}\nlacks: {start}");
         }
     }
 

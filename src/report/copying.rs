@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::position::position;
+use super::entries::position;
 use crate::analysis::mechanisms::Intervention;
 use crate::analysis::mechanisms::copying::{Copied, CopyTime, Copying, Link};
 use crate::settings::DataPath;

@@ -2,41 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Column, Document, Ground, Table};
+use super::{Answer, Document, Ground, Table};
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, SeriesSetup, Setup, TRAINING_STEPS};
 use crate::units::human;
 
 /// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
 pub fn crossover(found: &Crossovers) -> Document {
-    let mut document = Document::default();
     if !found.any() {
-        return document;
+        return Document::default();
     }
-    document.heading("Crossovers of a step, without setup");
-    document.table(pairs(&found.steps));
+    let mut document = Document::of_table("Crossovers of a step, without setup", pairs(&found.steps));
     document.text(
         "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond the \
          sizes measured, or a size was visited once; above also where the order at the largest size is not shown.",
     );
-    if !found.trainings.is_empty() {
-        document.append(trainings(found));
-        document.append(setup(found));
+    if found.trainings.is_empty() {
+        return document;
     }
-    document
-}
-
-fn trainings(found: &Crossovers) -> Document {
-    let mut document = Document::default();
     let steps = human::count(TRAINING_STEPS as u64);
-    document.heading(format!("Crossovers of a training of {steps} steps, with setup (steps times their number)"));
-    document.table(pairs(&found.trainings));
-    document
-}
-
-fn setup(found: &Crossovers) -> Document {
-    let mut document = Document::default();
-    document.heading("Setup (measured once)");
-    document.table(setups(&found.setups));
+    let heading = format!("Crossovers of a training of {steps} steps, with setup (steps times their number)");
+    document.append(Document::of_table(heading, pairs(&found.trainings)));
+    document.append(Document::of_table("Setup (measured once)", setups(&found.setups)));
     document.text(
         "setup: until the first step is ready (parameters, data, memory, compilation, search), plus how much longer the first step takes, in the \
          first visit to a cell. Starting an engine is not included. In steps: how many steps take as long.",
@@ -87,14 +73,7 @@ pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Op
 }
 
 fn setups(found: &[SeriesSetup]) -> Table {
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::right("at size"),
-        Column::right("ready after"),
-        Column::right("first step"),
-        Column::right("step"),
-        Column::right("setup in steps"),
-    ]);
+    let mut table = Table::of(&["series"], &["at size", "ready after", "first step", "step", "setup in steps"]);
     for SeriesSetup { series, smallest, largest } in found {
         for (name, setup) in [(series.as_str(), smallest), ("", largest)] {
             table.row([
@@ -111,14 +90,8 @@ fn setups(found: &[SeriesSetup]) -> Table {
 }
 
 fn pairs(found: &[Crossover]) -> Table {
-    let mut table = Table::new([
-        Column::left("faster from there on"),
-        Column::left("than"),
-        Column::right("from size"),
-        Column::right("95 % interval"),
-        Column::right("ratio at smallest"),
-        Column::right("ratio at largest"),
-    ]);
+    let numbers = ["from size", "95 % interval", "ratio at smallest", "ratio at largest"];
+    let mut table = Table::of(&["faster from there on", "than"], &numbers);
     for pair in found {
         let faster = pair.faster_at_largest();
         let other = if faster == pair.first { &pair.second } else { &pair.first };
@@ -189,30 +162,25 @@ pub fn crossover_json(found: &Crossovers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Style;
+    use crate::report::{Style, assert_lines};
+
+    /// `cpu` against `cuda`, which is 8 times faster at the largest size.
+    fn pair(ratio_at_smallest: f64, at: Option<Crossing>) -> Crossover {
+        let (first, second, ratio_at_largest) = ("cpu".into(), "cuda".into(), 8.0);
+        Crossover { first, second, ratio_at_smallest, ratio_at_largest, smallest: 25.0, largest: 40_000.0, at }
+    }
 
     #[test]
     fn the_faster_one_is_named_with_the_size_and_its_interval() {
         let place = Crossing { size: 8123.0, low: Some(7900.0), high: None, crossings: 1 };
-        let pair = Crossover {
-            first: "cpu".into(),
-            second: "cuda".into(),
-            ratio_at_smallest: 0.25,
-            ratio_at_largest: 8.0,
-            smallest: 25.0,
-            largest: 40_000.0,
-            at: Some(place),
-        };
         let setup = |size, prepare_s| Setup { size, prepare_s, first_step_s: 0.5, step_s: 0.25 };
         let own = SeriesSetup { series: "cuda".into(), smallest: setup(25.0, 2.0), largest: setup(40_000.0, 3.0) };
         let found = |at| {
-            let pair = Crossover { at, ..pair.clone() };
-            Crossovers { steps: vec![pair.clone()], trainings: vec![pair], setups: vec![own.clone()] }
+            let pairs = || vec![pair(0.25, at)];
+            Crossovers { steps: pairs(), trainings: pairs(), setups: vec![own.clone()] }
         };
         let text = crossover(&found(Some(place))).render(&Style::PLAIN);
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        assert!(tidy.iter().any(|line| line == "cuda cpu 8,123 7,900 to open 0.25 8.00"), "{text}");
-        assert!(tidy.iter().any(|line| line == "cuda 25 2.00 s +500 ms 250 ms 10.0"), "{text}");
+        assert_lines(&text, &["cuda cpu 8,123 7,900 to open 0.25 8.00", "cuda 25 2.00 s +500 ms 250 ms 10.0"]);
         let document: Value = serde_json::from_str(&crossover_json(&found(Some(place)))).expect("JSON");
         assert_eq!(document["pairs"][0]["crossover"]["size"], 8123.0);
         assert_eq!(document["training"]["steps"], 2000);
@@ -226,17 +194,7 @@ mod tests {
     fn a_crossover_names_both_ends_and_the_open_questions() {
         let place = Crossing { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
         let said = |ratio_at_smallest: f64, place: Crossing| {
-            let (first, second, at) = ("cpu".to_owned(), "cuda".to_owned(), Some(place));
-            let pair = Crossover {
-                first,
-                second,
-                ratio_at_smallest,
-                ratio_at_largest: 8.0,
-                smallest: 25.0,
-                largest: 40_000.0,
-                at,
-            };
-            crossover_sentence(&pair, str::to_owned).expect("they cross")
+            crossover_sentence(&pair(ratio_at_smallest, Some(place)), str::to_owned).expect("they cross")
         };
         let from = "cuda is faster than cpu from size 8,123 on (8.00 times at 40,000); ";
         assert_eq!(said(0.25, place), format!("{from}below that, cpu is faster (4.00 times at 25)"));

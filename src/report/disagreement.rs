@@ -27,7 +27,6 @@ pub fn disagreement(outcome: &Outcome, found: &[Analysed], measure: &Measure) ->
 mod tests {
     use super::*;
     use crate::analysis::Series;
-    use crate::detect::Observation;
     use crate::run::Decision;
     use crate::run::simulation::simulate;
     use crate::spec::Experiment;
@@ -41,7 +40,7 @@ mod tests {
         let experiment = Experiment::parse(spec, "a.toml").expect("valid");
         let simulated = simulate(&experiment, None).expect("runs");
         let (observations, mut outcome) = (simulated.observations(), simulated.outcome);
-        let mut series = Series::planted(Vec::new(), observations.into_iter().map(measurement).collect());
+        let mut series = Series::planted(Vec::new(), observations.into_iter().map(Into::into).collect());
         series.cells = (0..12).collect();
         let findings = series.find(&crate::detect::Settings::default());
         let mut found = [Analysed { series, findings }];
@@ -60,18 +59,5 @@ mod tests {
         found[0].findings.jumps.clear();
         outcome.boundaries.truncate(1);
         assert_eq!(disagreement(&outcome, &found, measure).expect("a warning").to_string(), during);
-    }
-
-    fn measurement(observation: Observation) -> crate::analysis::Measurement {
-        let (warmup, outlier, clock_hz, temperature_c) = (false, false, None, None);
-        crate::analysis::Measurement {
-            disturbed: false,
-            delay: None,
-            observation,
-            warmup,
-            outlier,
-            clock_hz,
-            temperature_c,
-        }
     }
 }

@@ -3,13 +3,12 @@
 use super::style::Look;
 use super::{Style, Table};
 
-/// A part of a document.
 #[derive(Clone, Debug)]
 pub enum Block {
     /// The heading of what follows.
     Heading(String),
     Table(Table),
-    /// A remark below a table: its subject in a word, and its text.
+    /// A remark below a table, its subject in a word and its text: `  Kink     at 5: ...`.
     Remark {
         subject: &'static str,
         text: String,
@@ -26,6 +25,12 @@ pub struct Document {
     blocks: Vec<Block>,
 }
 
+impl From<Block> for Document {
+    fn from(block: Block) -> Self {
+        Self { blocks: vec![block] }
+    }
+}
+
 impl Document {
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -33,6 +38,10 @@ impl Document {
 
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+    }
+
+    pub(crate) fn of_table(heading: impl Into<String>, table: Table) -> Self {
+        Self { blocks: vec![Block::Heading(heading.into()), Block::Table(table)] }
     }
 
     pub(crate) fn heading(&mut self, text: impl Into<String>) {
@@ -43,13 +52,9 @@ impl Document {
         self.blocks.push(Block::Table(table));
     }
 
-    pub(crate) fn remark(&mut self, subject: &'static str, text: String) {
-        self.blocks.push(Block::Remark { subject, text });
-    }
-
-    /// A remark where there is one to make.
-    pub(crate) fn remark_where(&mut self, subject: &'static str, text: Option<String>) {
-        self.blocks.extend(text.map(|text| Block::Remark { subject, text }));
+    /// A remark, where there is one to make.
+    pub(crate) fn remark(&mut self, subject: &'static str, text: impl Into<Option<String>>) {
+        self.blocks.extend(text.into().map(|text| Block::Remark { subject, text }));
     }
 
     pub(crate) fn text(&mut self, text: impl Into<String>) {
@@ -75,7 +80,10 @@ impl Block {
         match self {
             Self::Heading(text) => format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold)),
             Self::Table(table) => table.render(style),
-            Self::Remark { subject, text } => remark(subject, text, style),
+            Self::Remark { subject, text } => {
+                let full = style.wrap(&format!("  {subject:<9}{text}"), 11);
+                format!("{}\n", full.replacen(subject, &style.paint(subject, Look::Faint), 1))
+            }
             Self::Text(text) => {
                 let indent = text.len() - text.trim_start().len();
                 format!("{}\n", style.wrap(text, if indent == 0 { 0 } else { indent + 2 }))
@@ -83,10 +91,4 @@ impl Block {
             Self::Break => "\n".to_owned(),
         }
     }
-}
-
-/// A remark as lines: `  Kink     at 5: ...`.
-pub(super) fn remark(subject: &str, text: &str, style: &Style) -> String {
-    let full = style.wrap(&format!("  {subject:<9}{text}"), 11);
-    format!("{}\n", full.replacen(subject, &style.paint(subject, Look::Faint), 1))
 }

@@ -1,14 +1,21 @@
-//! Entries of JSON documents that several commands write: how a table was read, and the warnings.
+//! Entries of JSON documents that several commands write: places, how a table was read, and the warnings.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::Warning;
-use super::position::position;
 use crate::analysis::{Gap, Series};
 
-/// The warnings of the run or file in `path`.
+/// A place on an axis: a whole number where it is one.
+pub fn position(x: f64) -> Value {
+    if x.fract() == 0.0 && x.abs() < 9e15 { Value::from(x as i64) } else { Value::from(x) }
+}
+
+pub(super) fn positions(places: &[f64]) -> Vec<Value> {
+    places.iter().copied().map(position).collect()
+}
+
 pub(super) fn warning_entries(path: &Path, warnings: &[Warning]) -> impl Iterator<Item = Value> {
     warnings.iter().map(move |warning| {
         let mut entry = serde_json::to_value(warning).unwrap_or_default();
@@ -17,6 +24,11 @@ pub(super) fn warning_entries(path: &Path, warnings: &[Warning]) -> impl Iterato
         entry["help"] = warning.remedy().into();
         entry
     })
+}
+
+/// What tells a series from the others: its columns with their values.
+pub(super) fn group(series: &Series) -> Value {
+    series.group.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 /// How the table of a series was read, and what of it was left out, where there is anything to say.
@@ -30,8 +42,8 @@ pub(super) fn how_read(series: &Series, entry: &mut Value) {
 }
 
 fn gap(Gap { column, rows, first_line, sizes, more_sizes, said }: &Gap) -> Value {
-    let sizes: Vec<Value> = sizes.iter().map(|&size| position(size)).collect();
     json!({
-        "column": column, "rows": rows, "first_line": first_line, "sizes": sizes, "more_sizes": more_sizes, "said": said,
+        "column": column, "rows": rows, "first_line": first_line, "sizes": positions(sizes), "more_sizes": more_sizes,
+        "said": said,
     })
 }

@@ -3,16 +3,15 @@
 use serde_json::{Value, json};
 
 use super::copying::{copying_json, sentences};
+use super::entries::{position, positions};
 use super::json::early;
 use super::jumps::summary;
-use super::position::position;
-use super::{Column, Document, Table};
+use super::{Block, Column, Document, Table, distinct};
 use crate::analysis::mechanisms::formulas::Mechanism;
 use crate::analysis::mechanisms::{AffectedLayer, Answers, Candidate, Intervention, PeriodAnswer, Verdict};
 use crate::detect::Findings;
 use crate::units::human;
 
-/// The version of the JSON document.
 const VERSION: u32 = 1;
 
 /// Layers named in a line.
@@ -40,15 +39,13 @@ fn laid_out(
     remarks: Vec<(&'static str, String)>,
     layers: bool,
 ) -> Document {
-    let mut document = Document::default();
     if let Some(early) = answers.early {
-        document.heading(format!("{label}: {early}"));
-        return document;
+        return Block::Heading(format!("{label}: {early}")).into();
     }
     if answers.jumps.is_empty() {
         // Where nothing was searched, silence is no result.
         let why = if findings.is_judged() { "no jump to explain".to_owned() } else { summary(findings, None) };
-        document.heading(format!("{label}: {why}"));
+        let mut document = Document::from(Block::Heading(format!("{label}: {why}")));
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
@@ -82,8 +79,8 @@ fn laid_out(
             table.row(cells.into_iter().take(shown));
         }
     }
-    document.heading(format!("Why {label} jumps"));
-    document.remark_where("Likely", likely(answers));
+    let mut document = Document::from(Block::Heading(format!("Why {label} jumps")));
+    document.remark("Likely", likely(answers));
     document.table(table);
     remarks.into_iter().for_each(|(subject, text)| document.remark(subject, text));
     document
@@ -115,12 +112,9 @@ fn likely(answers: &Answers) -> Option<String> {
 pub(super) fn goes_with(answers: &Answers) -> Option<String> {
     let takes_away = answers.interventions.iter().rev().filter(|made| !made.gone.is_empty());
     let Intervention { setting, value, gone, .. } = takes_away.max_by_key(|made| made.gone.len())?;
-    let places: Vec<String> = gone.iter().map(|x| human::batch_size(*x)).collect();
     let (jumps, are) = if gone.len() == 1 { ("jump", "is") } else { ("jumps", "are") };
-    Some(format!(
-        "with {setting} = {value}, the {jumps} after {} {are} gone (shown by intervention)",
-        shortened(&places)
-    ))
+    let places = sizes(gone);
+    Some(format!("with {setting} = {value}, the {jumps} after {places} {are} gone (shown by intervention)"))
 }
 
 /// What became of the jumps in the series that differ in one setting, as remarks.
@@ -137,13 +131,7 @@ pub fn likely_causes(series: &[(String, &Answers)]) -> Document {
     let mut document = Document::default();
     let known: Vec<(&String, String)> =
         series.iter().filter_map(|(label, answers)| Some((label, likely(answers)?))).collect();
-    let mut sentences: Vec<&String> = Vec::new();
-    known.iter().for_each(|(_, sentence)| {
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
-        }
-    });
-    for sentence in sentences {
+    for sentence in distinct(known.iter().map(|(_, sentence)| sentence)) {
         let own: Vec<String> =
             known.iter().filter(|(_, other)| other == sentence).map(|(label, _)| (*label).clone()).collect();
         let of = if series.len() > 1 { format!("{}: ", shortened(&own)) } else { String::new() };
@@ -160,19 +148,23 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     for mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
         let Some(candidate) = candidate else { continue };
+        let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
+        let also = |places: &[f64]| format!("{meaning}: also predicts steps after {}", sizes(places));
         if !candidate.unseen.is_empty() {
-            lines.push(("Unseen", unseen(candidate)));
+            let text = format!("{} that would have been seen, and were not", also(&candidate.unseen));
+            lines.push(("Unseen", text));
         }
         if !candidate.unjudged.is_empty() {
-            lines.push(("Unjudged", unjudged(candidate)));
+            let text = format!("{}{CANNOT_BE_JUDGED}", also(&candidate.unjudged));
+            lines.push(("Unjudged", text));
         }
         let label = if mechanism == Mechanism::OwnKernel { "Kernels" } else { "Sizes" };
         lines.extend(details(answers, mechanism).map(|detail| (label, detail)));
-        let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
         lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }
     if !answers.unknown.is_empty() {
-        lines.push(("Unknown", unknown(&answers.unknown)));
+        let layers = shortened(&answers.unknown);
+        lines.push(("Unknown", format!("no formula sizes the work of {layers}{ARE_MEASURED}")));
     }
     if !answers.timed {
         let text = "shares are those of the arithmetic; `layers = true` in [measure] would measure the layers' times";
@@ -182,6 +174,14 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     lines.push(("Verdict", meaning.to_owned()));
     lines
 }
+
+/// Of steps that a mechanism predicts and nobody can judge.
+const CANNOT_BE_JUDGED: &str = ", where it cannot be judged whether there is a jump: the curve is disturbed there, or a jump could be neither confirmed \
+                                nor ruled out";
+
+/// Of layers without a formula.
+const ARE_MEASURED: &str =
+    "; the measured steps of its layers are in `batchstep jumps RUN`, where `layers = true` timed them";
 
 /// What the copies of the batch have to do with the jumps, or could have.
 fn copies(answers: &Answers) -> Vec<(&'static str, String)> {
@@ -219,10 +219,7 @@ fn predicted(candidate: &Candidate) -> String {
 /// The effect of changing one setting on the jumps: which of them disappear and which stay, whatever their cause.
 fn changed(made: &Intervention) -> String {
     let Intervention { setting, value, gone, smaller, stay, larger, unjudged } = made;
-    let part = |what: &str, places: &[f64]| {
-        let names: Vec<String> = places.iter().map(|x| human::batch_size(*x)).collect();
-        (!names.is_empty()).then(|| format!("after {} {what}", shortened(&names)))
-    };
+    let part = |what: &str, places: &[f64]| (!places.is_empty()).then(|| format!("after {} {what}", sizes(places)));
     let parts = [
         part("gone", gone),
         part("less than half left", smaller),
@@ -240,32 +237,6 @@ fn details(answers: &Answers, mechanism: Mechanism) -> impl Iterator<Item = Stri
     places.filter_map(|place| place.detail.clone()).take(MOST_LAYERS)
 }
 
-fn unseen(candidate: &Candidate) -> String {
-    let places: Vec<String> = candidate.unseen.iter().map(|x| human::batch_size(*x)).collect();
-    format!(
-        "{}: also predicts steps after {} that would have been seen, and were not",
-        candidate.mechanism.meaning(),
-        shortened(&places)
-    )
-}
-
-fn unknown(layers: &[String]) -> String {
-    format!(
-        "no formula sizes the work of {}; the measured steps of its layers are in `batchstep jumps RUN`, where `layers = true` timed them",
-        shortened(layers)
-    )
-}
-
-fn unjudged(candidate: &Candidate) -> String {
-    let places: Vec<String> = candidate.unjudged.iter().map(|x| human::batch_size(*x)).collect();
-    format!(
-        "{}: also predicts steps after {}, where it cannot be judged whether there is a jump: the curve is disturbed there, or a jump \
-         could be neither confirmed nor ruled out",
-        candidate.mechanism.meaning(),
-        shortened(&places)
-    )
-}
-
 /// The first few, and how many more.
 fn shortened(names: &[String]) -> String {
     const MOST: usize = 8;
@@ -273,6 +244,10 @@ fn shortened(names: &[String]) -> String {
         0 => human::listed(names),
         more => format!("{} and {more} more", names[..MOST].join(", ")),
     }
+}
+
+fn sizes(places: &[f64]) -> String {
+    shortened(&places.iter().map(|x| human::batch_size(*x)).collect::<Vec<_>>())
 }
 
 fn verdict(verdict: &Verdict) -> String {
@@ -346,10 +321,6 @@ fn series(entry: &Entry) -> Value {
         "unknown_layers": answers.unknown,
         "pcie": answers.copying.as_ref().map(copying_json),
     })
-}
-
-fn positions(places: &[f64]) -> Vec<Value> {
-    places.iter().map(|&at| position(at)).collect()
 }
 
 fn candidate(candidate: &Candidate) -> Value {

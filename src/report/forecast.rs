@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 
 use super::copying::of_an_example;
 use super::style::Look;
-use super::{Column, Style, Table};
+use super::{Column, Style, Table, distinct};
 use crate::analysis::mechanisms::copying::Link;
 use crate::predict::published_kernels::forecast::{Forecast, ForecastStep, LayerStep};
 use crate::predict::published_kernels::validation::Errors;
 use crate::units::human;
 
-/// The version of the JSON document.
 const VERSION: u32 = 1;
 
 /// Smaller steps than this part of the time before them are not listed.
@@ -27,7 +26,6 @@ pub struct Forecasts<'a> {
     pub full: &'a Forecast,
     pub without_padding: &'a Forecast,
     pub without_rounds: &'a Forecast,
-    /// The bytes of one image.
     pub image_bytes: u64,
     /// By cross-validation on the same GPU, over layers left out.
     pub errors: Errors,
@@ -111,23 +109,10 @@ fn largest(forecast: &Forecast) -> Vec<ForecastStep> {
 }
 
 fn table(steps: &[ForecastStep], style: &Style) -> String {
-    let mut table = Table::new([
-        Column::right("after"),
-        Column::right("step"),
-        Column::right("relative"),
-        Column::left("reason"),
-        Column::left("layers"),
-    ]);
+    let numbers = ["after", "step", "relative"].map(Column::right);
+    let mut table = Table::new(numbers.into_iter().chain(["reason", "layers"].map(Column::left)));
     for step in steps {
-        let mut reasons: Vec<&str> = step.layers.iter().map(|layer| layer.reason.name()).collect();
-        reasons.dedup();
-        let mut seen = Vec::new();
-        reasons.retain(|reason| {
-            !seen.contains(reason) && {
-                seen.push(*reason);
-                true
-            }
-        });
+        let reasons = distinct(step.layers.iter().map(|layer| layer.reason.name()));
         let one = |layer: &LayerStep| format!("{} {}", layer.layer, human::signed(layer.size_s, "s"));
         let mut layers: Vec<String> = step.layers.iter().take(MOST_LAYERS).map(one).collect();
         if step.layers.len() > MOST_LAYERS {

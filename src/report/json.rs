@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::entries::{how_read, warning_entries};
-use super::position::position;
+use super::entries::{group, how_read, position, positions, warning_entries};
 use super::{Warning, advice};
 use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
@@ -17,10 +16,8 @@ use crate::error;
 use crate::os::atomic;
 use crate::store::files;
 
-/// The version of the document.
 const VERSION: u32 = 1;
 
-/// The results of one run or file.
 #[derive(Clone, Copy, Debug)]
 pub struct RunResults<'a> {
     pub path: &'a Path,
@@ -49,7 +46,8 @@ pub struct RunResults<'a> {
 /// if it is not known. `warnings` are the warnings of the runs, each with its `source`, a `message` and the remedy, `help`.
 pub fn jumps(subjects: &[RunResults]) -> Value {
     let entries: Vec<Value> = subjects.iter().flat_map(RunResults::entries).collect();
-    let warnings: Vec<Value> = subjects.iter().flat_map(RunResults::warnings).collect();
+    let warnings: Vec<Value> =
+        subjects.iter().flat_map(|subject| warning_entries(subject.path, subject.warnings)).collect();
     json!({"version": VERSION, "series": entries, "warnings": warnings})
 }
 
@@ -71,21 +69,16 @@ impl RunResults<'_> {
             entry
         })
     }
-
-    fn warnings(&self) -> impl Iterator<Item = Value> {
-        warning_entries(self.path, self.warnings)
-    }
 }
 
 fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {
     let Analysed { series, findings } = found;
-    let group: serde_json::Map<String, Value> =
-        series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let period = findings.period.as_ref().map(|period| {
-        let explains: Vec<Value> = period.explains.iter().map(|&at| position(at)).collect();
-        let unconfirmed: Vec<Value> = period.unconfirmed.iter().map(|&at| position(at)).collect();
         json!({
-            "value": position(period.value), "p_value": period.p_value, "explains": explains, "unconfirmed": unconfirmed,
+            "value": position(period.value),
+            "p_value": period.p_value,
+            "explains": positions(&period.explains),
+            "unconfirmed": positions(&period.unconfirmed),
         })
     });
     let jump = |found: &Jump| {
@@ -98,7 +91,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
     };
     let mut entry = json!({
         "source": series.source,
-        "group": group,
+        "group": group(series),
         "points": findings.points.len(),
         "x": series.size.column,
         "y": series.y,

@@ -61,24 +61,22 @@ mod tests {
     use super::*;
     use crate::engine::KernelTime;
 
+    /// What is said of a kernel before a jump after 16, and of one behind it.
+    fn text(before: KernelTime, behind: KernelTime) -> String {
+        let (before, behind) = (vec![before], vec![behind]);
+        let sides = Sides { series: "conv".into(), after: 16, next: 17, before, behind };
+        kernels(&[sides]).render(&Style { color: false, width: 300 })
+    }
+
+    fn kernel(name: &str, grid: [u32; 3], count: u64, seconds: f64) -> KernelTime {
+        let (name, grid, block) = (name.into(), Some(grid), Some([32, 1, 1]));
+        KernelTime { name, grid, block, shapes: None, count, seconds }
+    }
+
     #[test]
     fn a_kernel_is_named_with_its_family_its_blocks_and_its_part_of_the_jump() {
-        let sgemm = |blocks, seconds| KernelTime {
-            name: "volta_sgemm_128x64_nn".into(),
-            grid: Some([blocks, 1, 36]),
-            block: Some([128, 1, 1]),
-            shapes: None,
-            count: 2,
-            seconds,
-        };
-        let sides = Sides {
-            series: "vgg".into(),
-            after: 16,
-            next: 17,
-            before: vec![sgemm(8, 1e-3)],
-            behind: vec![sgemm(16, 3e-3)],
-        };
-        let text = kernels(&[sides]).render(&Style { color: false, width: 300 });
+        let sgemm = |blocks, seconds| kernel("volta_sgemm_128x64_nn", [blocks, 1, 36], 2, seconds);
+        let text = text(sgemm(8, 1e-3), sgemm(16, 3e-3));
         let expected = "after 16: volta_sgemm_128x64_nn (non-fused Winograd, which pads the batch to a multiple of 16), 576 \u{2192} 1,152 blocks, +2.00 ms of +2.00 ms (profiled)";
         assert!(text.contains(expected), "{text}");
     }
@@ -86,22 +84,10 @@ mod tests {
     /// As PyTorch's profiler saw a convolution of VGG16 in float32 on an H100: experiments/runs/2026-11-27-h100-conv-fp32.
     #[test]
     fn a_product_that_comes_in_thousands_of_launches_says_so() {
-        let kernel = |name: &str, grid, count, seconds| KernelTime {
-            name: name.into(),
-            grid: Some(grid),
-            block: Some([32, 1, 1]),
-            shapes: None,
-            count,
-            seconds,
-        };
-        let sides = Sides {
-            series: "conv".into(),
-            after: 16,
-            next: 17,
-            before: vec![kernel("void pointwise_mult_and_sum_complex<float2, 8, 4>(float2*)", [64, 66, 1], 1, 1.0e-3)],
-            behind: vec![kernel("sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n", [1, 8, 1], 2112, 33.7e-3)],
-        };
-        let text = kernels(&[sides]).render(&Style { color: false, width: 300 });
+        let text = text(
+            kernel("void pointwise_mult_and_sum_complex<float2, 8, 4>(float2*)", [64, 66, 1], 1, 1.0e-3),
+            kernel("sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n", [1, 8, 1], 2112, 33.7e-3),
+        );
         let expected = "pointwise_mult_and_sum_complex \u{2192} sm80_xmma_gemm_cf32cf32_f32f32_cf32_tn_n (an FFT convolution: a product for \
                         each of its frequencies), 1 \u{2192} 2,112 launches, +32.7 ms of +32.7 ms (profiled)";
         assert!(text.contains(expected), "{text}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Column, Document, Table};
+use super::{Document, Table};
 use crate::analysis::Analysed;
 use crate::detect::{Difference, NodeEffect, differences};
 use crate::stats::quantile::median;
@@ -18,12 +18,7 @@ pub fn nodes(found: &[Analysed]) -> Document {
         let mut nodes: Vec<_> = findings.nodes.iter().collect();
         nodes.sort_by(|a, b| b.relative.total_cmp(&a.relative));
         let count = nodes.len();
-        let mut table = Table::new([
-            Column::left("machine"),
-            Column::right("slower by"),
-            Column::right("interval"),
-            Column::right("visits"),
-        ]);
+        let mut table = Table::of(&["machine"], &["slower by", "interval", "visits"]);
         let shown = |place: usize| count <= MOST || place < MOST / 2 || place >= count - MOST / 2;
         for (_, node) in nodes.iter().enumerate().filter(|(place, _)| shown(*place)) {
             table.row([

@@ -1,26 +1,17 @@
 //! What more processes bring, as tables and sentences.
 
-use super::{Column, Document, Table};
+use super::{Document, Table};
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::settings::Scaling;
 use crate::units::human;
 
 /// Every cell, where the efficiency changes, and what it means. Empty for nothing.
 pub fn parallel(found: &[Parallel]) -> Document {
-    let mut document = Document::default();
     if found.is_empty() {
-        return document;
+        return Document::default();
     }
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::left("scaling"),
-        Column::right("batch size"),
-        Column::right("processes"),
-        Column::right("time"),
-        Column::right("efficiency"),
-        Column::right("95 % interval"),
-        Column::right("in all-reduce"),
-    ]);
+    let numbers = ["batch size", "processes", "time", "efficiency", "95 % interval", "in all-reduce"];
+    let mut table = Table::of(&["series", "scaling"], &numbers);
     for (parallel, cell) in found.iter().flat_map(|parallel| parallel.cells.iter().map(move |cell| (parallel, cell))) {
         table.row([
             parallel.name.clone(),
@@ -33,12 +24,9 @@ pub fn parallel(found: &[Parallel]) -> Document {
             cell.reducing.map_or_else(|| "unknown".to_owned(), percent),
         ]);
     }
-    document.heading("Processes: data parallel training");
-    document.table(table);
+    let mut document = Document::of_table("Processes: data parallel training", table);
     document.text(meaning(found));
-    for parallel in found {
-        sentences(parallel).into_iter().for_each(|sentence| document.text(sentence));
-    }
+    found.iter().flat_map(sentences).for_each(|sentence| document.text(sentence));
     document
 }
 
@@ -113,7 +101,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Style;
+    use crate::report::{Style, assert_lines};
 
     #[test]
     fn efficiency_and_the_effect_of_jumps_on_it_are_reported() {
@@ -137,14 +125,12 @@ mod tests {
             jumps: vec![jump],
         }];
         let text = parallel(&found).render(&Style { width: 200, ..Style::PLAIN });
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        for wanted in [
+        let wanted = [
             "vgg16 weak 16 2 12.5 ms 80 % 78 to 82 % 25 %",
             "vgg16, weak, 2 processes: 1 of 2 batch sizes reach 95 % (a figure of builders of such platforms: measured by others).",
             "After batch size 16 the step of 1 jumps, and the efficiency rises: 80 % (78 to 82 %), then 96 % (94 to 98 %).",
-        ] {
-            assert!(tidy.iter().any(|line| line == wanted), "{text}\nlacks: {wanted}");
-        }
+        ];
+        assert_lines(&text, &wanted);
         assert!(parallel(&[]).is_empty());
     }
 }

@@ -8,42 +8,6 @@ use crate::spec::plan::Plan;
 use crate::spec::{Decide, Experiment, Order, StepsPerVisit};
 use crate::units::human;
 
-/// The plan in numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlanFacts {
-    pub name: String,
-    pub cells: usize,
-    /// What varies: the axis and its values, in words.
-    pub axes: Vec<(String, String)>,
-    /// Visits to a cell, at least and at most; on average, where the run decides on jumps.
-    pub blocks: (usize, usize),
-    pub decide: Decide,
-    pub order: Order,
-    pub steps_per_visit: StepsPerVisit,
-    pub smallest_jump: f64,
-    pub time_limit_s: f64,
-    pub seed: u64,
-}
-
-impl PlanFacts {
-    /// The facts of `plan`, made from `experiment`.
-    pub fn new(experiment: &Experiment, plan: &Plan) -> Self {
-        let measure = &experiment.measure;
-        Self {
-            name: experiment.name.clone(),
-            cells: plan.cells.len(),
-            axes: axes(experiment),
-            blocks: (measure.complete_blocks(), measure.blocks.max),
-            decide: measure.decide,
-            order: measure.order,
-            steps_per_visit: measure.steps_per_visit,
-            smallest_jump: measure.smallest_jump,
-            time_limit_s: measure.time_limit_s,
-            seed: plan.seed,
-        }
-    }
-}
-
 /// Each axis with more than one value; the models and the sizes always.
 fn axes(experiment: &Experiment) -> Vec<(String, String)> {
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];
@@ -76,45 +40,46 @@ fn sizes(values: &[usize]) -> String {
     }
 }
 
-/// The plan for a terminal, each line with its end.
-pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
-    let (least, most) = facts.blocks;
+/// The plan of `experiment` for a terminal, each line with its end.
+pub fn plan_summary(experiment: &Experiment, plan: &Plan, style: &Style) -> String {
+    let measure = &experiment.measure;
+    // On average, where the run decides on jumps.
+    let (least, most) = (measure.complete_blocks(), measure.max_blocks);
     let blocks = if least == most { human::counted(most as u64, "block") } else { format!("{least} to {most} blocks") };
-    let visit = visit_length(facts);
-    let mut lines = facts.axes.clone();
+    let visit = visit_length(measure.steps_per_visit, plan.cells.len(), (least, most));
+    let mut lines = axes(experiment);
     let mut add = |name: &str, text: String| lines.push((name.to_string(), text));
-    let adapts = least < most && facts.decide == Decide::Jumps;
-    let cells = human::count(facts.cells as u64);
+    let adapts = least < most && measure.decide == Decide::Jumps;
+    let cells = human::count(plan.cells.len() as u64);
     if adapts {
         let first = human::counted(least as u64, "block");
         let later = "later ones only those beside undecided boundaries, each in a fresh random order";
         add("cells", format!("{cells}; the first {first} visit all, {later}"));
         add("visits", format!("{least} to {most} per cell on average, each of {visit}"));
     } else {
-        let order = match facts.order {
+        let order = match measure.order {
             Order::Random => "in a fresh random order",
             Order::Ascending => "in ascending order",
         };
         add("cells", format!("{cells}, each visited once in each block, {order}"));
         add("blocks", format!("{blocks}, each visit of {visit}"));
     }
+    let limit = human::duration(measure.time_limit_s);
     if least < most {
-        let jump = human::limit(facts.smallest_jump);
-        let enough = if adapts {
-            format!("when jumps of {jump} or more are shown or ruled out at every boundary")
+        let jump = human::limit(measure.smallest_jump);
+        let stops = if adapts {
+            format!(
+                "when jumps of {jump} or more are shown or ruled out at every boundary, at the latest after {limit}"
+            )
         } else {
-            format!("a cell when a jump of {jump} would show; all")
+            format!("a cell when a jump of {jump} would show; all after {limit}")
         };
-        let limit = human::duration(facts.time_limit_s);
-        add(
-            "stops",
-            if adapts { format!("{enough}, at the latest after {limit}") } else { format!("{enough} after {limit}") },
-        );
+        add("stops", stops);
     } else {
-        add("stops", format!("after {} at the latest", human::duration(facts.time_limit_s)));
+        add("stops", format!("after {limit} at the latest"));
     }
-    add("seed", facts.seed.to_string());
-    let mut text = format!("{}\n", style.paint(&format!("Plan of {}", facts.name), Look::Bold));
+    add("seed", plan.seed.to_string());
+    let mut text = format!("{}\n", style.paint(&format!("Plan of {}", experiment.name), Look::Bold));
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default() + 1;
     for (name, value) in lines {
         let line = style.wrap(&format!("  {name:<width$}{value}"), 2 + width);
@@ -125,15 +90,14 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
 }
 
 /// `5 steps after warm-up: 5,600 to 42,000 steps`.
-fn visit_length(facts: &PlanFacts) -> String {
-    let (least, most) = facts.blocks;
-    match facts.steps_per_visit {
+fn visit_length(steps_per_visit: StepsPerVisit, cells: usize, (least, most): (usize, usize)) -> String {
+    match steps_per_visit {
         StepsPerVisit::Auto => {
             let first = human::counted(StepsPerVisit::FIRST as u64, "step");
             format!("{first} after warm-up in the first block, then of as many as its noise asks for")
         }
         StepsPerVisit::Fixed(steps) => {
-            let total = |blocks: usize| human::count((facts.cells * blocks * steps) as u64);
+            let total = |blocks: usize| human::count((cells * blocks * steps) as u64);
             let total = if least == most { total(most) } else { format!("{} to {}", total(least), total(most)) };
             format!("{} after warm-up: {total} steps", human::counted(steps as u64, "step"))
         }
@@ -143,23 +107,19 @@ fn visit_length(facts: &PlanFacts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Measure;
 
-    fn facts() -> PlanFacts {
-        PlanFacts {
-            name: "vgg16".into(),
-            cells: 280,
-            axes: vec![
-                ("model".into(), "vgg16, vgg19, mobilenet and resnet50".into()),
-                ("batch size".into(), "1 to 70".into()),
-            ],
-            blocks: (3, 30),
-            decide: Decide::Cells,
-            order: Order::Random,
-            steps_per_visit: StepsPerVisit::Fixed(5),
-            smallest_jump: 0.01,
-            time_limit_s: 1800.0,
-            seed: 1,
-        }
+    /// The summary of four networks at 70 batch sizes, 280 cells in 3 to 30 blocks.
+    fn summary(of_engine: &str, change: fn(&mut Measure)) -> String {
+        let spec = format!(
+            "version = 1\nname = \"vgg16\"\n[model]\nname = [\"vgg16\", \"vgg19\", \"mobilenet\", \"resnet50\"]\n\
+             [sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"cpu\"\n{of_engine}"
+        );
+        let mut experiment = Experiment::parse(&spec, "a.toml").expect("valid");
+        let measure = &mut experiment.measure;
+        (measure.decide, measure.steps_per_visit) = (Decide::Cells, StepsPerVisit::Fixed(5));
+        change(measure);
+        plan_summary(&experiment, &Plan::new(&experiment).expect("a plan"), &Style::PLAIN)
     }
 
     #[test]
@@ -174,23 +134,40 @@ Plan of vgg16
   stops      a cell when a jump of 1 % would show; all after 30 min 00 s
   seed       1
 ";
-        assert_eq!(plan_summary(&facts(), &Style::PLAIN), expected);
-        let adaptive = plan_summary(&PlanFacts { decide: Decide::Jumps, ..facts() }, &Style::PLAIN);
-        let line = "stops      when jumps of 1 % or more are shown or ruled out at every boundary, at the latest after 30 min 00 s";
-        assert!(adaptive.contains(line), "{adaptive}");
-        let auto = PlanFacts { steps_per_visit: StepsPerVisit::Auto, decide: Decide::Jumps, ..facts() };
-        let line = "visits     3 to 30 per cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for";
-        let text = plan_summary(&auto, &Style::PLAIN);
-        assert!(text.contains(line), "{text}");
-        let longer = PlanFacts { axes: vec![("batch padding".into(), "1 and 16".into())], ..facts() };
-        let text = plan_summary(&longer, &Style::PLAIN);
-        assert!(text.contains("  batch padding 1 and 16\n  cells         280, each"), "{text}");
-        let along = plan_summary(&PlanFacts { order: Order::Ascending, ..facts() }, &Style::PLAIN);
-        assert!(along.contains("280, each visited once in each block, in ascending order\n"), "{along}");
-        let fixed = PlanFacts { blocks: (1, 1), ..facts() };
-        let text = plan_summary(&fixed, &Style::PLAIN);
-        assert!(text.contains("1 block, each visit of 5 steps after warm-up: 1,400 steps"), "{text}");
-        assert!(text.contains("after 30 min 00 s at the latest"), "{text}");
+        assert_eq!(summary("", |_| {}), expected);
+        type Change = fn(&mut Measure);
+        let cases: [(&str, Change, &str); 6] = [
+            (
+                "",
+                |measure| measure.decide = Decide::Jumps,
+                "stops      when jumps of 1 % or more are shown or ruled out at every boundary, at the latest after 30 min 00 s\n",
+            ),
+            (
+                "",
+                |measure| (measure.decide, measure.steps_per_visit) = (Decide::Jumps, StepsPerVisit::Auto),
+                "visits     4 to 30 per cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for\n",
+            ),
+            (
+                "batch_padding = [1, 16]\n",
+                |_| {},
+                "  batch padding 1 and 16\n  batch size    1 to 70\n  cells         560, each",
+            ),
+            (
+                "",
+                |measure| measure.order = Order::Ascending,
+                "280, each visited once in each block, in ascending order\n",
+            ),
+            (
+                "",
+                |measure| (measure.min_blocks, measure.max_blocks) = (1, 1),
+                "1 block, each visit of 5 steps after warm-up: 1,400 steps\n",
+            ),
+            ("", |measure| (measure.min_blocks, measure.max_blocks) = (1, 1), "after 30 min 00 s at the latest\n"),
+        ];
+        for (of_engine, change, wanted) in cases {
+            let text = summary(of_engine, change);
+            assert!(text.contains(wanted), "{text}\nlacks: {wanted}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Predicted step times, what a training takes with them, and the batch size to take.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::style::Look;
@@ -10,10 +12,8 @@ use crate::predict::model::cost::{Choice, Limits};
 use crate::predict::priced::{Priced, before_jump, cheapest, groups};
 use crate::units::human;
 
-/// The version of the JSON document.
 const VERSION: u32 = 1;
 
-/// Everything that is reported.
 pub struct Predictions<'a> {
     pub name: &'a str,
     pub rows: &'a [Priced],
@@ -53,7 +53,7 @@ pub fn predictions(found: &Predictions, all: bool, style: &Style) -> String {
 }
 
 /// The network, its settings and the device.
-fn called(priced: &Priced) -> String {
+pub fn called(priced: &Priced) -> String {
     let row = &priced.row;
     let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
     format!("{}{settings} on {}", row.model, row.device)
@@ -73,32 +73,29 @@ fn listed<'a>(group: &[&'a Priced], all: bool) -> Vec<&'a Priced> {
     group.iter().filter(worth).copied().collect()
 }
 
-/// A column that is there only where some row has it.
-struct Optional {
-    heading: &'static str,
-    of: fn(&Priced) -> Option<String>,
-}
+/// A column that is there only where some row has it: its heading and its cells.
+type Optional = (&'static str, fn(&Priced) -> Option<String>);
 
 const OPTIONAL: [Optional; 5] = [
-    Optional { heading: "others measured", of: |priced| Some(human::seconds(priced.row.reported.as_ref()?.seconds)) },
-    Optional { heading: "epoch", of: |priced| priced.epoch.map(|epoch| human::duration(epoch.seconds)) },
-    Optional { heading: "training", of: |priced| priced.total.map(|total| human::duration(total.seconds)) },
-    Optional { heading: "energy", of: |priced| priced.energy_j.map(|energy| human::quantity(energy, "J")) },
-    Optional { heading: "cost", of: |priced| priced.usd.map(money) },
+    ("others measured", |priced| Some(human::seconds(priced.row.reported.as_ref()?.seconds))),
+    ("epoch", |priced| priced.epoch.map(|epoch| human::duration(epoch.seconds))),
+    ("training", |priced| priced.total.map(|total| human::duration(total.seconds))),
+    ("energy", |priced| priced.energy_j.map(|energy| human::quantity(energy, "J"))),
+    ("cost", |priced| priced.usd.map(money)),
 ];
 
 fn table(rows: &[&Priced], style: &Style) -> String {
     let optional: Vec<&Optional> =
-        OPTIONAL.iter().filter(|column| rows.iter().any(|row| (column.of)(row).is_some())).collect();
+        OPTIONAL.iter().filter(|(_, cell)| rows.iter().any(|row| cell(row).is_some())).collect();
     let mut columns: Vec<Column> = ["batch size", "step", "interval", "an example"].map(Column::right).into();
-    columns.extend(optional.iter().map(|column| Column::right(column.heading)));
+    columns.extend(optional.iter().map(|(heading, _)| Column::right(heading)));
     columns.push(Column::left("from"));
     let mut table = Table::new(columns);
     for priced in rows {
         let row = &priced.row;
         let mut cells = vec![format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" })];
         cells.extend([human::seconds(row.step.seconds), interval(row.step), human::seconds(priced.per_example())]);
-        cells.extend(optional.iter().map(|column| (column.of)(priced).unwrap_or_default()));
+        cells.extend(optional.iter().map(|(_, cell)| cell(priced).unwrap_or_default()));
         cells.push(row.basis.name().to_owned());
         table.row(cells);
     }
@@ -141,13 +138,8 @@ fn advice(found: &Predictions) -> Vec<(&'static str, String)> {
 /// What the numbers rest on, and what is not known.
 fn grounds(found: &Predictions) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    let mut bases: Vec<String> = found
-        .rows
-        .iter()
-        .map(|priced| format!("{}: {}", priced.row.basis.name(), priced.row.basis.describe()))
-        .collect();
-    bases.sort_unstable();
-    bases.dedup();
+    let basis = |priced: &Priced| format!("{}: {}", priced.row.basis.name(), priced.row.basis.describe());
+    let bases: BTreeSet<String> = found.rows.iter().map(basis).collect();
     lines.extend(bases.into_iter().map(|basis| ("From", basis)));
     if let Some(slowest) = found.rows.iter().map(|priced| priced.row.slowdown).reduce(f64::max).filter(|s| *s > 1.005) {
         lines.push((
@@ -158,10 +150,8 @@ fn grounds(found: &Predictions) -> Vec<(&'static str, String)> {
             ),
         ));
     }
-    let mut others: Vec<&str> =
+    let others: BTreeSet<&str> =
         found.rows.iter().filter_map(|priced| Some(priced.row.reported.as_ref()?.by.as_str())).collect();
-    others.sort_unstable();
-    others.dedup();
     lines.extend(
         others.iter().map(|by| ("Others", format!("{by}: the mean step of a training; not used in the prediction"))),
     );

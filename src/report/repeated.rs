@@ -32,25 +32,24 @@ impl<'a> Repeated<'a> {
         (members.len() > FEW).then(|| Self { period, teeth: teeth(findings, period, &members), members })
     }
 
-    /// Whether this jump is one of them.
     pub fn holds(&self, jump: &Jump) -> bool {
         self.members.iter().any(|member| member.after == jump.after)
     }
 
-    /// The other jumps.
     pub fn others<'b>(&'b self, findings: &'b Findings) -> impl Iterator<Item = &'b Jump> {
         findings.jumps.iter().filter(|jump| !self.holds(jump))
     }
 
     /// `every 2, 247 times`; with the first, where it is no multiple of the period: `every 82 from 83, 12 times`. Of a saw: `to multiples of 4, 16 times`.
     pub fn places(&self) -> String {
-        let (first, value) = (self.members[0].after, self.period.value);
-        if self.teeth {
-            let (value, times) = (human::batch_size(value), human::count(self.members.len() as u64));
-            return format!("to multiples of {value}, {times} times");
+        let first = self.members[0].after;
+        let is_multiple = first % self.period.value == 0.0;
+        let (value, times) = (human::batch_size(self.period.value), human::count(self.members.len() as u64));
+        match (self.teeth, is_multiple) {
+            (true, _) => format!("to multiples of {value}, {times} times"),
+            (false, true) => format!("every {value}, {times} times"),
+            (false, false) => format!("every {value} from {}, {times} times", human::batch_size(first)),
         }
-        let from = if first % value == 0.0 { String::new() } else { format!(" from {}", human::batch_size(first)) };
-        format!("every {}{from}, {} times", human::batch_size(value), human::count(self.members.len() as u64))
     }
 
     /// `every 2, 247 times, +3.1 % each`.
@@ -64,26 +63,18 @@ impl<'a> Repeated<'a> {
             return format!("A jump {}", self.text());
         }
         let (value, times) = (human::batch_size(self.period.value), human::count(self.members.len() as u64));
-        let way = if self.size() < 0.0 { "below" } else { "above" };
+        let way = if self.sizes()[1] < 0.0 { "below" } else { "above" };
         let percent = human::percent(self.relative().abs());
         format!("Multiples of {value} are {percent} {way} the size before them, {times} times")
     }
 
-    /// Median size, in the unit of y.
-    pub fn size(&self) -> f64 {
-        self.sizes()[self.members.len() / 2]
+    /// The size nearest to zero, the median one, and the farthest from zero, in the unit of y.
+    pub fn sizes(&self) -> [f64; 3] {
+        let mut sizes: Vec<f64> = self.members.iter().map(|jump| jump.size).collect();
+        sizes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        [sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]]
     }
 
-    /// The size nearest to zero.
-    pub fn smallest(&self) -> f64 {
-        self.sizes()[0]
-    }
-
-    pub fn largest(&self) -> f64 {
-        self.sizes()[self.members.len() - 1]
-    }
-
-    /// Median relative size.
     pub fn relative(&self) -> f64 {
         let mut relative: Vec<f64> = self.members.iter().map(|jump| jump.relative).collect();
         relative.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -99,18 +90,11 @@ impl<'a> Repeated<'a> {
         let first = self.members[0].verdict;
         if self.members.iter().all(|jump| jump.verdict == first) { first } else { Some(Verdict::Ambiguous) }
     }
-
-    fn sizes(&self) -> Vec<f64> {
-        let mut sizes: Vec<f64> = self.members.iter().map(|jump| jump.size).collect();
-        sizes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-        sizes
-    }
 }
 
 /// The most of the sum of all teeth that remains of it from the first to the last.
 const LEFT: f64 = 0.5;
 
-/// See [`Repeated::teeth`].
 fn teeth(findings: &Findings, period: &Period, members: &[&Jump]) -> bool {
     let next = |after: f64| findings.points.iter().find(|point| point.x > after);
     let leads = |jump: &&Jump| next(jump.after).is_some_and(|point| point.x.rem_euclid(period.value) == 0.0);
@@ -141,7 +125,7 @@ mod tests {
         let findings = staircase(&[-3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0, -10.0, -11.0]);
         let repeated = Repeated::of(&findings).expect("nine");
         assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");
-        assert_eq!((repeated.smallest(), repeated.size(), repeated.largest()), (-3.0, -7.0, -11.0));
+        assert_eq!(repeated.sizes(), [-3.0, -7.0, -11.0]);
         assert_eq!(repeated.verdict(), Some(Verdict::Work));
     }
 

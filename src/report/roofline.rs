@@ -1,23 +1,16 @@
 //! How near the steps come to the device's peaks, as a table.
 
-use super::{Column, Document, Table};
+use super::{Document, Table};
 use crate::analysis::roofline::Nearest;
 use crate::units::human;
 
 /// One line for each network, engine and precision; empty for none.
 pub fn roofline(found: &[Nearest]) -> Document {
-    let mut document = Document::default();
     if found.is_empty() {
-        return document;
+        return Document::default();
     }
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::right("batch size"),
-        Column::right("arithmetic"),
-        Column::right("of a matrix product"),
-        Column::right("traffic, at least"),
-        Column::right("of a copy"),
-    ]);
+    let numbers = ["batch size", "arithmetic", "of a matrix product", "traffic, at least", "of a copy"];
+    let mut table = Table::of(&["series"], &numbers);
     for one in found {
         table.row([
             format!("{}, {}, {}", one.model, one.engine, one.precision),
@@ -28,8 +21,7 @@ pub fn roofline(found: &[Nearest]) -> Document {
             share(one.traffic_share(), &human::quantity(one.peaks.bytes_per_s, "B/s")),
         ]);
     }
-    document.heading("Nearest to what the device can do, as measured in this run");
-    document.table(table);
+    let mut document = Document::of_table("Nearest to what the device can do, as measured in this run", table);
     let above = || found.iter().filter(|one| one.arithmetic_share() > 1.0);
     if above().any(is_by_winograd) {
         document.text("above 100 %: FLOPs are those of the definition, of which Winograd's algorithm does a quarter");

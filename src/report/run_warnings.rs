@@ -79,39 +79,25 @@ pub fn table_warnings(series: &Series) -> Vec<Warning> {
 /// Everything in the outcome of a run that puts its result in doubt.
 pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
     let count = |reason: StopReason| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
-    let mut warnings = Vec::new();
-    match &outcome.lost {
-        Some(error) => warnings.push(Warning::DeviceLost { message: error.to_string() }),
-        None if !outcome.complete => warnings.push(Warning::Interrupted),
-        None => {}
-    }
-    if count(StopReason::OutOfMemory) > 0 {
-        warnings.push(Warning::OutOfMemory { cells: count(StopReason::OutOfMemory) });
-    }
-    if count(StopReason::Failed) > 0 {
-        warnings.push(Warning::Failed { cells: count(StopReason::Failed) });
-    }
-    let cells = not_converged(outcome, measure);
-    if cells > 0 {
-        let (of, smallest_jump) = (outcome.cells.len(), measure.smallest_jump);
-        warnings.push(Warning::NotConverged { cells, of, smallest_jump });
-    }
-    warnings.extend(undecided(outcome, measure));
-    let Knowledge { boundaries: of, rough: boundaries, .. } = outcome.knowledge;
-    if boundaries > 0 && measure.blocks.min < measure.blocks.max {
-        warnings.push(Warning::Rough { boundaries, of, smallest_jump: measure.smallest_jump });
-    }
-    let tally = &outcome.tally;
-    if tally.throttled > 0 {
-        warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
-    }
-    if tally.nan_loss > 0 {
-        warnings.push(Warning::NanLoss { steps: tally.nan_loss, visits_from_start: tally.nan_from_start });
-    }
-    if tally.unsteady_visits > 0 {
-        warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
-    }
-    warnings
+    let lost = outcome.lost.as_ref().map(|error| Warning::DeviceLost { message: error.to_string() });
+    let [too_large, failed] = [StopReason::OutOfMemory, StopReason::Failed].map(count);
+    let open = not_converged(outcome, measure);
+    let Knowledge { boundaries, rough, .. } = outcome.knowledge;
+    let is_rough = rough > 0 && measure.blocks.min < measure.blocks.max;
+    let (tally, smallest_jump) = (&outcome.tally, measure.smallest_jump);
+    let (throttled, nan, visits) = (tally.throttled, tally.nan_loss, tally.unsteady_visits);
+    let found = [
+        lost.or((!outcome.complete).then_some(Warning::Interrupted)),
+        (too_large > 0).then_some(Warning::OutOfMemory { cells: too_large }),
+        (failed > 0).then_some(Warning::Failed { cells: failed }),
+        (open > 0).then_some(Warning::NotConverged { cells: open, of: outcome.cells.len(), smallest_jump }),
+        undecided(outcome, measure),
+        is_rough.then_some(Warning::Rough { boundaries: rough, of: boundaries, smallest_jump }),
+        (throttled > 0).then_some(Warning::Throttled { steps: throttled, of: tally.steps }),
+        (nan > 0).then_some(Warning::NanLoss { steps: nan, visits_from_start: tally.nan_from_start }),
+        (visits > 0).then_some(Warning::Unsteady { visits }),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 /// What a complete run left open that was to decide on jumps. A fixed number of blocks asks for no decision.

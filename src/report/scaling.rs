@@ -1,6 +1,6 @@
 //! What more threads bring, as a table.
 
-use super::{Column, Document, Table};
+use super::{Document, Table};
 use crate::analysis::scaling::Scaling;
 use crate::units::human;
 
@@ -9,17 +9,9 @@ const MODELLED: [u32; 3] = [4, 16, 64];
 
 /// Every cell, then the geometric means. Empty for nothing.
 pub fn scaling(found: &[Scaling]) -> Document {
-    let mut document = Document::default();
-    let Some(first) = found.first() else { return document };
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::right("batch size"),
-        Column::right("threads"),
-        Column::right("time"),
-        Column::right("speed-up"),
-        Column::right("95 % interval"),
-        Column::right("efficiency"),
-    ]);
+    let Some(first) = found.first() else { return Document::default() };
+    let numbers = ["batch size", "threads", "time", "speed-up", "95 % interval", "efficiency"];
+    let mut table = Table::of(&["series"], &numbers);
     for (scaling, gain) in found.iter().flat_map(|scaling| scaling.cells.iter().map(move |gain| (scaling, gain))) {
         table.row([
             scaling.name.clone(),
@@ -32,8 +24,7 @@ pub fn scaling(found: &[Scaling]) -> Document {
             percent(scaling.efficiency(gain.speed_up)),
         ]);
     }
-    document.heading("Scaling: more threads against the fewest");
-    document.table(table);
+    let mut document = Document::of_table("Scaling: more threads against the fewest", table);
     document.text(format!(
         "speed-up: the time on {} over the time on more; efficiency: its share of what as many threads could bring",
         human::counted(u64::from(first.fewest), "thread")
@@ -43,15 +34,8 @@ pub fn scaling(found: &[Scaling]) -> Document {
 }
 
 fn means(found: &[Scaling]) -> Document {
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::right("threads"),
-        Column::right("cells"),
-        Column::right("speed-up"),
-        Column::right("efficiency"),
-        Column::right("serial share"),
-        Column::right(&format!("on {}", MODELLED.map(|threads| threads.to_string()).join(", "))),
-    ]);
+    let on = format!("on {}", MODELLED.map(|threads| threads.to_string()).join(", "));
+    let mut table = Table::of(&["series"], &["threads", "cells", "speed-up", "efficiency", "serial share", &on]);
     for scaling in found {
         let Some(mean) = scaling.mean_speed_up() else { continue };
         let modelled = |threads: u32| match threads > scaling.threads {
@@ -68,9 +52,7 @@ fn means(found: &[Scaling]) -> Document {
             MODELLED.map(modelled).join(", "),
         ]);
     }
-    let mut document = Document::default();
-    document.heading("Scaling: geometric means");
-    document.table(table);
+    let mut document = Document::of_table("Scaling: geometric means", table);
     document.text(
         "serial share: of the time, what more threads did not shorten (Karp and Flatt 1990); on more threads: the speed-up if that share stays (formula: Amdahl's law)",
     );
@@ -85,7 +67,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::scaling::Gain;
-    use crate::report::Style;
+    use crate::report::{Style, assert_lines};
 
     #[test]
     fn cells_and_means_are_listed() {
@@ -93,16 +75,14 @@ mod tests {
         let cells = vec![gain(1.0, 0.010, 1.0, 0.9), gain(2.0, 0.020, 4.0, 0.0)];
         let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
         let text = scaling(&found).render(&Style::PLAIN);
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 1 and 4 is 2, half of the possible speed-up of 4 threads; 1/2 = s + (1 - s)/4 has s = 1/3; 1/(1/3 + 2/3/16) = 2.67,
         // 1/(1/3 + 2/3/64) = 2.91.
-        for line in [
+        let wanted = [
             "vgg16 1 4 10.0 ms 1.00 0.90 to 4.00 25 %",
             "vgg16 2 4 20.0 ms 4.00 unknown 100 %",
             "vgg16 4 2 2.00 50 % 33.3 % -, 2.7, 2.9",
-        ] {
-            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
-        }
+        ];
+        assert_lines(&text, &wanted);
         assert!(scaling(&[]).is_empty());
     }
 }

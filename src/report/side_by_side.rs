@@ -1,6 +1,7 @@
 //! Engines of one run side by side, as tables.
 
-use super::{Answer, Column, Document, Ground, Table};
+use super::comparison::size_and_ratio;
+use super::{Answer, Column, Document, Ground, Table, distinct};
 use crate::analysis::side_by_side::{Against, Pair, Task};
 use crate::units::human;
 
@@ -8,14 +9,10 @@ use crate::units::human;
 /// all pairs if there are no such pairs. Then the geometric means of every pair. Empty for no pairs.
 pub fn side_by_side(pairs: &[Pair]) -> Document {
     let mut document = Document::default();
-    if pairs.is_empty() {
-        return document;
+    if !pairs.is_empty() {
+        shown(pairs).for_each(|pair| document.append(cells(pair)));
+        document.append(Document::of_table("Side by side: geometric means", means(pairs)));
     }
-    shown(pairs).for_each(|pair| document.append(cells(pair)));
-    let mut last = Document::default();
-    last.heading("Side by side: geometric means");
-    last.table(means(pairs));
-    document.append(last);
     document
 }
 
@@ -53,55 +50,23 @@ pub fn side_by_side_answers(pairs: &[Pair], origin: &str) -> Vec<Answer> {
 fn cells(pair: &Pair) -> Document {
     let Pair { first, second, .. } = pair;
     let names_ways = pair.against == Against::Fastest;
-    let mut columns = vec![
-        Column::left("series"),
-        Column::right("batch size"),
-        Column::right(first),
-        Column::right(second),
-        Column::right("ratio"),
-        Column::right("95 % interval"),
-    ];
-    columns.extend(names_ways.then(|| Column::left("which is")));
-    let mut table = Table::new(columns);
+    let numbers = ["batch size", first, second, "ratio", "95 % interval"].map(Column::right);
+    let which = names_ways.then(|| Column::left("which is"));
+    let mut table = Table::new(std::iter::once(Column::left("series")).chain(numbers).chain(which));
     for (task, cell) in pair.tasks.iter().flat_map(|task| task.cells.iter().map(move |cell| (task, cell))) {
-        let mut row = vec![
-            task.name.clone(),
-            human::batch_size(cell.x),
-            human::quantity(cell.first, &pair.unit),
-            human::quantity(cell.second, &pair.unit),
-            format!("{:.3}", cell.ratio),
-            // One block proves nothing.
-            if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
-        ];
-        row.extend(names_ways.then(|| cell.group.clone()));
-        table.row(row);
+        let row = std::iter::once(task.name.clone()).chain(size_and_ratio(cell, &pair.unit));
+        table.row(row.chain(names_ways.then(|| cell.group.clone())));
     }
-    let mut document = Document::default();
-    document.heading(format!("Side by side: {second} against {first}"));
-    document.table(table);
+    let mut document = Document::of_table(format!("Side by side: {second} against {first}"), table);
     document.text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"));
     document
 }
 
 fn means(pairs: &[Pair]) -> Table {
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::left("ours"),
-        Column::left("against"),
-        Column::right("cells"),
-        Column::right("ratio"),
-        Column::right("smallest"),
-        Column::right("largest"),
-    ]);
-    let mut names: Vec<&str> = Vec::new();
-    for task in pairs.iter().flat_map(|pair| &pair.tasks) {
-        if !names.contains(&task.name.as_str()) {
-            names.push(&task.name);
-        }
-    }
-    for name in names {
+    let mut table = Table::of(&["series", "ours", "against"], &["cells", "ratio", "smallest", "largest"]);
+    for name in distinct(pairs.iter().flat_map(|pair| &pair.tasks).map(|task| &task.name)) {
         let rows = pairs.iter().flat_map(|pair| pair.tasks.iter().map(move |task| (pair, task)));
-        for (pair, task) in rows.filter(|(_, task)| task.name == name) {
+        for (pair, task) in rows.filter(|(_, task)| task.name == *name) {
             table.row(mean(pair, task));
         }
     }
@@ -125,7 +90,7 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 mod tests {
     use super::*;
     use crate::analysis::compare::{ComparedCell, Decision};
-    use crate::report::Style;
+    use crate::report::{Style, assert_lines};
 
     fn cell(x: f64, ratio: f64, high: f64) -> ComparedCell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
@@ -154,14 +119,12 @@ mod tests {
         let way = ComparedCell { group: "torch, graph, compile default".into(), ..cell(1.0, 1.5, 1.6) };
         let fastest = pair("torch at its fastest", Against::Fastest, vec![way]);
         let text = side_by_side(&[alike.clone(), fastest.clone()]).render(&Style::PLAIN);
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        for line in [
+        let wanted = [
             "Side by side: torch at its fastest against cudnn, graph",
             "vgg16 1 10.0 ms 15.0 ms 1.500 1.400 to 1.600 torch, graph, compile default",
             "vgg16 cudnn, graph torch, graph 1 2.000 2.000 2.000",
-        ] {
-            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
-        }
+        ];
+        assert_lines(&text, &wanted);
         let answers = side_by_side_answers(&[alike, fastest], "measured here");
         let sentence =
             "A step of torch at its fastest takes 1.50 times as long as one of cudnn, graph, as the geometric mean.";
@@ -173,17 +136,15 @@ mod tests {
         let alike = pair("torch, graph", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
         let other = pair("torch, eager", Against::Other, vec![cell(1.0, 4.0, 4.1)]);
         let text = side_by_side(&[alike, other]).render(&Style::PLAIN);
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 2 and 1/2 is 1.
-        for line in [
+        let wanted = [
             "Side by side: torch, graph against cudnn, graph",
             "vgg16 1 10.0 ms 20.0 ms 2.000 1.900 to 2.100",
             "vgg16 2 20.0 ms 10.0 ms 0.500 unknown",
             "vgg16 cudnn, graph torch, graph 2 1.000 0.500 2.000",
             "vgg16 cudnn, graph torch, eager 1 4.000 4.000 4.000",
-        ] {
-            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
-        }
+        ];
+        assert_lines(&text, &wanted);
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
         assert!(side_by_side(&[]).is_empty());
         // By hand: the geometric mean of 2 and 8 is 4.

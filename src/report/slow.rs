@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::position::position;
+use super::entries::position;
 use crate::analysis::slow::{Class, Common, SlowSize, SlowSizes};
 use crate::units::human;
 

@@ -9,28 +9,21 @@ use crate::foreign;
 /// A column's heading, and to which side its texts go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    heading: String,
-    alignment: CellAlignment,
+    pub heading: String,
+    /// Whether its texts end at the right, as numbers do.
+    pub right: bool,
 }
 
 impl Column {
     /// Texts begin at the left.
     pub fn left(heading: &str) -> Self {
-        Self { heading: foreign::name(heading), alignment: CellAlignment::Left }
+        Self { heading: foreign::name(heading), right: false }
     }
 
     /// Texts end at the right, as numbers do.
     pub fn right(heading: &str) -> Self {
-        Self { heading: foreign::name(heading), alignment: CellAlignment::Right }
+        Self { heading: foreign::name(heading), right: true }
     }
-}
-
-/// What stands above a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heading<'a> {
-    pub text: &'a str,
-    /// Its texts end at the right, as numbers do.
-    pub right: bool,
 }
 
 /// A table with a heading for each column.
@@ -48,16 +41,17 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// For each column its heading, and whether its texts end at the right.
-    pub fn headings(&self) -> impl Iterator<Item = Heading<'_>> {
-        self.columns
-            .iter()
-            .map(|column| Heading { text: &column.heading, right: column.alignment == CellAlignment::Right })
+    /// A table without rows: columns of words with these headings, and to the right of them columns of numbers.
+    pub fn of(words: &[&str], numbers: &[&str]) -> Self {
+        Self::new(words.iter().map(|name| Column::left(name)).chain(numbers.iter().map(|name| Column::right(name))))
+    }
+
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
     }
 
     /// The rows, a text for each column.
@@ -89,7 +83,7 @@ impl Table {
         }
         for ((drawn, column), least) in table.column_iter_mut().zip(&self.columns).zip(least) {
             drawn.set_padding((1, 2));
-            drawn.set_cell_alignment(column.alignment);
+            drawn.set_cell_alignment(if column.right { CellAlignment::Right } else { CellAlignment::Left });
             drawn.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
                 u16::try_from(least).unwrap_or(u16::MAX),
             )));
@@ -108,10 +102,8 @@ impl Table {
     fn least_width(&self, at: usize) -> usize {
         let column = &self.columns[at];
         let longest_word = |text: &str| text.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
-        let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| match column.alignment {
-            CellAlignment::Right => cell.chars().count(),
-            _ => longest_word(cell),
-        });
+        let width = |cell: &String| if column.right { cell.chars().count() } else { longest_word(cell) };
+        let cells = self.rows.iter().filter_map(|row| row.get(at)).map(width);
         cells.fold(longest_word(&column.heading), usize::max)
     }
 
@@ -120,11 +112,7 @@ impl Table {
         // A number does not break where it has a blank.
         const BLANK: char = '\u{a0}';
         let named = |(column, cell): (&Column, &String)| {
-            let cell = if column.alignment == CellAlignment::Right {
-                cell.replace(' ', &BLANK.to_string())
-            } else {
-                cell.clone()
-            };
+            let cell = if column.right { cell.replace(' ', &BLANK.to_string()) } else { cell.clone() };
             format!("{} {cell}", column.heading)
         };
         let sentence = |row: &Vec<String>| {

@@ -1,24 +1,16 @@
 //! What copying the batch in each step costs, as a table.
 
-use super::{Column, Document, Table};
+use super::{Document, Table};
 use crate::analysis::transfer::Transfer;
 use crate::units::human;
 
 /// For each series that copies: how much longer its step is at the smallest and at the largest size, and where it is most. Empty for nothing.
 pub fn transfers(found: &[Transfer]) -> Document {
-    let mut document = Document::default();
     if found.is_empty() {
-        return document;
+        return Document::default();
     }
-    let mut table = Table::new([
-        Column::left("series"),
-        Column::left("data"),
-        Column::right("size"),
-        Column::right("step in place"),
-        Column::right("step with copy"),
-        Column::right("longer by"),
-        Column::right("95 % interval"),
-    ]);
+    let numbers = ["size", "step in place", "step with copy", "longer by", "95 % interval"];
+    let mut table = Table::of(&["series", "data"], &numbers);
     for transfer in found {
         let (first, last) = (transfer.cells.first(), transfer.cells.last());
         let dearest = transfer.dearest().filter(|cell| ![first, last].contains(&Some(*cell)));
@@ -41,8 +33,7 @@ pub fn transfers(found: &[Transfer]) -> Document {
             table.row(["", "", &format!("all {}", all.cells), "", "", &longer, &interval(all.low, all.high)]);
         }
     }
-    document.heading("Copying the batch in each step");
-    document.table(table);
+    let mut document = Document::of_table("Copying the batch in each step", table);
     document.text(
         "In place: data = resident, the batch lies in the memory that the step reads. Shown are the smallest and the largest size, between them the one at \
          which the copy provably makes the step longer by most, if there is one, and the geometric mean of all.",
@@ -61,12 +52,12 @@ fn interval(low: f64, high: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::transfer::{tests::run, transfers as analysed};
-    use crate::report::Style;
+    use crate::report::{Style, tidy};
 
     #[test]
     fn each_series_that_copies_has_its_ends() {
         let text = transfers(&analysed(&run())).render(&Style { width: 200, ..Style::PLAIN });
-        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let tidy = tidy(&text);
         // By hand: 1.02 and 1.03 ms at 10; 3 and 4 ms at 1000.
         assert!(tidy.iter().any(|line| line.starts_with("mlp, cpu pageable 10 1.02 ms 1.03 ms +")), "{text}");
         assert!(tidy.iter().any(|line| line.starts_with("1000 3.00 ms 4.00 ms +33")), "{text}");

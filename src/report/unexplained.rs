@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::position::position;
+use super::entries::position;
 use crate::detect::{Unexplained, UnexplainedPlace};
 use crate::units::human;
 

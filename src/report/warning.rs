@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Style;
-use super::position::position;
+use super::entries::positions;
 use super::style::Look;
 use crate::detect::Early;
 use crate::units::human;
@@ -40,7 +40,7 @@ pub enum Warning {
         rows: usize,
         first_line: usize,
         /// The first of their sizes, and whether there are more.
-        #[serde(serialize_with = "positions")]
+        #[serde(serialize_with = "as_positions")]
         sizes: Vec<f64>,
         more_sizes: bool,
         said: Option<String>,
@@ -256,20 +256,16 @@ impl fmt::Display for Warning {
                 )
             }
             Self::Disagreement { during, at_the_end } => {
-                let after = |places: &[String]| format!("after {}", human::listed(places));
-                let during = (!during.is_empty()).then(|| {
-                    format!(
-                        "the tests during the run show a jump {} that the analysis of all steps does not",
-                        after(during)
-                    )
-                });
-                let at_the_end = (!at_the_end.is_empty()).then(|| {
-                    format!(
-                        "the analysis of all steps shows a jump {} that the tests during the run ruled out",
-                        after(at_the_end)
-                    )
-                });
-                f.write_str(&during.into_iter().chain(at_the_end).collect::<Vec<_>>().join("; "))
+                let (tests, analysis) = ("the tests during the run", "the analysis of all steps");
+                let said = [
+                    (during, format!("{tests} show"), format!("{analysis} does not")),
+                    (at_the_end, format!("{analysis} shows"), format!("{tests} ruled out")),
+                ];
+                let shown = said.into_iter().filter(|(places, ..)| !places.is_empty());
+                let part = |(places, one, other): (&Vec<String>, String, String)| {
+                    format!("{one} a jump after {} that {other}", human::listed(places))
+                };
+                f.write_str(&shown.map(part).collect::<Vec<_>>().join("; "))
             }
             Self::Throttled { steps, of } => {
                 let of_all = share(*steps, *of);
@@ -335,15 +331,8 @@ impl fmt::Display for Warning {
                 write!(f, "{cells} more than 10 % off the rate that the stages predict")
             }
             Self::LossesDiffer { fits, first } => {
-                write!(
-                    f,
-                    "{} from those of the same seed; the first: {first}",
-                    if *fits == 1 {
-                        "the losses of a fit differ".to_owned()
-                    } else {
-                        format!("the losses of {fits} fits differ")
-                    }
-                )
+                let fits = if *fits == 1 { "a fit".to_owned() } else { format!("{fits} fits") };
+                write!(f, "the losses of {fits} differ from those of the same seed; the first: {first}")
             }
             Self::Stopped { message } => {
                 write!(f, "the run ended early: {}", message.lines().next().unwrap_or_default())
@@ -356,8 +345,8 @@ impl fmt::Display for Warning {
 }
 
 /// Sizes as the other documents have them.
-fn positions<S: Serializer>(sizes: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(sizes.iter().map(|&size| position(size)))
+fn as_positions<S: Serializer>(sizes: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    positions(sizes).serialize(serializer)
 }
 
 fn are(count: usize) -> &'static str {
@@ -373,27 +362,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_read_was_left_out() {
-        let skipped = |examples| Warning::SkippedExamples { examples }.to_string();
-        assert_eq!(skipped(3), "3 examples could not be read and were left out");
-        assert_eq!(skipped(1), "1 example could not be read and was left out");
+    fn a_warning_says_how_many_and_how_much() {
         let why = vec!["a.png: it ends early".to_owned()];
-        assert_eq!(
-            Warning::SkippedImages { why }.to_string(),
-            "1 image could not be read and was left out: a.png: it ends early"
-        );
+        for (warning, said) in [
+            (Warning::SkippedExamples { examples: 3 }, "3 examples could not be read and were left out"),
+            (Warning::SkippedExamples { examples: 1 }, "1 example could not be read and was left out"),
+            (Warning::SkippedImages { why }, "1 image could not be read and was left out: a.png: it ends early"),
+            (
+                Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 },
+                "1 cell of 1,400 is not known well enough to show a jump of 1 %",
+            ),
+            (Warning::Throttled { steps: 5, of: 200 }, "the device throttled its clocks in 5 steps (2.5 %)"),
+        ] {
+            assert_eq!(warning.to_string(), said);
+        }
     }
 
     #[test]
     fn a_warning_ends_with_its_remedy() {
         let text = Warning::OutOfMemory { cells: 3 }.text(&Style::PLAIN);
         assert!(text.starts_with("warning: 3 cells did not fit in memory\n  help: these sizes"), "{text}");
-        let text = Warning::NotConverged { cells: 1, of: 1400, smallest_jump: 0.01 }.to_string();
-        assert_eq!(text, "1 cell of 1,400 is not known well enough to show a jump of 1 %");
-        assert_eq!(
-            Warning::Throttled { steps: 5, of: 200 }.to_string(),
-            "the device throttled its clocks in 5 steps (2.5 %)"
-        );
+        let text = Warning::Failed { cells: 8 }.text(&Style::PLAIN);
+        assert!(text.starts_with("warning: 8 cells failed\n  help: each reason was printed"), "{text}");
+        assert!(text.contains("`--try SIZE`"), "{text}");
     }
 
     #[test]
@@ -403,13 +394,6 @@ mod tests {
         assert!(changed.to_string().ends_with("a.py was changed while the run measured it"), "{changed}");
         assert!(changed.remedy().contains("put the file back"));
         assert!(lost("gone").remedy().contains("see that the device works again"));
-    }
-
-    #[test]
-    fn a_failure_says_where_its_reason_is_shown() {
-        let text = Warning::Failed { cells: 8 }.text(&Style::PLAIN);
-        assert!(text.starts_with("warning: 8 cells failed\n  help: each reason was printed"), "{text}");
-        assert!(text.contains("`--try SIZE`"), "{text}");
     }
 
     #[test]

@@ -43,13 +43,9 @@ impl Told {
     /// # Errors
     /// As [`Picture::new`].
     pub fn page(&self) -> Result<RunPage<'_>> {
-        let Drawing { title, summary, chart, .. } = &self.drawing;
-        let (charts, pictures) = match chart {
+        let (charts, pictures) = match &self.drawing.chart {
             Chart::Training(chart) => (Charts::Training(chart), Vec::new()),
-            chart => (
-                Charts::Pictures { kind: self.kind, facts: self.facts.clone() },
-                vec![Picture::new(title, summary.clone(), chart)?],
-            ),
+            _ => (Charts::Pictures { kind: self.kind, facts: self.facts.clone() }, vec![Picture::new(&self.drawing)?]),
         };
         Ok(RunPage {
             source: &self.path,

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, shared, title};
+use super::{Drawing, device, made_by, title};
 use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
+use crate::chart::axis::ascending;
 use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, ReferenceLevel, Stacked, StackedPanel};
 use crate::units::human;
 
@@ -19,9 +20,8 @@ pub fn copying(source: &Path, found: &[Analysed], answers: &[Answers]) -> Option
     if copied.is_empty() {
         return None;
     }
-    let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
     let title = title::of("Copies of the batch", source, found);
-    let chart = stacked(title, vec![device, made_by(source, found)], &copied);
+    let chart = stacked(title, vec![device(found), made_by(source, found)], &copied);
     let (summary, title) = (chart.summary.clone(), "The copies of the batch");
     Some(Drawing { name: "copying", title, summary, chart: Chart::Stacked(chart) })
 }
@@ -38,9 +38,7 @@ fn stacked(title: String, caption: Vec<String>, copied: &[(String, Copying)]) ->
         LinePanel { x, y, lines: copied.iter().map(line).collect(), from_zero: unit != "s" }
     };
     let jumps = copied.iter().flat_map(|(_, copying)| &copying.jumps);
-    let mut marks: Vec<f64> = jumps.map(|jump| 0.5 * (jump.after + jump.next)).collect();
-    marks.sort_by(f64::total_cmp);
-    marks.dedup();
+    let marks = ascending(jumps.map(|jump| 0.5 * (jump.after + jump.next)));
     let link = copied.iter().find_map(|(_, copying)| copying.link);
     let level = link.and_then(|link| {
         let name = format!("the most that {} lanes of generation {} carry (formula)", link.lanes, link.generation);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, medians, shared, title};
+use super::{Drawing, device, made_by, medians, of_group, title};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossing, Crossover, Crossovers, TRAINING_STEPS};
 use crate::chart::palette::RUNS;
@@ -24,7 +24,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
     let sentences: Vec<String> = crossovers.steps.iter().filter_map(sentence).collect();
     let blocks: std::collections::BTreeSet<Option<u32>> =
         found.iter().flat_map(|found| &found.series.measurements).map(|m| m.observation.block).collect();
-    let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
+    let device = device(found);
     Crossings {
         title: title::of("Step time", source, found),
         summary: match sentences.len() {
@@ -54,27 +54,22 @@ const MOST_PANELS: usize = 8;
 /// A panel for each model and each data path in which series cross, and how many series are left out: those of other panels, and where there are more than
 /// can be distinguished, those that cross no other one.
 fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> (Vec<CrossingPanel>, usize) {
-    let value = |found: &Analysed, column: &str| {
-        found.series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone())
-    };
+    let value = |found: &Analysed, column: &str| of_group(&found.series, column).cloned();
     let differs = |column: &&str| found.iter().any(|other| value(other, column) != value(&found[0], column));
     let columns: Vec<&str> = ["model", "data"].into_iter().filter(differs).collect();
     let key = |found: &Analysed| columns.iter().map(|column| value(found, column)).collect::<Vec<Option<String>>>();
-    let mut keys: Vec<Vec<Option<String>>> = found.iter().map(key).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    keys.retain(|key| seen.insert(key.clone()));
     let crosses = |label: &str| {
         let mut pairs = crossovers.steps.iter().chain(&crossovers.trainings).filter(|pair| pair.at.is_some());
         pairs.any(|pair| pair.first == label || pair.second == label)
     };
     let mut panels = Vec::new();
-    for own_key in &keys {
-        let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == *own_key).collect();
+    for own_key in report::distinct(found.iter().map(key)) {
+        let mut own: Vec<&Analysed> = found.iter().filter(|found| key(found) == own_key).collect();
         if own.len() > RUNS.len() {
             own.retain(|found| crosses(&found.series.label()));
         }
         let said =
-            columns.iter().zip(own_key).filter_map(|(column, value)| Some(format!("{column} = {}", value.as_ref()?)));
+            columns.iter().zip(&own_key).filter_map(|(column, value)| Some(format!("{column} = {}", value.as_ref()?)));
         let title = said.collect::<Vec<_>>().join(", ");
         let names = Names { shared: own_key.iter().flatten().cloned().collect(), ..names.clone() };
         panels.extend(own.chunks(RUNS.len()).map(|own| panel(&title, own, &crossovers.steps, &names)));
@@ -162,16 +157,24 @@ fn about(size: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::crossover::tests::{crossovers, series};
-    use crate::detect::{Findings, Settings, detect};
+    use crate::detect::Findings;
+
+    /// A series that takes `fixed` seconds for a step and `each` for an example, called by the engine at the end of its group.
+    fn with(group: &[(&str, &str)], fixed: f64, each: f64) -> Analysed {
+        let mut series = series(group[group.len() - 1].1, fixed, each, 7);
+        series.group = group.iter().map(|&(column, value)| (column.to_owned(), value.to_owned())).collect();
+        Analysed { series, findings: Findings::default() }
+    }
+
+    fn chart_of(found: &[Analysed]) -> Crossings {
+        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
+        crossings(Path::new("results/c"), found, &Crossovers { steps: crossovers(&all), ..Crossovers::default() })
+    }
 
     #[test]
     fn each_way_of_the_data_has_a_panel_with_its_own_crossover() {
         let with = |engine: &str, data: &str, fixed: f64, each: f64| {
-            let mut series = series(engine, fixed, each, 7);
-            series.group =
-                [("model", "mlp"), ("data", data), ("engine", engine)].map(|(a, b)| (a.into(), b.into())).to_vec();
-            let findings = detect(&series.observations(), &Settings::default());
-            Analysed { series, findings }
+            with(&[("model", "mlp"), ("data", data), ("engine", engine)], fixed, each)
         };
         // Equal at 8,000 in place, and at 4 ms / 1.5 us = 2,667 where each example of the first is copied for another 1 us.
         let found = [
@@ -180,9 +183,7 @@ mod tests {
             with("cuda", "resident", 5e-3, 5e-7),
             with("cuda", "pageable", 5e-3, 5e-7),
         ];
-        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
-        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        let chart = chart_of(&found);
         let titles: Vec<_> = chart.panels.iter().map(|panel| (panel.title.as_str(), panel.marks.len())).collect();
         assert_eq!(titles, [("data = resident", 1), ("data = pageable", 1)]);
         for (panel, expected) in chart.panels.iter().zip([8000.0, 4e-3 / 1.5e-6]) {
@@ -199,23 +200,16 @@ mod tests {
     /// Ten series of each of two networks: one pair of the first network crosses, none of the second.
     #[test]
     fn of_more_series_than_colours_those_are_drawn_that_cross_another() {
-        let with = |model: &str, engine: &str, fixed: f64, each: f64| {
-            let mut series = series(engine, fixed, each, 7);
-            series.group = [("model", model), ("engine", engine)].map(|(a, b)| (a.into(), b.into())).to_vec();
-            Analysed { series, findings: Findings::default() }
-        };
         // Each slower than the one before at all sizes, except that the second engine has less than half of its fixed time and twice the time for an example.
         let of = |model: &'static str, last: f64| {
             (0..10).map(move |n| {
                 let factor = 3f64.powi(n);
                 let (fixed, each) = if n == 1 { (1e-3 * last, 2e-6) } else { (1e-3 * factor, 1e-6 * factor) };
-                with(model, &format!("engine{n}"), fixed, each)
+                with(&[("model", model), ("engine", &format!("engine{n}"))], fixed, each)
             })
         };
         let found: Vec<Analysed> = of("mlp", 0.4).chain(of("vgg16", 2.0)).collect();
-        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
-        let steps = crossovers(&all);
-        let chart = crossings(Path::new("results/c"), &found, &Crossovers { steps, ..Crossovers::default() });
+        let chart = chart_of(&found);
         assert_eq!(chart.panels.len(), 1, "{:?}", chart.panels);
         let names: Vec<_> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!((chart.panels[0].title.as_str(), names), ("model = mlp", vec!["engine0", "engine1"]));
@@ -227,9 +221,7 @@ mod tests {
             [0, 1].map(|i| of(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"][n], 0.4).nth(i).expect("a series"))
         };
         let found: Vec<Analysed> = (0..10).flat_map(pair).collect();
-        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
-        let steps = crossovers(&all);
-        let chart = crossings(Path::new("results/c"), &found, &Crossovers { steps, ..Crossovers::default() });
+        let chart = chart_of(&found);
         assert_eq!((chart.panels.len(), chart.caption[0].contains("4 series without")), (8, true));
     }
 

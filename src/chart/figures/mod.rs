@@ -24,8 +24,8 @@ use crate::stats::quantile::median;
 pub use copying::copying;
 pub use crossover::crossover;
 pub use parallel::efficiency;
-pub use prediction::draw_predictions;
-pub use runs::{AnalysedRun, Together, draw_together, together};
+pub use prediction::prediction;
+pub use runs::{AnalysedRun, Together, together};
 
 /// The files that the charts of one source are written to.
 pub struct Destination {
@@ -48,14 +48,10 @@ impl Destination {
     /// # Errors
     /// As [`chart::write()`].
     pub fn write(&self, chart: &Chart, name: &str) -> Result<PathBuf> {
-        let path = self.path(name);
+        let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
+        let path = self.folder.join(format!("{prefix}{name}.{}", self.extension));
         chart::write_on(&self.paper, chart, &path)?;
         Ok(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
-        self.folder.join(format!("{prefix}{name}.{}", self.extension))
     }
 }
 
@@ -68,16 +64,6 @@ pub struct Drawing {
     /// What the chart shows, for readers who cannot see it.
     pub summary: String,
     pub chart: Chart,
-}
-
-impl Drawing {
-    /// Draws it. Returns the file written.
-    ///
-    /// # Errors
-    /// As [`chart::write()`].
-    pub fn draw(&self, destination: &Destination) -> Result<PathBuf> {
-        destination.write(&self.chart, self.name)
-    }
 }
 
 /// The charts of one source, before they are drawn.
@@ -128,8 +114,8 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         // They are drawn like other sizes off the line.
         let is_slow = |x: f64| slow.iter().flat_map(|slow| &slow.sizes).any(|size| size.x == x);
         findings.points.iter_mut().for_each(|point| point.off |= is_slow(point.x));
-        let (name, smallest) = (series.label(), findings.detectable);
-        chart::ChartSeries { name, findings, smallest, slow: slow.as_ref().map(report::slow::text), avoid: Vec::new() }
+        let slow = slow.as_ref().map(report::slow::text);
+        chart::ChartSeries { name: series.label(), findings, slow, avoid: Vec::new() }
     });
     let rate = first.is_some_and(|series| series.kind == TimeOrRate::Rate);
     let provenance = provenance(source, found);
@@ -147,7 +133,6 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         // In an A/A run the batch size is only a label, so time per image means nothing.
         item: (executed(found).is_none() && !rate).then(|| item(found)).flatten(),
         series: series.collect(),
-        confidence: 0.95,
         provenance,
     }
 }
@@ -185,31 +170,27 @@ fn scaled(findings: &Findings, scale: f64) -> Findings {
         scaled.kinks.clear();
         scaled.rejected.clear();
     }
-    for point in &mut scaled.points {
-        point.center *= scale;
-        point.low *= scale;
-        point.high *= scale;
-        point.fit *= scale;
-    }
-    for jump in &mut scaled.jumps {
-        jump.size *= scale;
-        jump.low *= scale;
-        jump.high *= scale;
-    }
-    for kink in &mut scaled.kinks {
-        kink.slope_before *= scale;
-        kink.slope_after *= scale;
-    }
-    for candidate in &mut scaled.rejected {
-        candidate.size *= scale;
-    }
+    let points = scaled.points.iter_mut().flat_map(|p| [&mut p.center, &mut p.low, &mut p.high, &mut p.fit]);
+    let jumps = scaled.jumps.iter_mut().flat_map(|jump| [&mut jump.size, &mut jump.low, &mut jump.high]);
+    let kinks = scaled.kinks.iter_mut().flat_map(|kink| [&mut kink.slope_before, &mut kink.slope_after]);
+    let rejected = scaled.rejected.iter_mut().map(|candidate| &mut candidate.size);
+    points.chain(jumps).chain(kinks).chain(rejected).for_each(|value| *value *= scale);
     scaled
 }
 
-/// A fact that is the same in all series.
 fn shared(found: &[Analysed], name: &str) -> Option<String> {
     let first = found.first()?.series.facts.get(name)?;
     found.iter().all(|found| found.series.facts.get(name) == Some(first)).then(|| first.clone())
+}
+
+/// The value of a series in a column that tells it from others.
+fn of_group<'a>(series: &'a Series, column: &str) -> Option<&'a String> {
+    series.group.iter().find(|(name, _)| name == column).map(|(_, value)| value)
+}
+
+/// What was measured on, for a caption.
+fn device(found: &[Analysed]) -> String {
+    shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned())
 }
 
 fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
@@ -252,7 +233,6 @@ fn alarm_rate(found: &[Analysed]) -> Option<f64> {
     rates.reduce(|most, rate| Some(most?.max(rate?))).flatten()
 }
 
-/// The last line of a caption.
 pub(crate) fn made_by(source: &Path, found: &[Analysed]) -> String {
     format!("Made by: {}", again("plot", &[source], found))
 }
@@ -293,24 +273,18 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Timeline> {
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let orders: Vec<f64> = steps.iter().map(|step| step.0).collect();
     let with_factor = found.iter().filter(|found| !found.findings.factor.is_empty());
-    let clock = Covariate {
-        quantity: Quantity::new("Clock", "Hz"),
-        values: steps.iter().map(|step| step.2.clock_hz).collect(),
-    };
-    let temperature = Covariate {
-        quantity: Quantity::new("Temperature", "\u{b0}C"),
-        values: steps.iter().map(|step| step.2.temperature_c).collect(),
-    };
     let readings = link::widths(source);
-    let link_width = Covariate {
-        quantity: Quantity::new("PCIe link width", "lanes"),
-        values: steps.iter().map(|step| link::width_at(&readings, step.0)).collect(),
-    };
+    let covariates = [
+        ("Clock", "Hz", steps.iter().map(|step| step.2.clock_hz).collect()),
+        ("Temperature", "\u{b0}C", steps.iter().map(|step| step.2.temperature_c).collect()),
+        ("PCIe link width", "lanes", steps.iter().map(|step| link::width_at(&readings, step.0)).collect()),
+    ];
+    let covariate = |(name, unit, values)| Covariate { quantity: Quantity::new(name, unit), values };
     Some(Timeline {
         title: title::of("Every step", source, found),
         steps: steps.iter().map(|step| step.1).collect(),
         factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
-        covariates: vec![clock, temperature, link_width],
+        covariates: covariates.map(covariate).to_vec(),
         provenance: provenance(source, found),
     })
 }
@@ -329,7 +303,7 @@ fn factor(orders: &[f64], findings: &Findings) -> Vec<FactorRecord> {
 mod tests {
     use super::*;
     use crate::analysis::Measurement;
-    use crate::detect::{Jump, Observation, Point, Verdict};
+    use crate::detect::{Jump, Observation, Point};
 
     fn measurement(x: f64, y: f64, order: usize) -> Measurement {
         Observation { order: Some(order as f64), block: Some(order as u32 / 2), ..Observation::new(x, y) }.into()
@@ -365,14 +339,8 @@ mod tests {
 
     #[test]
     fn without_the_order_of_the_run_there_is_no_honesty_chart() {
-        let measurement = Observation::new(1.0, 10.0).into();
-        assert_eq!(
-            honesty(
-                Path::new("a.csv"),
-                &[Analysed { series: planted(vec![measurement]), findings: Findings::default() }]
-            ),
-            None
-        );
+        let series = planted(vec![Observation::new(1.0, 10.0).into()]);
+        assert_eq!(honesty(Path::new("a.csv"), &[Analysed { series, findings: Findings::default() }]), None);
     }
 
     /// Only a jump of 400 % would have been seen; where one was, its ends are drawn.
@@ -394,18 +362,7 @@ mod tests {
     fn times_in_milliseconds_are_drawn_in_seconds() {
         let series = Series { unit: "ms".into(), ..planted(Vec::new()) };
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
-        let (p_value, verdict) = (0.001, Some(Verdict::Work));
-        let jump = Jump {
-            after: 16.0,
-            after_low: 16.0,
-            after_high: 16.0,
-            size: 2.0,
-            low: 1.0,
-            high: 3.0,
-            relative: 0.2,
-            p_value,
-            verdict,
-        };
+        let jump = Jump::planted(16.0, 2.0, 0.2);
         let findings = Findings { points: vec![point], jumps: vec![jump], ..Findings::default() };
         let chart = step_time(Path::new("a.csv"), &[Analysed { series, findings }]);
         let found = &chart.series[0].findings;

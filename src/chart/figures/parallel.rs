@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use super::{Drawing, made_by, shared, title};
+use super::{Drawing, device, made_by, title};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
+use crate::chart::axis::ascending;
 use crate::chart::{Chart, Line, LinePanel, LinePoint, Quantity, ReferenceLevel, Stacked, StackedPanel};
 use crate::units::human;
 
 /// Batch sizes that have a line of their own over the number of processes.
 const LINES: usize = 3;
 
-/// The efficiency; `None` where there is none.
 pub fn efficiency(source: &Path, found: &[Analysed], parallel: &[Parallel]) -> Option<Drawing> {
     if parallel.iter().all(|parallel| parallel.cells.is_empty()) {
         return None;
@@ -24,17 +24,23 @@ pub fn efficiency(source: &Path, found: &[Analysed], parallel: &[Parallel]) -> O
 fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
     let cells = || all.iter().flat_map(|parallel| &parallel.cells);
     let reach = cells().filter(|cell| cell.efficiency >= PROMISED).count();
-    let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
+    let device = device(found);
     let y = 100.0 * PROMISED;
     let level = || {
         Some(ReferenceLevel { y, name: format!("{y} %, which builders of such platforms name (measured by others)") })
     };
     let mut panels = vec![
-        StackedPanel { lines: over_sizes(all), level: level(), marks: falls(all) },
+        StackedPanel {
+            lines: over_sizes(all, "Efficiency (%)", |cell| Some(point(cell.batch_size, cell))),
+            level: level(),
+            marks: falls(all),
+        },
         StackedPanel { lines: over_processes(all), level: level(), marks: Vec::new() },
     ];
     if cells().any(|cell| cell.reducing.is_some()) {
-        panels.insert(1, StackedPanel { lines: reducing(all), level: None, marks: Vec::new() });
+        let share = |cell: &ParallelCell| Some(LinePoint { x: cell.batch_size, y: 100.0 * cell.reducing?, sd: 0.0 });
+        let reducing = over_sizes(all, "In all-reduce (% of the step)", share);
+        panels.insert(1, StackedPanel { lines: reducing, level: None, marks: Vec::new() });
     }
     Stacked {
         title: title::of("Efficiency", source, found),
@@ -53,22 +59,7 @@ fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
 fn falls(all: &[Parallel]) -> Vec<f64> {
     let falls = |beside: &&Beside| beside.behind.high < beside.before.low;
     let jumps = all.iter().flat_map(|parallel| &parallel.jumps).filter(falls);
-    let mut places: Vec<f64> =
-        jumps.map(|beside| 0.5 * (beside.before.batch_size + beside.behind.batch_size)).collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    places
-}
-
-/// The share of the step in which gradients are averaged.
-fn reducing(all: &[Parallel]) -> LinePanel {
-    let share = |cell: &ParallelCell| Some(LinePoint { x: cell.batch_size, y: 100.0 * cell.reducing?, sd: 0.0 });
-    let line = |parallel: &Parallel| Line {
-        name: with_processes(parallel),
-        points: parallel.cells.iter().filter_map(share).collect(),
-        marked: None,
-    };
-    panel("Batch size", "In all-reduce (% of the step)", all.iter().map(line).collect())
+    ascending(jumps.map(|beside| 0.5 * (beside.before.batch_size + beside.behind.batch_size)))
 }
 
 fn panel(x: &str, y: &str, lines: Vec<Line>) -> LinePanel {
@@ -85,17 +76,13 @@ fn name(parallel: &Parallel) -> String {
     format!("{}, {}", parallel.name, parallel.scaling)
 }
 
-fn with_processes(parallel: &Parallel) -> String {
-    format!("{}, {} processes", name(parallel), parallel.processes)
-}
-
-fn over_sizes(all: &[Parallel]) -> LinePanel {
+fn over_sizes(all: &[Parallel], y: &str, point: fn(&ParallelCell) -> Option<LinePoint>) -> LinePanel {
     let line = |parallel: &Parallel| Line {
-        name: with_processes(parallel),
-        points: parallel.cells.iter().map(|cell| point(cell.batch_size, cell)).collect(),
+        name: format!("{}, {} processes", name(parallel), parallel.processes),
+        points: parallel.cells.iter().filter_map(point).collect(),
         marked: None,
     };
-    panel("Batch size", "Efficiency (%)", all.iter().map(line).collect())
+    panel("Batch size", y, all.iter().map(line).collect())
 }
 
 /// A line for each series and some of its batch sizes, from the fewest processes on.

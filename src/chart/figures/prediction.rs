@@ -1,22 +1,15 @@
 //! The chart of predicted times.
 
-use std::path::Path;
+use std::collections::BTreeSet;
 
-use crate::chart::{self, Chart, PredictedCurve, PredictedPoint, Prediction};
-use crate::error::Result;
+use crate::chart::{Chart, PredictedCurve, PredictedPoint, Prediction};
 use crate::predict::priced::{Priced, cheapest, groups};
 use crate::predict::{Basis, Place};
+use crate::report;
 use crate::units::human;
 
-/// Draws what an example takes at each batch size, a panel for each network on each device.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_predictions(name: &str, rows: &[Priced], path: &Path) -> Result<()> {
-    chart::write(&Chart::Prediction(prediction(name, rows)), path)
-}
-
-fn prediction(name: &str, rows: &[Priced]) -> Prediction {
+/// What an example takes at each batch size, a panel for each network on each device.
+pub fn prediction(name: &str, rows: &[Priced]) -> Chart {
     let groups = groups(rows);
     let least = groups.iter().filter_map(|group| cheapest(group)).map(|best| {
         format!(
@@ -26,10 +19,9 @@ fn prediction(name: &str, rows: &[Priced]) -> Prediction {
             best.row.batch_size
         )
     });
-    let mut bases: Vec<String> = rows.iter().map(|priced| priced.row.basis.describe()).collect();
-    bases.sort();
-    bases.dedup();
-    Prediction {
+    let bases: BTreeSet<String> = rows.iter().map(|priced| priced.row.basis.describe()).collect();
+    let bases: Vec<String> = bases.into_iter().collect();
+    Chart::Prediction(Prediction {
         title: format!("{name}: what an example costs"),
         summary: least.collect::<Vec<_>>().join(". "),
         curves: groups.iter().map(|group| curve(group)).collect(),
@@ -38,12 +30,10 @@ fn prediction(name: &str, rows: &[Priced]) -> Prediction {
             format!("From: {}", bases.join("; ")),
             "batchstep predict SPEC --from DIR --chart FILE".to_owned(),
         ],
-    }
+    })
 }
 
 fn curve(group: &[&Priced]) -> PredictedCurve {
-    let row = &group[0].row;
-    let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
     let point = |priced: &&Priced| {
         let row = &priced.row;
         let share = row.step.times(1.0 / row.batch_size as f64);
@@ -56,8 +46,5 @@ fn curve(group: &[&Priced]) -> PredictedCurve {
             before_jump: row.before_jump,
         }
     };
-    PredictedCurve {
-        name: format!("{}{settings} on {}", row.model, row.device),
-        points: group.iter().map(point).collect(),
-    }
+    PredictedCurve { name: report::called(group[0]), points: group.iter().map(point).collect() }
 }

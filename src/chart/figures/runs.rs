@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Destination, Figures, provenance};
+use super::{Figures, of_group, provenance};
 use crate::analysis::{Analysed, again, run_names};
 use crate::chart::palette::RUNS;
-use crate::chart::{self, Chart, RunCurve, Runs, RunsPanel, StepTime};
+use crate::chart::{ChartSeries, RunCurve, Runs, RunsPanel, StepTime};
 use crate::error::{Error, Result};
+use crate::report;
 
 /// Columns that name the device of a series, not its task; the last one is the name in other programs' tables.
 const DEVICE: &[&str] = &["device", "device_name", "gpu"];
 
-/// A run with its findings.
 pub struct AnalysedRun {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
@@ -32,14 +32,6 @@ struct Identity {
     device_name: Option<String>,
 }
 
-/// One series of one run.
-struct Entry {
-    identity: usize,
-    /// What was measured, whatever the device.
-    task: String,
-    series: chart::ChartSeries,
-}
-
 /// The chart of these runs.
 ///
 /// # Errors
@@ -56,18 +48,19 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
         ));
     }
     let mut identities: Vec<Identity> = Vec::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    // What was measured, whatever the device.
+    let mut entries: Vec<(usize, String, ChartSeries)> = Vec::new();
     for &source in &drawn {
         for (series, found) in charts[source].series.iter().zip(&sources[source].found) {
             let fact = |name: &str| found.series.facts.get(name).cloned();
-            let gpu = found.series.group.iter().find(|(column, _)| column == "gpu").map(|(_, value)| value.clone());
+            let gpu = of_group(&found.series, "gpu").cloned();
             let device_name = fact("device_name").or_else(|| gpu.clone());
             let own = Identity { source, device: fact("device").or(gpu), device_name };
             let identity = identities.iter().position(|known| *known == own).unwrap_or_else(|| {
                 identities.push(own);
                 identities.len() - 1
             });
-            entries.push(Entry { identity, task: task(found), series: series.clone() });
+            entries.push((identity, task(found), series.clone()));
         }
     }
     if identities.len() > RUNS.len() {
@@ -83,19 +76,10 @@ pub fn together(sources: &[AnalysedRun]) -> Result<Together> {
         y: first.y.clone(),
         item: item(drawn.iter().map(|&at| &charts[at])),
         caption: caption(&drawn, sources),
-        confidence: first.confidence,
         names,
         panels,
     };
     Ok(Together { chart, left_out: left.into_iter().map(|at| sources[at].path.clone()).collect() })
-}
-
-/// Draws it. Returns the file written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_together(together: &Together, destination: &Destination) -> Result<PathBuf> {
-    destination.write(&Chart::Runs(together.chart.clone()), "runs")
 }
 
 fn task(found: &Analysed) -> String {
@@ -107,8 +91,7 @@ fn task(found: &Analysed) -> String {
 /// By the device where every run and device has another one; else by the run, and where a run has several devices by both.
 fn names(identities: &[Identity], sources: &[AnalysedRun]) -> Vec<String> {
     let devices: Vec<&String> = identities.iter().filter_map(|identity| identity.device_name.as_ref()).collect();
-    let distinct = devices.iter().enumerate().all(|(at, name)| !devices[..at].contains(name));
-    if distinct && devices.len() == identities.len() {
+    if report::distinct(devices.iter()).len() == identities.len() {
         return devices.into_iter().cloned().collect();
     }
     let runs = run_names(&sources.iter().map(|source| source.path.clone()).collect::<Vec<_>>());
@@ -124,17 +107,17 @@ fn names(identities: &[Identity], sources: &[AnalysedRun]) -> Vec<String> {
 }
 
 /// One for each task, in the order in which they appear.
-fn panels(entries: Vec<Entry>, names: &[String]) -> Vec<RunsPanel> {
+fn panels(entries: Vec<(usize, String, ChartSeries)>, names: &[String]) -> Vec<RunsPanel> {
     let mut panels: Vec<RunsPanel> = Vec::new();
     let mut tasks: Vec<String> = Vec::new();
-    for Entry { identity, task, series } in entries {
+    for (identity, task, series) in entries {
         let place = tasks.iter().position(|known| *known == task).unwrap_or_else(|| {
             let name = if task.is_empty() { names[identity].clone() } else { task.clone() };
             tasks.push(task);
             panels.push(RunsPanel { name, curves: Vec::new() });
             panels.len() - 1
         });
-        let series = chart::ChartSeries { name: names[identity].clone(), ..series };
+        let series = ChartSeries { name: names[identity].clone(), ..series };
         panels[place].curves.push(RunCurve { run: identity, series });
     }
     panels

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{executed, shared};
+use super::{executed, of_group, shared};
 use crate::analysis::Analysed;
-use crate::foreign;
+use crate::{foreign, report};
 
 /// Models that a title names; of more it says how many there are.
 const NAMED: usize = 4;
@@ -30,15 +30,12 @@ fn stem(source: &Path) -> String {
 
 /// The models, in their order, and the device where there is only one.
 fn subject(found: &[Analysed]) -> Option<String> {
-    let mut models: Vec<String> = Vec::new();
-    for Analysed { series, .. } in found {
+    let model = |Analysed { series, .. }: &Analysed| {
         series.facts.get("device")?;
-        let (_, model) = series.group.iter().find(|(name, _)| name == "model")?;
-        let model = foreign::name(model);
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
+        of_group(series, "model").map(|model| foreign::name(model))
+    };
+    let models: Vec<String> = found.iter().map(model).collect::<Option<_>>()?;
+    let models = report::distinct(models.into_iter());
     let models = match models.len() {
         0 => return None,
         1..=NAMED => models.join(", "),

@@ -9,7 +9,6 @@ use crate::chart::palette::Color;
 use crate::detect::{Jump, Point};
 use crate::report::Repeated;
 
-/// A series with its colours.
 pub struct ColouredSeries<'a> {
     pub series: &'a ChartSeries,
     pub color: Color,
@@ -70,7 +69,10 @@ impl<'a> ColouredSeries<'a> {
         }
         for i in 1..pieces.len() {
             let middle = self.behind(pieces[i - 1][pieces[i - 1].len() - 1].x);
-            let (before, after) = (end_at(&pieces[i - 1], middle), start_at(&pieces[i], middle));
+            let at_middle =
+                |pair: Option<&[DataPoint; 2]>, only: DataPoint| pair.map_or(only.y, |[a, b]| through(*a, *b, middle));
+            let before = at_middle(pieces[i - 1].last_chunk(), pieces[i - 1][0]);
+            let after = at_middle(pieces[i].first_chunk(), pieces[i][0]);
             pieces[i - 1].push(DataPoint { x: middle, y: before });
             pieces[i].insert(0, DataPoint { x: middle, y: after });
         }
@@ -110,18 +112,4 @@ impl<'a> ColouredSeries<'a> {
 /// The line through two points, at `x`.
 fn through(a: DataPoint, b: DataPoint, x: f64) -> f64 {
     if a.x == b.x { a.y } else { a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x) }
-}
-
-fn end_at(piece: &[DataPoint], x: f64) -> f64 {
-    match piece {
-        [.., a, b] => through(*a, *b, x),
-        _ => piece[0].y,
-    }
-}
-
-fn start_at(piece: &[DataPoint], x: f64) -> f64 {
-    match piece {
-        [a, b, ..] => through(*a, *b, x),
-        _ => piece[0].y,
-    }
 }

@@ -17,13 +17,10 @@ pub struct Layout {
     rows: usize,
     /// Where the first row begins.
     pub top: f64,
-    /// Whether there is a lower panel.
     lower: bool,
     /// Height of a strip between the two panels; 0: none.
     pub strip: f64,
-    /// Room for names on the right.
     names: f64,
-    /// The width of a column of a paper.
     column: Option<f64>,
 }
 
@@ -56,7 +53,6 @@ impl Layout {
         self.columns == 1
     }
 
-    /// The figure's width.
     pub fn width(&self) -> f64 {
         let usual = if self.columns == 1 { 1000.0 } else { 1200.0 };
         self.column.unwrap_or(usual)

@@ -3,7 +3,7 @@
 use super::curve::{ColouredSeries, Gap};
 use crate::chart::axis::{Axis, Scale};
 use crate::chart::frame::{Mark, beyond, diamond, gap, whisker};
-use crate::chart::geometry::{DataPoint, Position, Rect};
+use crate::chart::geometry::{DataPoint, Rect};
 use crate::chart::labels::{Ground, Wanted, place};
 use crate::chart::palette::{Color, GREEN, MUTED, WHITE};
 use crate::chart::panel::Panel;
@@ -18,8 +18,18 @@ const LINE_HEIGHT: f64 = 15.0;
 /// From this many points on, the intervals are a band; fewer have a bar each.
 const BAND: usize = 25;
 
+/// The curves in the panel of the step times, and in that of the times per item.
+pub fn both(scene: &mut Scene, step: &Panel, item: Option<&Panel>, curves: &[ColouredSeries]) {
+    for one in curves {
+        curve(scene, step, one, |_| 1.0);
+        if let Some(item) = item {
+            curve(scene, item, one, |x| 1.0 / x);
+        }
+    }
+}
+
 /// Medians, intervals and fitted line, each value multiplied by `of(x)`: 1 for the step time, 1 / x for the time per item.
-pub fn curve(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, of: fn(f64) -> f64) {
+fn curve(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, of: fn(f64) -> f64) {
     let points: Vec<&Point> = curve.points.iter().filter(|p| of(p.x).is_finite()).collect();
     let radius = (0.32 * panel.area.width() / points.len().max(1) as f64).clamp(1.25, 2.9);
     intervals(scene, panel, curve, of);
@@ -196,17 +206,15 @@ fn want(panel: &Panel, gap: &Gap, forms: &[Vec<String>]) -> Wanted {
 
 /// What labels must not cover: medians, lines, jumps, the marks of the period.
 fn obstacles(panel: &Panel, curves: &[ColouredSeries]) -> Vec<Rect> {
-    let around =
-        |spot: Position, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);
     let mut areas = Vec::new();
     for curve in curves {
-        areas.extend(curve.points.iter().map(|p| around(panel.at_clamped(p.x, p.center), 5.0)));
+        areas.extend(curve.points.iter().map(|p| Rect::about(panel.at_clamped(p.x, p.center), 5.0)));
         for piece in curve.pieces() {
             for pair in piece.windows(2) {
                 let (a, b) = (panel.at_clamped(pair[0].x, pair[0].y), panel.at_clamped(pair[1].x, pair[1].y));
                 let steps = ((b.0 - a.0).hypot(b.1 - a.1) / 5.0).ceil().max(1.0);
                 let along = |i: f64| (a.0 + (b.0 - a.0) * i / steps, a.1 + (b.1 - a.1) * i / steps);
-                areas.extend((0..=steps as usize).map(|i| around(along(i as f64), 4.0)));
+                areas.extend((0..=steps as usize).map(|i| Rect::about(along(i as f64), 4.0)));
             }
         }
         for gap in curve.gaps() {
@@ -223,9 +231,13 @@ fn obstacles(panel: &Panel, curves: &[ColouredSeries]) -> Vec<Rect> {
     areas
 }
 
-/// The y axis of the time per item. The smallest batches take so much longer per item that they would flatten all the
+/// The y axis of the time per item. On a linear one the smallest batches take so much longer per item that they would flatten all the
 /// rest: what is above twice the median of its series does not set the axis.
-pub fn item_axis(curves: &[ColouredSeries]) -> Axis {
+pub fn item_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
+    if scale == Scale::Log {
+        let each = curves.iter().flat_map(|curve| &curve.points).filter(|p| p.x > 0.0);
+        return Axis::around(each.flat_map(|p| [p.low / p.x, p.high / p.x]), scale, 0.08);
+    }
     let mut typical: Vec<f64> = Vec::new();
     for curve in curves {
         let points = curve.points.iter().filter(|p| p.x > 0.0);
@@ -236,5 +248,5 @@ pub fn item_axis(curves: &[ColouredSeries]) -> Axis {
             typical.extend(values.iter().filter(|v| **v <= 2.0 * middle));
         }
     }
-    Axis::around(typical, Scale::Linear, 0.08)
+    Axis::around(typical, scale, 0.08)
 }

@@ -10,36 +10,27 @@ mod runs;
 
 use std::collections::BTreeSet;
 
-use super::axis::{Axis, Scale, scale_of};
-use super::data::{ChartSeries, Quantity, StepTime};
+use super::axis::{Axis, Scale, ascending, scale_of};
+use super::data::{CONFIDENCE, ChartSeries, Quantity, StepTime};
 use super::font;
 use super::frame::{self, LegendEntry, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
-use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
 use crate::detect::{Early, FEWEST_POINTS, Findings, Note};
 use crate::report;
 use crate::units::human;
 use curve::ColouredSeries;
-use layout::Layout;
+use layout::{Areas, Layout};
 pub use runs::scene as runs;
 
 /// Series that share one panel have medians within this factor of each other.
 const SHARED_SCALE: f64 = 4.0;
 
-/// The figure.
-pub fn scene(chart: &StepTime) -> Scene {
-    drawn(chart, None)
-}
-
-/// The figure for a column of a paper, `width` units wide: a title if there is one, the legend, and the panels.
-pub fn column(chart: &StepTime, width: f64) -> Scene {
-    drawn(chart, Some(width))
-}
-
-fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
+/// The figure; for a `column` of a paper so many units wide: a title if there is one, the legend, and the panels.
+pub fn scene(chart: &StepTime, column: Option<f64>) -> Scene {
     let chart = &StepTime { series: named_briefly(&chart.series), ..chart.clone() };
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
@@ -54,29 +45,26 @@ fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
         [one] => {
-            let summary = report::summary(&one.findings, one.smallest);
+            let summary = report::summary(&one.findings);
             match &one.slow {
                 Some(slow) => format!("{}. Slow: {slow}.", summary.trim_end_matches('.')),
                 None => summary,
             }
         }
-        many => {
-            format!("{} series. {}", many.len(), tally(many))
-        }
+        many => format!("{} series. {}", many.len(), tally(many)),
     };
     let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
-    let look = if shared && several { Look::Many } else { Look::One };
-    let shaded = chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty());
-    let mut keys = keys(&all, chart.confidence, look, beyond_axis(chart));
-    if let Some(data) = keys.first_mut().filter(|_| chart.provenance.forecast) {
-        *data = (Mark::Dot(if look == Look::Many { MUTED } else { BLUE }), "forecast".to_owned());
-    }
-    if shaded {
-        let color = if look == Look::Many { MUTED } else { VERMILLION };
-        keys.push((Mark::Shade(marks::shade(color)), "sizes to avoid".to_owned()));
-    }
     let named = shared && several;
+    // Of many series each has its own colour.
+    let (data, jump) = if named { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
+    let mut keys = keys(&all, (data, jump), beyond_axis(chart));
+    if let Some(first) = keys.first_mut().filter(|_| chart.provenance.forecast) {
+        *first = (Mark::Dot(data), "forecast".to_owned());
+    }
+    if chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty()) {
+        keys.push((Mark::Shade(marks::shade(jump)), "sizes to avoid".to_owned()));
+    }
     layout.top = if column.is_some() {
         // A name beside its curve would take half of a column.
         let names = chart.series.iter().enumerate().filter(|_| named);
@@ -90,10 +78,8 @@ fn drawn(chart: &StepTime, column: Option<f64>) -> Scene {
     }
     let mut homeless = 0;
     for (i, series) in cells.iter().enumerate() {
-        let areas = layout.areas(i);
-        let (upper, lower) = (areas.upper, areas.lower);
-        homeless += PanelPair { chart, series, facet: several && !shared, names: column.is_none(), upper, lower }
-            .draw(&mut scene);
+        let (facet, names, areas) = (several && !shared, column.is_none(), layout.areas(i));
+        homeless += PanelPair { chart, series, facet, names, areas }.draw(&mut scene);
     }
     let remarks = match homeless {
         0 => vec![],
@@ -183,28 +169,20 @@ fn tally(series: &[ChartSeries]) -> String {
     series.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a panel shows one series or many, which have a colour each.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    One,
-    Many,
-}
-
 /// Whether points are less what this note says.
 fn is_reduction(note: &Note) -> bool {
     matches!(note, Note::CommonFactor { .. } | Note::ByFastest(_) | Note::Nodes { .. })
 }
 
-/// The legend of `all` series: only what occurs.
-fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<LegendEntry> {
+/// The legend of `all` series, with the colours of points and of jumps: only what occurs.
+fn keys(all: &[&ChartSeries], (data, jump): (Color, Color), beyond: bool) -> Vec<LegendEntry> {
     let any = |found: fn(&Findings) -> bool| all.iter().any(|s| found(&s.findings));
-    let (data, jump) = if look == Look::Many { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
     if all.iter().all(|s| middle(&s.findings).is_none()) {
         return vec![];
     }
     // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
     let center = if any(|f| f.notes.iter().any(is_reduction)) { "level, disturbances subtracted" } else { "median" };
-    let interval = format!("{center}, {} interval", human::limit(confidence));
+    let interval = format!("{center}, {} interval", human::limit(CONFIDENCE));
     let mut keys = vec![(Mark::Interval(data), interval)];
     let mut add = |occurs: bool, mark, label: &str| {
         if occurs {
@@ -224,14 +202,16 @@ fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<
 }
 
 fn beyond_axis(chart: &StepTime) -> bool {
-    let cut = |curves: &[ColouredSeries]| {
-        let axis = marks::item_axis(curves);
-        curves.iter().flat_map(|c| &c.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
-    };
     let curves: Vec<ColouredSeries> =
         chart.series.iter().map(|s| ColouredSeries::new(s, BLUE, BLUE, Scale::Linear)).collect();
-    let shared = share_a_panel(&chart.series);
-    chart.item.is_some() && if shared { cut(&curves) } else { curves.iter().any(|c| cut(std::slice::from_ref(c))) }
+    let together = if share_a_panel(&chart.series) { curves.len().max(1) } else { 1 };
+    chart.item.is_some() && curves.chunks(together).any(|curves| leaves_out(curves, Scale::Linear))
+}
+
+/// Whether the panel of times per item leaves out points.
+fn leaves_out(curves: &[ColouredSeries], scale: Scale) -> bool {
+    let axis = marks::item_axis(curves, scale);
+    curves.iter().flat_map(|c| &c.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
 }
 
 /// One pair of panels and what it shows.
@@ -241,28 +221,18 @@ struct PanelPair<'a> {
     facet: bool,
     /// Whether each curve has its name beside it.
     names: bool,
-    upper: Rect,
-    lower: Option<Rect>,
+    areas: Areas,
 }
 
 impl PanelPair<'_> {
     /// Draws it; gives the number of jumps that found no place for their label.
     fn draw(&self, scene: &mut Scene) -> usize {
         let x = sizes(self.series.iter());
-        let scale = scale_of(&x);
-        let curves = self.curves(scale);
-        let x_axis = size_axis(&x, scale);
-        let step = Panel { area: self.upper, x: x_axis, y: step_axis(&curves, scale) };
-        let item = self.lower.map(|area| Panel { area, x: x_axis, y: marks::item_axis(&curves) });
-        let ticks = x_axis.batch_ticks((self.upper.width() / 62.0) as usize, period(self.series.iter()));
-        if self.facet {
-            panel_title(scene, &self.series[0].name, self.upper);
-        }
-        if curves.iter().all(|c| c.points.is_empty()) {
-            let middle = ((step.area.left + step.area.right) / 2.0, (step.area.top + step.area.bottom) / 2.0);
-            scene.text("no usable measurement", middle, Anchor::Center, Font::regular(14.0, TEXT));
+        let curves = self.curves(scale_of(&x));
+        if !begin(scene, self.facet.then(|| &self.series[0].name), self.areas.upper, &curves) {
             return 0;
         }
+        let (step, item, ticks) = panels(&curves, &x, &self.areas, Scale::Linear);
         step.draw_y(scene, &self.chart.y, TITLE_LIFT);
         if let (Some(panel), Some(name)) = (&item, &self.chart.item) {
             panel.draw_y(scene, &Quantity::new(&format!("Time per {name}"), &self.chart.y.unit), TITLE_LIFT);
@@ -276,25 +246,17 @@ impl PanelPair<'_> {
             curves.iter().for_each(|curve| marks::guides(scene, panel, curve, guide));
             panel.draw_x(scene, &ticks);
         }
-        self.fill(scene, &step, item.as_ref(), &curves);
+        marks::both(scene, &step, item.as_ref(), &curves);
+        for curve in &curves {
+            marks::findings(scene, &step, curve);
+            marks::periodic(scene, &step, curve);
+        }
         item.unwrap_or(step).label_x(scene, &ticks, &self.chart.x.name);
         if curves.len() > 1 && self.names {
-            name_curves(scene, &step, &curves);
+            let colors = curves.iter().map(|curve| curve.color);
+            name_curves(scene, &step, &curves, colors, step.area.bottom);
         }
         marks::label_jumps(scene, &step, &curves, &self.chart.y)
-    }
-
-    fn fill(&self, scene: &mut Scene, step: &Panel, item: Option<&Panel>, curves: &[ColouredSeries]) {
-        for curve in curves {
-            marks::curve(scene, step, curve, |_| 1.0);
-            if let Some(item) = item {
-                marks::curve(scene, item, curve, |x| 1.0 / x);
-            }
-        }
-        for curve in curves {
-            marks::findings(scene, step, curve);
-            marks::periodic(scene, step, curve);
-        }
     }
 
     fn curves(&self, scale: Scale) -> Vec<ColouredSeries<'_>> {
@@ -303,26 +265,41 @@ impl PanelPair<'_> {
     }
 }
 
+/// The panels of step times and of times per item, and the ticks of their sizes `x`. `values`: their scale where that of the sizes is linear.
+fn panels(curves: &[ColouredSeries], x: &[f64], areas: &Areas, values: Scale) -> (Panel, Option<Panel>, Vec<f64>) {
+    let scale = scale_of(x);
+    let x = size_axis(x, scale);
+    let y = step_axis(curves, if scale == Scale::Log { scale } else { values });
+    let item = areas.lower.map(|area| Panel { area, x, y: marks::item_axis(curves, values) });
+    let ticks = x.batch_ticks((areas.upper.width() / 62.0) as usize, period(curves));
+    (Panel { area: areas.upper, x, y }, item, ticks)
+}
+
 /// The one period of a panel, if all its series that have one agree.
-fn period<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Option<f64> {
-    let mut periods = series.filter_map(|s| s.findings.period.as_ref()).map(|p| p.value);
+fn period(curves: &[ColouredSeries]) -> Option<f64> {
+    let mut periods = curves.iter().filter_map(|curve| curve.series.findings.period.as_ref()).map(|p| p.value);
     let first = periods.next()?;
     periods.all(|p| p == first).then_some(first)
 }
 
-/// The name of one of several panels, smaller where it is wider than its `area`.
-fn panel_title(scene: &mut Scene, name: &str, area: Rect) {
-    let size = 15.0 * (area.width() / font::width(name, 15.0, true)).min(1.0);
-    scene.text(name, (area.left, area.top - 32.0), Anchor::Left, Font::bold(size, INK));
+/// Writes the title of one of several panels, smaller where it is wider than its `area`, and that there is nothing to draw; gives whether there is
+/// something.
+fn begin(scene: &mut Scene, title: Option<&String>, area: Rect, curves: &[ColouredSeries]) -> bool {
+    if let Some(title) = title {
+        let size = 15.0 * (area.width() / font::width(title, 15.0, true)).min(1.0);
+        scene.text(title, (area.left, area.top - 32.0), Anchor::Left, Font::bold(size, INK));
+    }
+    let is_usable = curves.iter().any(|c| !c.points.is_empty());
+    if !is_usable {
+        let middle = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
+        scene.text("no usable measurement", middle, Anchor::Center, Font::regular(14.0, TEXT));
+    }
+    is_usable
 }
 
 /// The sizes of all series, ascending.
 fn sizes<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Vec<f64> {
-    let mut x: Vec<f64> = series.flat_map(|s| &s.findings.points).map(|p| p.x).collect();
-    x.retain(|x| x.is_finite());
-    x.sort_by(f64::total_cmp);
-    x.dedup();
-    x
+    ascending(series.flat_map(|s| &s.findings.points).map(|p| p.x).filter(|x| x.is_finite()))
 }
 
 fn size_axis(x: &[f64], scale: Scale) -> Axis {
@@ -344,16 +321,19 @@ fn step_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
     }
 }
 
-/// The names at the right ends of the curves.
-fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries]) {
-    let ends: Vec<f64> = curves
-        .iter()
-        .map(|c| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1))
-        .collect();
-    let places = spread(&ends, 16.0, panel.area.top, panel.area.bottom);
-    for (curve, y) in curves.iter().zip(places) {
+/// The names at the right ends of the curves, in these colours and not below `low`.
+fn name_curves(
+    scene: &mut Scene,
+    panel: &Panel,
+    curves: &[ColouredSeries],
+    colors: impl Iterator<Item = Color>,
+    low: f64,
+) {
+    let end = |c: &ColouredSeries| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1);
+    let places = spread(&curves.iter().map(end).collect::<Vec<_>>(), 16.0, panel.area.top, low);
+    for ((curve, color), y) in curves.iter().zip(colors).zip(places) {
         let at = (panel.area.right + 8.0, y + 4.5);
-        scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, curve.color));
+        scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, color));
     }
 }
 
@@ -362,13 +342,7 @@ mod tests {
     use super::*;
 
     fn names(given: &[&str]) -> Vec<String> {
-        let series = |name: &&str| ChartSeries {
-            name: (*name).to_owned(),
-            findings: Findings::default(),
-            smallest: None,
-            avoid: vec![],
-            slow: None,
-        };
+        let series = |name: &&str| ChartSeries { name: (*name).to_owned(), ..ChartSeries::default() };
         named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
     }
 

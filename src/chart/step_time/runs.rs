@@ -5,13 +5,12 @@
 
 use super::curve::{ColouredSeries, Gap};
 use super::layout::{Areas, Layout};
-use super::{Look, SHARED_SCALE, keys, marks, middle, panel_title, period, size_axis, sizes, step_axis, too_early};
+use super::{SHARED_SCALE, begin, keys, leaves_out, marks, middle, name_curves, panels, sizes, too_early};
 use crate::chart::axis::{Axis, Scale, scale_of};
 use crate::chart::data::{ChartSeries, Quantity, Runs, RunsPanel};
 use crate::chart::font;
 use crate::chart::frame::{self, LegendEntry, Mark, whisker};
 use crate::chart::geometry::Rect;
-use crate::chart::labels::spread;
 use crate::chart::palette::{Color, INK, MUTED, RUNS, SERIES, TEXT};
 use crate::chart::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use crate::chart::scene::{Anchor, Font, Scene};
@@ -30,7 +29,6 @@ const WIDEST_NAME: f64 = 210.0;
 /// The most panels for which the sentence says what the runs have in common.
 const MOST_SAID: usize = 6;
 
-/// The figure.
 pub fn scene(chart: &Runs) -> Scene {
     let mut layout = Layout::of(chart.panels.len(), chart.item.is_some());
     let mut scene = Scene::new(layout.width(), 0.0, &chart.title);
@@ -64,15 +62,13 @@ fn legend(chart: &Runs) -> Vec<LegendEntry> {
     let beyond = chart.item.is_some() && chart.panels.iter().any(cut_off);
     // The marks of a period are green, as a run may be; its summary names the period.
     let periodic = |key: &LegendEntry| matches!(key.0, Mark::Periodic(_));
-    let marks = keys(&all, chart.confidence, Look::Many, beyond).into_iter().filter(|key| !periodic(key));
+    let marks = keys(&all, (MUTED, MUTED), beyond).into_iter().filter(|key| !periodic(key));
     runs.chain(marks).collect()
 }
 
-/// Whether the panel of times per item leaves out points.
 fn cut_off(panel: &RunsPanel) -> bool {
     let curves = curves(panel, scale_of(&sizes(panel.curves.iter().map(|curve| &curve.series))));
-    let axis = item_axis(&curves, value_scale(&curves));
-    curves.iter().flat_map(|curve| &curve.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
+    leaves_out(&curves, value_scale(&curves))
 }
 
 /// Where all runs jump.
@@ -99,7 +95,7 @@ fn summary(chart: &Runs) -> String {
 fn verdict(panel: &RunsPanel) -> String {
     let number = panel.curves.len();
     if let [one] = &panel.curves[..] {
-        let said = report::summary(&one.series.findings, one.series.smallest);
+        let said = report::summary(&one.series.findings);
         return format!("{}: {}", one.series.name, said.trim_end_matches('.'));
     }
     if let Some(early) = too_early(panel.curves.iter().map(|curve| &curve.series)) {
@@ -146,14 +142,6 @@ fn value_scale(curves: &[ColouredSeries]) -> Scale {
     if positive && low.is_finite() && high > SHARED_SCALE * low { Scale::Log } else { Scale::Linear }
 }
 
-fn item_axis(curves: &[ColouredSeries], scale: Scale) -> Axis {
-    let each = || curves.iter().flat_map(|curve| &curve.points).filter(|p| p.x > 0.0);
-    match scale {
-        Scale::Linear => marks::item_axis(curves),
-        Scale::Log => Axis::around(each().flat_map(|p| [p.low / p.x, p.high / p.x]), Scale::Log, 0.08),
-    }
-}
-
 /// One series of all runs.
 struct Pair<'a> {
     chart: &'a Runs,
@@ -166,23 +154,12 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     fn draw(&self, scene: &mut Scene) {
-        let Areas { upper, strip, lower } = self.areas;
-        let series = || self.panel.curves.iter().map(|curve| &curve.series);
-        let x = sizes(series());
-        let scale = scale_of(&x);
-        let curves = curves(self.panel, scale);
-        if self.titled {
-            panel_title(scene, &self.panel.name, upper);
-        }
-        if curves.iter().all(|curve| curve.points.is_empty()) {
-            let middle = ((upper.left + upper.right) / 2.0, (upper.top + upper.bottom) / 2.0);
-            scene.text("no usable measurement", middle, Anchor::Center, Font::regular(14.0, TEXT));
+        let x = sizes(self.panel.curves.iter().map(|curve| &curve.series));
+        let curves = curves(self.panel, scale_of(&x));
+        if !begin(scene, self.titled.then_some(&self.panel.name), self.areas.upper, &curves) {
             return;
         }
-        let (x, y_scale) = (size_axis(&x, scale), if scale == Scale::Log { Scale::Log } else { value_scale(&curves) });
-        let step = Panel { area: upper, x, y: step_axis(&curves, y_scale) };
-        let item = lower.map(|area| Panel { area, x, y: item_axis(&curves, value_scale(&curves)) });
-        let ticks = x.batch_ticks((upper.width() / 62.0) as usize, period(series()));
+        let (step, item, ticks) = panels(&curves, &x, &self.areas, value_scale(&curves));
         let quantity = |name: &str, axis: &Axis| {
             let scale = if axis.scale == Scale::Log { ", logarithmic" } else { "" };
             Quantity::new(&format!("{name}{scale}"), &self.chart.y.unit)
@@ -194,18 +171,14 @@ impl Pair<'_> {
         for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
             panel.draw_x(scene, &ticks);
         }
-        for curve in &curves {
-            marks::curve(scene, &step, curve, |_| 1.0);
-            if let Some(item) = &item {
-                marks::curve(scene, item, curve, |x| 1.0 / x);
-            }
-        }
+        marks::both(scene, &step, item.as_ref(), &curves);
         curves.iter().for_each(|curve| marks::findings(scene, &step, curve));
-        let rows = Panel { area: strip, ..step };
+        let rows = Panel { area: self.areas.strip, ..step };
         self.strip(scene, &rows, &curves);
         item.unwrap_or(rows).label_x(scene, &ticks, &self.chart.x.name);
         if self.named {
-            self.names(scene, &step, &curves);
+            let colors = self.panel.curves.iter().map(|own| text_color(own.run));
+            name_curves(scene, &step, &curves, colors, step.area.bottom - 8.0);
         }
     }
 
@@ -225,19 +198,6 @@ impl Pair<'_> {
             row(scene, &Panel { area, ..*strip }, curve, baseline);
         }
     }
-
-    /// The names at the right ends of the curves.
-    fn names(&self, scene: &mut Scene, panel: &Panel, curves: &[ColouredSeries]) {
-        let ends: Vec<f64> = curves
-            .iter()
-            .map(|c| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1))
-            .collect();
-        let places = spread(&ends, 16.0, panel.area.top, panel.area.bottom - 8.0);
-        for (own, y) in self.panel.curves.iter().zip(places) {
-            let font = Font::bold(TICK_SIZE, text_color(own.run));
-            scene.text(own.series.name.as_str(), (panel.area.right + 8.0, y + 4.5), Anchor::Left, font);
-        }
-    }
 }
 
 /// The jumps of one run: a mark each, and in the fullest form for which all have room its place and its share.
@@ -245,7 +205,7 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &ColouredSeries, baseline: f64) 
     let findings = &curve.series.findings;
     let font = Font::regular(LABEL_SIZE, TEXT);
     if findings.jumps.is_empty() {
-        let said = [report::summary(findings, curve.series.smallest), "No jump.".to_owned()];
+        let said = [report::summary(findings), "No jump.".to_owned()];
         let said_in_short = if findings.open_below().is_none() && findings.is_judged() { 2 } else { 1 };
         let fits = |text: &&String| font::width(text, LABEL_SIZE, false) * 1.06 < panel.area.width() - 16.0;
         if let Some(text) = said[..said_in_short].iter().find(fits) {

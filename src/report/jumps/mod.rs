@@ -5,52 +5,25 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::document::remark;
 use super::style::Look;
 use super::unexplained::{at_the_ends, between};
-use super::{Column, Document, Repeated, Style, Table};
+use super::{Block, Column, Document, Repeated, Style, Table};
 use crate::analysis::slow::Speed;
-use crate::analysis::{TimeOrRate, slow};
-use crate::detect::{
-    Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Note, Period, Verdict, coincidences, unexplained,
-};
+use crate::analysis::{Analysed, Series, Size, TimeOrRate, slow};
+use crate::detect::{Candidate, FEWEST_POINTS, Findings, Jump, Kink, Note, Period, Verdict, coincidences, unexplained};
 use crate::stats::quantile::median;
 use crate::units::human;
 
-/// What x and y are.
-#[derive(Clone, Copy, Debug)]
-pub struct Axes<'a> {
-    /// The unit of the y values: `s`, `ms`, `GB/s`, or empty if it is not known.
-    pub unit: &'a str,
-    pub kind: TimeOrRate,
-    /// One more of x: `example`, `token`, `unit of M`.
-    pub item: &'a str,
-}
-
-/// What to say about one series.
 #[derive(Clone, Copy, Debug)]
 pub struct JumpTable<'a> {
-    /// The series' name.
     pub label: &'a str,
-    pub findings: &'a Findings,
-    pub axes: Axes<'a>,
-    /// The smallest jump, relative, that would have been seen, where that is known.
-    pub smallest: Option<f64>,
-    /// The known numbers of the machine's hardware.
-    pub hardware: HardwareNumbers,
+    pub found: &'a Analysed,
     /// The share of false alarms of the machine's A/A runs, where there are any.
     pub aa_rate: Option<f64>,
 }
 
-/// The jump table of a series of which it is not known how small a jump would have been seen.
-pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
-    let axes = Axes { unit, kind: TimeOrRate::Time, item: "example" };
-    JumpTable { label, findings, axes, smallest: None, hardware: HardwareNumbers::default(), aa_rate: None }
-        .render(style)
-}
-
 /// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
-pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
+pub fn summary(findings: &Findings) -> String {
     if let Some(early) = findings.early {
         return human::capitalised(&format!("{early}."));
     }
@@ -83,7 +56,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
         format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
     });
     let number = human::counted(findings.jumps.len() as u64, "jump");
-    match (findings.jumps.len(), smallest) {
+    match (findings.jumps.len(), findings.detectable) {
         // Silence about jumps is a result only where one could have been seen.
         (0, _) if findings.points.is_empty() => "Nothing was measured.".to_string(),
         (0, _) if has_too_few_points(findings) => {
@@ -231,120 +204,103 @@ impl JumpTable<'_> {
     pub fn render(&self, style: &Style) -> String {
         // Narrow terminals keep what decides: where, how much, what it is.
         let wide = style.width >= 72;
-        self.rendered(Columns { interval: wide, p: wide }, |_| true, style)
+        self.painted(&self.laid_out(wide, wide, |_| true).render(style), style)
     }
 
     /// What was found, without how it was found: no column in which all rows agree, no remark on the method.
     pub fn brief(&self, style: &Style) -> String {
         let wide = style.width >= 72;
-        let p: BTreeSet<String> = self.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
-        self.rendered(Columns { interval: wide, p: wide && p.len() > 1 }, |subject| FINDINGS.contains(&subject), style)
+        let p: BTreeSet<String> = self.found.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
+        let findings = self.laid_out(wide, wide && p.len() > 1, |subject| FINDINGS.contains(&subject));
+        self.painted(&findings.render(style), style)
     }
 
-    /// Only the heading.
     pub fn sentence(&self, style: &Style) -> String {
-        format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold))
+        Document::from(Block::Heading(self.heading())).render(style)
     }
 
-    fn rendered(&self, columns: Columns, is_shown: impl Fn(&str) -> bool, style: &Style) -> String {
-        let mut text = self.sentence(style);
-        if !self.findings.jumps.is_empty() {
-            text.push_str(&self.painted(&self.table(columns).render(style), style));
-        }
-        let shown = self.remarks().filter(|(subject, _)| is_shown(subject));
-        shown.for_each(|(subject, line)| text.push_str(&remark(subject, &line, style)));
-        text
-    }
-
-    /// The same, not laid out yet.
+    /// Everything, not laid out yet.
     pub fn document(&self) -> Document {
-        let mut document = Document::default();
-        document.heading(self.heading());
-        if !self.findings.jumps.is_empty() {
-            document.table(self.table(Columns { interval: true, p: true }));
+        self.laid_out(true, true, |_| true)
+    }
+
+    /// The table with or without the columns of intervals and p-values, and the remarks whose subject is shown.
+    fn laid_out(&self, interval: bool, p: bool, is_shown: impl Fn(&str) -> bool) -> Document {
+        let mut document = Document::from(Block::Heading(self.heading()));
+        if !self.found.findings.jumps.is_empty() {
+            document.table(self.table(interval, p));
         }
-        self.remarks().for_each(|(subject, line)| document.remark(subject, line));
+        let shown = self.remarks().into_iter().filter(|(subject, _)| is_shown(subject));
+        shown.for_each(|(subject, line)| document.remark(subject, line));
         document
     }
 
     fn heading(&self) -> String {
-        let sentence = summary(self.findings, self.smallest);
+        let sentence = summary(&self.found.findings);
         if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
     }
 
-    /// Empty if nothing can be judged: the heading gives the reason.
-    fn remarks(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let judged = self.findings.is_judged();
-        self.explanations().into_iter().filter(move |_| judged)
-    }
-
-    fn table(&self, shown: Columns) -> Table {
-        let mut columns = vec![Column::right("after"), Column::right("size"), Column::right("relative")];
-        if shown.interval {
-            columns.insert(2, Column::left("95 % interval"));
-        }
-        if shown.p {
-            columns.push(Column::right("p"));
-        }
+    fn table(&self, interval: bool, p: bool) -> Table {
         // Without a clock there are no verdicts.
-        let told = self.findings.jumps.iter().any(|jump| jump.verdict.is_some());
-        if told {
-            columns.push(Column::left("more work"));
-        }
-        let mut table = Table::new(columns);
-        let repeated = Repeated::of(self.findings);
+        let told = self.found.findings.jumps.iter().any(|jump| jump.verdict.is_some());
+        let shown = [true, true, interval, true, p, told];
+        let [after, size, relative, p] = ["after", "size", "relative", "p"].map(Column::right);
+        let [interval, more_work] = ["95 % interval", "more work"].map(Column::left);
+        let mut table = Table::new(those([after, size, interval, relative, p, more_work], shown));
+        let repeated = Repeated::of(&self.found.findings);
         let mut listed = false;
-        for jump in &self.findings.jumps {
-            let row = match &repeated {
-                Some(repeated) if repeated.holds(jump) => {
-                    if std::mem::replace(&mut listed, true) {
-                        continue;
-                    }
-                    self.row_of_all(repeated)
-                }
-                _ => self.row(jump),
+        for jump in &self.found.findings.jumps {
+            let cells = match repeated.as_ref().filter(|repeated| repeated.holds(jump)) {
+                Some(_) if std::mem::replace(&mut listed, true) => continue,
+                Some(repeated) => self.cells_of_all(repeated),
+                None => self.cells(jump),
             };
-            table.row(row.cells(shown, told));
+            table.row(those(cells, shown));
         }
         table
     }
 
-    fn row(&self, jump: &Jump) -> JumpRow {
+    /// The cells of a jump, a text for each column.
+    fn cells(&self, jump: &Jump) -> [String; COLUMNS] {
         let [first, at, last] = [jump.after_low, jump.after, jump.after_high].map(human::batch_size);
-        JumpRow {
-            after: if first == last { at } else { format!("{at} ({first} to {last})") },
-            size: self.size(jump.size),
-            interval: human::range(jump.low, jump.high, self.axes.unit),
-            relative: human::signed_percent(jump.relative),
-            p: human::p_value(jump.p_value),
-            verdict: more_work(jump.verdict),
-        }
+        [
+            if first == last { at } else { format!("{at} ({first} to {last})") },
+            self.size(jump.size),
+            human::range(jump.low, jump.high, &self.found.series.unit),
+            human::signed_percent(jump.relative),
+            human::p_value(jump.p_value),
+            more_work(jump.verdict),
+        ]
     }
 
     /// All members of a staircase or sawtooth: their median, and from the smallest to the largest.
-    fn row_of_all(&self, repeated: &Repeated) -> JumpRow {
-        JumpRow {
-            after: repeated.places(),
-            size: self.size(repeated.size()),
-            interval: human::range(repeated.smallest(), repeated.largest(), self.axes.unit),
-            relative: format!("{} each", human::signed_percent(repeated.relative())),
-            p: human::p_value(repeated.p_value()),
-            verdict: more_work(repeated.verdict()),
-        }
+    fn cells_of_all(&self, repeated: &Repeated) -> [String; COLUMNS] {
+        let [smallest, median, largest] = repeated.sizes();
+        [
+            repeated.places(),
+            self.size(median),
+            human::range(smallest, largest, &self.found.series.unit),
+            format!("{} each", human::signed_percent(repeated.relative())),
+            human::p_value(repeated.p_value()),
+            more_work(repeated.verdict()),
+        ]
     }
 
     fn size(&self, size: f64) -> String {
-        format!("{} {}", if size < 0.0 { DOWN } else { UP }, human::signed(size, self.axes.unit))
+        format!("{} {}", if size < 0.0 { DOWN } else { UP }, human::signed(size, &self.found.series.unit))
     }
 
-    /// Everything beside the jumps, as (subject, text).
-    fn explanations(&self) -> Vec<(&'static str, String)> {
-        let findings = self.findings;
+    /// Everything beside the jumps, as (subject, text). Empty if nothing can be judged: the heading gives the reason.
+    fn remarks(&self) -> Vec<(&'static str, String)> {
+        let Analysed { series, findings } = self.found;
         let mut lines = Vec::new();
-        if self.axes.kind == TimeOrRate::Rate && !findings.jumps.is_empty() {
+        if !findings.is_judged() {
+            return lines;
+        }
+        if series.kind == TimeOrRate::Rate && !findings.jumps.is_empty() {
             lines.push(("Rate", "these are changes of a rate: where it falls, the work is slower".to_string()));
         }
-        if findings.jumps.is_empty() && self.smallest.is_some_and(|smallest| smallest > COARSE) {
+        if findings.jumps.is_empty() && findings.detectable.is_some_and(|smallest| smallest > COARSE) {
             lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
         if !findings.jumps.is_empty() {
@@ -353,7 +309,7 @@ impl JumpTable<'_> {
         }
         lines.extend(at_the_ends(&unexplained(findings)).into_iter().map(|text| ("Ends", text)));
         for (subject, speed) in [("Slow", Speed::Slow), ("Fast", Speed::Fast)] {
-            let found = slow::sizes(findings, self.axes.kind, speed);
+            let found = slow::sizes(findings, series.kind, speed);
             lines.extend(found.map(|found| (subject, super::slow::text(&found))));
         }
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
@@ -379,13 +335,13 @@ impl JumpTable<'_> {
 
     /// What of the hardware the period coincides with, where there is any.
     fn explain_coincidences(&self, period: &Period) -> Option<String> {
-        let found = coincidences(period.value, &self.hardware);
+        let found = coincidences(period.value, &self.found.series.hardware());
         let value = human::batch_size(period.value);
         (!found.is_empty()).then(|| format!("{value} {}: a coincidence to test, not a cause", human::listed(&found)))
     }
 
     fn explain_kink(&self, kink: &Kink) -> String {
-        let Axes { unit, kind, item } = self.axes;
+        let Series { unit, kind, size: Size { item, .. }, .. } = &self.found.series;
         let (before, after) = (kink.slope_before, kink.slope_after);
         let size = |slope: f64| human::quantity(slope.abs(), unit);
         let verb = |slope: f64, up: &'static str, down: &'static str| if slope < 0.0 { down } else { up };
@@ -412,14 +368,14 @@ impl JumpTable<'_> {
     }
 
     fn explain(&self, candidate: &Candidate) -> String {
-        let size = human::signed(candidate.size, self.axes.unit);
+        let size = human::signed(candidate.size, &self.found.series.unit);
         let p = human::p_equals(candidate.p_value);
         format!("{size} after {} ({p}): {}", human::batch_size(candidate.after), candidate.reason)
     }
 
     /// Slower is red, faster is green. Only after the layout: escapes have no width.
     fn painted(&self, table: &str, style: &Style) -> String {
-        let (up, down) = match self.axes.kind {
+        let (up, down) = match self.found.series.kind {
             TimeOrRate::Time => (Look::Red, Look::Green),
             TimeOrRate::Rate => (Look::Green, Look::Red),
         };
@@ -427,50 +383,24 @@ impl JumpTable<'_> {
     }
 }
 
-/// The columns that not every table has.
-#[derive(Clone, Copy)]
-struct Columns {
-    interval: bool,
-    p: bool,
+/// The columns that a jump table may have.
+const COLUMNS: usize = 6;
+
+/// Those of all columns that are shown.
+fn those<T>(all: [T; COLUMNS], shown: [bool; COLUMNS]) -> impl Iterator<Item = T> {
+    all.into_iter().zip(shown).filter_map(|(one, shown)| shown.then_some(one))
 }
 
 /// Remarks that say what was found; the others say how, and how far to trust it.
 const FINDINGS: [&str; 6] = ["Rate", "Changes", "Ends", "Slow", "Kink", "Busy"];
-
-/// The cells of a jump, as texts.
-struct JumpRow {
-    after: String,
-    size: String,
-    interval: String,
-    relative: String,
-    p: String,
-    verdict: &'static str,
-}
-
-impl JumpRow {
-    fn cells(self, shown: Columns, told: bool) -> Vec<String> {
-        let mut cells = vec![self.after, self.size, self.relative];
-        if shown.interval {
-            cells.insert(2, self.interval);
-        }
-        if shown.p {
-            cells.push(self.p);
-        }
-        if told {
-            cells.push(self.verdict.to_string());
-        }
-        cells
-    }
-}
 
 /// Up to this many rejected candidates are listed one by one.
 const REJECTED: usize = 5;
 const UP: &str = "▲";
 const DOWN: &str = "▼";
 
-/// Whether the device did more at a jump.
-fn more_work(verdict: Option<Verdict>) -> &'static str {
-    verdict.map_or("", Verdict::more_work)
+fn more_work(verdict: Option<Verdict>) -> String {
+    verdict.map_or("", Verdict::more_work).to_owned()
 }
 
 fn explain_period(period: &Period) -> String {

@@ -1,24 +1,24 @@
 //! The table and the sentences around it.
 
 use super::*;
-use crate::detect::{AlarmRate, Early, Point, Rejection, Verdict};
-
-const SECONDS: Axes = Axes { unit: "s", kind: TimeOrRate::Time, item: "example" };
+use crate::detect::{AlarmRate, Early, Point, Rejection};
+use crate::report::tidy;
 
 fn jump(after: f64, size: f64) -> Jump {
-    let (low, high) = (size * 0.96, size * 1.05);
-    let (after_low, after_high) = (after, after);
-    Jump {
-        after,
-        after_low,
-        after_high,
-        size,
-        low,
-        high,
-        relative: size / 0.1458,
-        p_value: 0.0002,
-        verdict: Some(Verdict::Work),
-    }
+    Jump { low: size * 0.96, high: size * 1.05, p_value: 0.0002, ..Jump::planted(after, size, size / 0.1458) }
+}
+
+/// The findings of a series of times in seconds.
+fn analysed(findings: &Findings) -> Analysed {
+    Analysed { series: Series::planted(Vec::new(), Vec::new()), findings: findings.clone() }
+}
+
+fn table<'a>(label: &'a str, found: &'a Analysed) -> JumpTable<'a> {
+    JumpTable { label, found, aa_rate: None }
+}
+
+fn rendered(found: &Findings) -> String {
+    table("", &analysed(found)).render(&Style::PLAIN)
 }
 
 fn findings(jumps: Vec<Jump>) -> Findings {
@@ -51,22 +51,17 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   Chance   a change as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
   Alarms   0.40 % of 1,000 simulated series of this kind show a false jump (95 % interval 0.16 to 1.02 %); other curves may show more
 ";
-    let squeezed = |text: &str| -> Vec<String> {
-        text.lines().map(|l| l.replace('─', "").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
-    };
-    let text = jump_table("vgg16", &found, "s", &Style::PLAIN);
-    assert_eq!(squeezed(&text), squeezed(expected), "{text}");
+    let text = table("vgg16", &analysed(&found)).render(&Style::PLAIN);
+    let tidy = |text: &str| tidy(&text.replace('─', ""));
+    assert_eq!(tidy(&text), tidy(expected), "{text}");
 }
 
 #[test]
 fn the_brief_table_has_no_column_in_which_all_rows_agree_and_no_remark_on_the_method() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
     found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
-    let brief = |found: &Findings| {
-        let (hardware, smallest) = (HardwareNumbers::default(), None);
-        JumpTable { label: "vgg16", findings: found, axes: SECONDS, smallest, hardware, aa_rate: Some(0.01) }
-            .brief(&Style::PLAIN)
-    };
+    let brief =
+        |found: &Findings| JumpTable { aa_rate: Some(0.01), ..table("vgg16", &analysed(found)) }.brief(&Style::PLAIN);
     let text = brief(&found);
     assert!(text.contains("11.6 to 12.7 ms") && text.contains("  Kink     at 5"), "{text}");
     assert!(!text.contains("0.0002") && !text.contains("Chance") && !text.contains("Alarms"), "{text}");
@@ -79,29 +74,20 @@ fn the_brief_table_has_no_column_in_which_all_rows_agree_and_no_remark_on_the_me
 fn a_period_is_reported_with_its_coincidences() {
     let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
     found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
-    let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
-    let text = JumpTable { label: "", findings: &found, axes: SECONDS, smallest: None, hardware, aa_rate: None }
-        .render(&Style::PLAIN);
+    let mut found = analysed(&found);
+    found.series.facts.insert("threads".to_owned(), "8".to_owned());
+    let text = table("", &found).render(&Style::PLAIN);
     let expected = "  Test     16 is 2 times the number of threads (8): a coincidence to test, not a cause\n";
     assert!(text.contains(expected), "{text}");
 }
 
 #[test]
 fn no_jump_is_reported_with_the_smallest_jump_that_would_have_been_seen() {
-    let found = findings(vec![]);
-    let text = JumpTable {
-        label: "A/A",
-        findings: &found,
-        axes: SECONDS,
-        smallest: Some(0.005),
-        hardware: HardwareNumbers::default(),
-        aa_rate: Some(0.005),
-    }
-    .render(&Style::PLAIN);
-    let squeezed = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(squeezed.ends_with("may show more; A/A runs of this machine in 0.5 %"), "{text}");
+    let found = Findings { detectable: Some(0.005), ..findings(vec![]) };
+    let text = JumpTable { aa_rate: Some(0.005), ..table("A/A", &analysed(&found)) }.render(&Style::PLAIN);
+    assert!(tidy(&text).join(" ").ends_with("may show more; A/A runs of this machine in 0.5 %"), "{text}");
     assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
-    assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
+    assert!(rendered(&findings(vec![])).starts_with("No jump.\n"));
     assert!(!text.contains("after"), "an empty table is not shown: {text}");
 }
 
@@ -111,8 +97,8 @@ fn what_anyone_sees_is_named_though_no_jump_is_proven() {
     let y = |x: u32| if x > 39 { 9.0 } else { f64::from(if x > 20 { 4 } else { 2 }) * (1.0 + 1e-5 * f64::from(x % 3)) };
     let point = |x: u32| Point { x: x.into(), count: 1, center: y(x), low: y(x), high: y(x), fit: y(x), off: false };
     let found = Findings { points: (1..=40).map(point).collect(), detectable: Some(0.01), ..findings(vec![]) };
-    assert_eq!(summary(&found, found.detectable), "No jump is proven, but the curve changes by +100 % after 20.");
-    let text = jump_table("", &found, "s", &Style { color: false, width: 120 });
+    assert_eq!(summary(&found), "No jump is proven, but the curve changes by +100 % after 20.");
+    let text = table("", &analysed(&found)).render(&Style { color: false, width: 120 });
     // By hand: 9 of 4.
     assert!(
         text.contains("Ends     the last point, 40, is 125 % above the trend: a size or two more decides"),
@@ -124,27 +110,24 @@ fn what_anyone_sees_is_named_though_no_jump_is_proven() {
 #[test]
 fn what_is_open_is_not_called_jump_free() {
     let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
-    assert_eq!(
-        summary(&found, found.detectable),
-        "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found."
-    );
+    assert_eq!(summary(&found), "Jumps below 42 % are neither shown nor ruled out; none of 42 % or more was found.");
     found.jumps = vec![jump(16.0, 0.1)];
-    assert_eq!(summary(&found, found.detectable), "1 jump after 16");
+    assert_eq!(summary(&found), "1 jump after 16");
     found = Findings { detectable: Some(0.04), asked: Some(0.05), ..findings(vec![]) };
-    assert_eq!(summary(&found, found.detectable), "No jump; one of 4 % or more would have been seen.");
+    assert_eq!(summary(&found), "No jump; one of 4 % or more would have been seen.");
 }
 
 /// Its points are there, but nothing else is reported, not even the rate of false alarms.
 #[test]
 fn a_run_that_is_too_early_says_only_that() {
     let found = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };
-    assert_eq!(jump_table("mlp", &found, "s", &Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
+    assert_eq!(table("mlp", &analysed(&found)).render(&Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
 }
 
 /// A table of another program contains nothing from which a verdict could follow, so none is shown.
 #[test]
 fn without_a_clock_no_verdict_is_reported() {
-    let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]), SECONDS);
+    let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]));
     let untold = of(None);
     assert!(!untold.contains("more work") && !untold.contains("ambiguous"), "{untold}");
     let told = [Verdict::Work, Verdict::Clock, Verdict::Ambiguous].map(|verdict| of(Some(verdict)));
@@ -155,35 +138,35 @@ fn without_a_clock_no_verdict_is_reported() {
 
 #[test]
 fn too_little_data_is_not_called_jump_free() {
-    let mut found = findings(vec![]);
+    let mut found = Findings { detectable: Some(0.005), ..findings(vec![]) };
     found.points.truncate(7);
     let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
-    assert_eq!(summary(&found, Some(0.005)), few);
-    assert_eq!(jump_table("", &found, "s", &Style::PLAIN), format!("{few}\n"));
+    assert_eq!(summary(&found), few);
+    assert_eq!(rendered(&found), format!("{few}\n"));
     let mut other = found.clone();
     other.points.truncate(4);
     let sentence = "3 series have too few points to judge a jump: 4 to 7 each, and at least 8 are needed.\n";
     assert_eq!(too_few_points(&[&found, &other, &found], &Style::PLAIN), sentence);
     found.points.clear();
     assert!(!has_too_few_points(&found));
-    assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
+    assert_eq!(summary(&found), "Nothing was measured.");
 }
 
 /// Of the 21 sizes 1 to 16, 32, 64, ..., 512, the middle third is that from 8 to 14, with a boundary on each side.
 #[test]
 fn where_the_sizes_are_uneven_the_place_of_the_smallest_jump_is_named() {
-    let even = findings(vec![]);
+    let even = Findings { detectable: Some(0.04), ..findings(vec![]) };
     let sizes = (1..=16).chain([32, 64, 128, 256, 512]);
     let points = sizes.zip(&even.points).map(|(x, point)| Point { x: f64::from(x), ..point.clone() }).collect();
     let uneven = Findings { points, ..even.clone() };
-    assert_eq!(summary(&uneven, Some(0.04)), "No jump; one of 4 % or more between 7 and 15 would have been seen.");
-    assert_eq!(summary(&even, Some(0.04)), "No jump; one of 4 % or more would have been seen.");
+    assert_eq!(summary(&uneven), "No jump; one of 4 % or more between 7 and 15 would have been seen.");
+    assert_eq!(summary(&even), "No jump; one of 4 % or more would have been seen.");
 }
 
 /// Silence about jumps is no result where none was looked for.
 #[test]
 fn what_was_not_searched_is_not_called_jump_free() {
-    let said = |note: Note| summary(&Findings { notes: vec![note], ..findings(vec![]) }, None);
+    let said = |note: Note| summary(&Findings { notes: vec![note], ..findings(vec![]) });
     let wide =
         "No jump was looked for: the sizes span too many orders of magnitude to be one curve; give a part of them.";
     assert_eq!(said(Note::TooWide { sizes: true }), wide);
@@ -191,7 +174,8 @@ fn what_was_not_searched_is_not_called_jump_free() {
     let many = "No jump was looked for: there are 1,001 sizes, and this method takes at most 1,000.";
     assert_eq!(said(Note::TooManyPoints { count: 1001, most: 1000 }), many);
     let found = Findings { notes: vec![Note::TooWide { sizes: true }], ..findings(vec![]) };
-    assert_eq!(jump_table("", &found, "s", &Style { color: false, width: 120 }), format!("{wide}\n"));
+    let text = table("", &analysed(&found)).render(&Style { color: false, width: 120 });
+    assert_eq!(text, format!("{wide}\n"));
 }
 
 #[test]
@@ -200,7 +184,7 @@ fn no_line_is_wider_than_the_terminal() {
     let reason = Rejection::NotAmongNeighbours { local: 1.3 };
     found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason }; 7];
     for width in [40, 60, 72, 80, 160] {
-        let text = jump_table("vgg16, tf32", &found, "s", &Style { color: false, width });
+        let text = table("vgg16, tf32", &analysed(&found)).render(&Style { color: false, width });
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(width), "{width}: {text}");
         assert_eq!(text.matches('▲').count(), 15);
@@ -211,8 +195,8 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn colour_changes_nothing_but_escapes() {
     let found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.0121)]);
-    let plain = jump_table("vgg16", &found, "s", &Style { color: false, width: 100 });
-    let mut colored = jump_table("vgg16", &found, "s", &Style { color: true, width: 100 });
+    let text = |color: bool| table("vgg16", &analysed(&found)).render(&Style { color, width: 100 });
+    let (plain, mut colored) = (text(false), text(true));
     assert!(colored.contains("\x1b[31m▲\x1b[0m") && colored.contains("\x1b[32m▼\x1b[0m"));
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
         colored = colored.replace(code, "");
@@ -220,17 +204,11 @@ fn colour_changes_nothing_but_escapes() {
     assert_eq!(colored, plain);
 }
 
-fn rendered(found: &Findings, axes: Axes) -> String {
-    let hardware = HardwareNumbers::default();
-    JumpTable { label: "", findings: found, axes, smallest: None, hardware, aa_rate: None }.render(&Style::PLAIN)
-}
-
 #[test]
 fn a_place_that_is_not_certain_has_an_interval() {
     let found = findings(vec![Jump { after_low: 15.0, after_high: 17.0, ..jump(16.0, 0.0121) }, jump(32.0, 0.0121)]);
-    let text = rendered(&found, SECONDS);
-    let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let starts = |start: &str| lines.iter().any(|line| line.starts_with(start));
+    let text = rendered(&found);
+    let starts = |start: &str| tidy(&text).iter().any(|line| line.starts_with(start));
     assert!(starts("16 (15 to 17) ▲ +12.1 ms") && starts("32 ▲ +12.1 ms"), "{text}");
 }
 
@@ -243,8 +221,8 @@ fn a_staircase_of_many_members_is_one_line() {
     found.period = Some(Period { value: 2.0, p_value: 0.0004, explains, unconfirmed: vec![50.0, 52.0] });
     // 0.0121 of 0.1458 is 8.3 %.
     let sentence = "1 jump after 61, and one every 2, 24 times, +8.3 % each (p = 0.0004)";
-    assert_eq!(summary(&found, None), sentence);
-    let text = rendered(&found, SECONDS);
+    assert_eq!(summary(&found), sentence);
+    let text = rendered(&found);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains('▲')).collect();
     assert_eq!(rows.len(), 2, "{text}");
     assert!(rows[0].contains("every 2, 24 times") && rows[0].contains("+8.3 % each"), "{text}");
@@ -255,46 +233,40 @@ fn a_staircase_of_many_members_is_one_line() {
 fn a_rate_is_called_a_rate() {
     let mut found = findings(vec![Jump { relative: -0.12, ..jump(256.0, -14.0) }]);
     found.kinks = vec![Kink { at: 64.0, slope_before: 2.5, slope_after: -0.5, p_value: 0.001 }];
-    let axes = Axes { unit: "GB/s", kind: TimeOrRate::Rate, item: "unit of N" };
-    let text = rendered(&found, axes);
+    let mut found = analysed(&found);
+    (found.series.unit, found.series.kind, found.series.size) = ("GB/s".into(), TimeOrRate::Rate, Size::of("N"));
+    let text = table("", &found).render(&Style::PLAIN);
     assert!(text.contains("▼ -14.0 GB/s") && text.contains("-12 %"), "{text}");
     assert!(text.contains("these are changes of a rate: where it falls, the work is slower"), "{text}");
     let kink = "at 64: from there on the rate falls by 0.500 GB/s with each further unit of N, up to there it rises by 2.50 GB/s";
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(kink), "{text}");
-    let style = Style { color: true, width: 100 };
-    let hardware = HardwareNumbers::default();
-    let table = JumpTable { label: "", findings: &found, axes, smallest: None, hardware, aa_rate: None };
-    assert!(table.render(&style).contains("\x1b[31m▼\x1b[0m"), "a fall of the rate is slower");
+    assert!(tidy(&text).join(" ").contains(kink), "{text}");
+    let text = table("", &found).render(&Style { color: true, width: 100 });
+    assert!(text.contains("\x1b[31m▼\x1b[0m"), "a fall of the rate is slower");
 }
 
 #[test]
 fn a_time_that_falls_is_saved() {
     let mut found = findings(vec![]);
     found.kinks = vec![Kink { at: 5.0, slope_before: -0.0002, slope_after: 0.0021, p_value: 0.001 }];
-    let text = rendered(&found, Axes { item: "token", ..SECONDS });
+    let mut found = analysed(&found);
+    found.series.size = Size::of("tokens");
+    let text = table("", &found).render(&Style::PLAIN);
     let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 µs";
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{text}");
+    assert!(tidy(&text).join(" ").contains(expected), "{text}");
 }
 
 #[test]
 fn many_jumps_are_counted_and_not_listed() {
     let found = findings((1..=17).map(|k| jump(f64::from(k), 0.01)).collect());
-    assert_eq!(summary(&found, None), "17 jumps");
-    assert_eq!(summary(&findings(vec![jump(16.0, 0.01)]), None), "1 jump after 16");
+    assert_eq!(summary(&found), "17 jumps");
+    assert_eq!(summary(&findings(vec![jump(16.0, 0.01)])), "1 jump after 16");
 }
 
 fn changed(points: &[(f64, f64)]) -> String {
     let point = |&(x, y): &(f64, f64)| Point { x, count: 1, center: y, low: y, high: y, fit: y, off: false };
-    let found = Findings { points: points.iter().map(point).collect(), ..findings(vec![]) };
-    let table = JumpTable {
-        label: "",
-        findings: &found,
-        axes: SECONDS,
-        smallest: Some(0.9),
-        hardware: HardwareNumbers::default(),
-        aa_rate: None,
-    };
-    table.brief(&Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+    let points = points.iter().map(point).collect();
+    let found = Findings { points, detectable: Some(0.9), ..findings(vec![]) };
+    tidy(&table("", &analysed(&found)).brief(&Style::PLAIN)).join(" ")
 }
 
 #[test]
