@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::needs;
 use crate::published_kernels::fetched;
-use crate::support::{Folder, ends, parsed, prints, run, stderr, stdout, synthetic, tidy, write};
+use crate::support::{Folder, ends, has, parsed, run, stderr, stdout, synthetic, tidy, write};
 use serde_json::Value;
 
 #[test]
@@ -64,7 +64,7 @@ fn missing_parts_are_reported_with_the_command_that_installs_them() {
 #[test]
 fn a_run_is_explained_as_text_and_as_json() {
     let folder = &synthetic().folder;
-    prints(folder, &["explain", "results/synthetic"], &["another algorithm", "consistent", "no size"]);
+    has(&stdout(&ends(0, folder, &["explain", "results/synthetic"])), &["another algorithm", "consistent", "no size"]);
     let document = parsed(&stdout(&run(folder, &["explain", "results/synthetic", "--format", "json"])));
     let mechanism = &document["series"][0]["jumps"][0]["mechanisms"][0];
     let expected = (&Value::from("other_algorithm"), &Value::from("consistent"));

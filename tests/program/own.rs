@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::needs;
-use crate::support::{
-    Folder, batchstep, ends, parsed, prints, read, refused, run, stderr, stdout, succeeds, tidy, write,
-};
+use crate::support::{Folder, batchstep, ends, has, parsed, read, refused, run, stderr, stdout, succeeds, tidy, write};
 
 /// Takes 0.4 ms, and 0.8 ms above 8, of processor time: what else runs here makes no jumps.
 const PLANTED: &str = "import time\n\
@@ -238,7 +236,10 @@ fn another_argument_may_be_swept_and_names_the_axis() {
 fn a_dry_run_reads_the_arguments_and_runs_nothing() {
     let text = "open(__file__ + '.ran', 'w')\ndef step(batch_size, seq_len=512):\n    return lambda: None\n";
     let Some(folder) = with(text) else { return };
-    prints(&folder, &["run", "mine.py", "--set", "seq_len=128,384", "--dry-run"], &["seq_len = [128, 384]"]);
+    has(
+        &stdout(&ends(0, &folder, &["run", "mine.py", "--set", "seq_len=128,384", "--dry-run"])),
+        &["seq_len = [128, 384]"],
+    );
     refused(&folder, &["run", "mine.py", "--set", "seqlen=128", "--dry-run"], &["did you mean `seq_len`?"]);
     assert!(!folder.join("mine.py.ran").exists() && !folder.join("results").exists());
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Child;
 
 use crate::support::{
-    Folder, batchstep, ends, kill, planted, prints, read, refused, rows, run, signal, start, stderr, stdout, tidy,
-    until, write,
+    Folder, batchstep, ends, has, kill, planted, read, refused, rows, run, signal, start, stderr, stdout, tidy, until,
+    write,
 };
 
 fn spec(name: &str, base_ms: u32) -> String {
@@ -110,7 +110,10 @@ fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
         let aside = ["a", "b"].map(|side| folder.join(format!("results/in-turns/{side}/{round}-unfinished")));
         assert_eq!(aside.iter().filter(|turn| turn.is_dir()).count(), 1);
         if rounds >= 2 {
-            prints(&folder, &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"], &["in 2 rounds"]);
+            has(
+                &stdout(&ends(0, &folder, &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"])),
+                &["in 2 rounds"],
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The same experiment twice gives the same answer.
 
-use crate::support::{Folder, ends, parsed, planted, prints, write};
+use crate::support::{Folder, ends, has, parsed, planted, stdout, write};
 use serde_json::Value;
 
 /// A run as long as the quickstart, with planted jumps and a device that gets warm; only the noise differs.
@@ -35,9 +35,8 @@ fn two_runs_give_the_same_jumps_and_compare_says_same() {
     for ([_, size, low, high], [_, again, ..]) in a.iter().zip(&b) {
         assert!((again - size).abs() <= high - low, "{a:?} {b:?}");
     }
-    prints(
-        &folder,
-        &["compare", "results/a", "results/b", "--fail-on", "slower"],
+    has(
+        &stdout(&ends(0, &folder, &["compare", "results/a", "results/b", "--fail-on", "slower"])),
         &["70 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS"],
     );
 }
