@@ -119,7 +119,7 @@ fn a_published_step_time_is_shown_beside_the_prediction() {
     prints(&folder, &["collect", &table.display().to_string(), "--into", "database"], &["13 published steps"]);
     let spec = "version = 1\nname = \"ask\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [31, 32]\n[train]\nprecision = \"fp32\"\n\
                 [engine]\nname = \"cudnn\"\n";
-    write(&folder, "ask.toml", &spec);
+    write(&folder, "ask.toml", spec);
     let found = predicted(&folder, &["--device", "k80"]);
     let rows = found["rows"].as_array().expect("rows");
     assert!(rows[0]["reported_s"].is_null() && rows[0]["basis"] == "rates");
@@ -135,14 +135,14 @@ fn a_published_step_time_is_shown_beside_the_prediction() {
     // The same sources once more, without that GPU.
     let whole = std::fs::read_to_string(&table).expect("the table");
     let fewer: Vec<&str> = whole.lines().filter(|line| !line.starts_with("Tesla K80")).collect();
-    write(&folder, "fewer.csv", fewer.join("\n"));
+    write(&folder, "fewer.csv", &fewer.join("\n"));
     stdout(&run(&folder, &["collect", "fewer.csv", "--into", "database"]));
     ends(2, &folder, &["predict", "ask.toml", "--from", "database", "--device", "k80"]);
 
     let text = std::fs::read_to_string(&table)
         .expect("the table")
         .replace("github.com/tensorflow/docs,Apache-2.0", "somebody,");
-    write(&folder, "bad.csv", text);
+    write(&folder, "bad.csv", &text);
     refused(
         &folder,
         &["collect", "bad.csv", "--into", "database"],

@@ -80,7 +80,7 @@ fn explained(run_name: &str) -> Vec<String> {
     let path = format!("experiments/runs/{run_name}");
     let output = ends(0, Path::new(env!("CARGO_MANIFEST_DIR")), &["explain", &path]);
     let text = stdout(&output);
-    text.split("Why ").skip(1).map(|part| tidy(&part)).collect()
+    text.split("Why ").skip(1).map(tidy).collect()
 }
 
 /// With non-fused Winograd forced, VGG16 jumps after 16 by 7.9 ms, most of it in the layers whose batch is padded. Left to itself, cuDNN

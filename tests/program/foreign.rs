@@ -225,7 +225,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
     write(&folder, "empty.csv", "");
     write(&folder, "header.csv", "batch_size,time_ms\n");
     write(&folder, "broken.parquet", "PAR1 and then something else");
-    write(&folder, "bytes.csv", [0xff, 0xfe, 0x00, 0x80]);
+    std::fs::write(folder.join("bytes.csv"), [0xff, 0xfe, 0x00, 0x80]).expect("writable");
     std::fs::create_dir(folder.join("folder")).expect("a folder");
     let cases: &[(&[&str], &[&str])] = &[
         (&["nocolumn.csv"], &["nocolumn.csv", "a, c, d", "--x"]),
@@ -265,7 +265,7 @@ fn a_truncated_parquet_of_ours_is_refused() {
         refused(&folder, &["jumps", "cut.parquet"], &["cut.parquet"]);
     }
     // The whole file, moved elsewhere and renamed, is complete in itself.
-    write(&folder, "mailed.parquet", &bytes);
+    std::fs::write(folder.join("mailed.parquet"), &bytes).expect("writable");
     assert_eq!(json(&folder, &["mailed.parquet"])["series"][0]["points"], 70);
 }
 

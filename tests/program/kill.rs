@@ -39,7 +39,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
     // Twenty by default; BATCHSTEP_KILLS=100 for the heavy form.
     let kills = std::env::var("BATCHSTEP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
     let folder = Folder::new();
-    let path = write(&folder, "kill.toml", spec(25));
+    let path = write(&folder, "kill.toml", &spec(25));
     let run = folder.join("run");
     let mut random = batchstep::random::Rng::new(20);
     let mut before = Stored::new();

@@ -282,7 +282,7 @@ fn the_likeliest_cause_is_taken_away_and_the_verdict_is_printed() {
     assert!(spec.contains("\"GLIBC_TUNABLES\" = [false, \"glibc.malloc.mmap_threshold=33554432"), "{spec}");
     assert!(spec.contains("batch_size = \"1..=16\""), "eight on each side: {spec}");
 
-    write(&folder, "mine.py", GIVES_BACK.replace("1024", "2048"));
+    write(&folder, "mine.py", &GIVES_BACK.replace("1024", "2048"));
     let output = ends(2, &folder, &["explain", "results/mine", "--intervene"]);
     assert!(stderr(&output).contains("mine.py is not the one that this run began with"), "{}", said(&output));
     let output = run(&folder, &["explain", "results/mine-with-and-without", "--intervene"]);

@@ -59,7 +59,7 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
 #[test]
 fn a_run_without_jumps_finds_none() {
     let spec = "version = 1\nname = \"flat\"\n[sweep]\nexecutes = 8\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"5ms\"\nslope = \"1ms\"\nnoise = { sd = \"1%\", outliers = \"2%\", outlier_size = \"50%\" }\ndrift = { amplitude = \"5%\", steps = 800 }\n[measure]\nblocks = { min = 6, max = 6 }\n";
-    let folder = Folder::with("flat.toml", &spec);
+    let folder = Folder::with("flat.toml", spec);
     ends(0, &folder, &["run", "flat.toml"]);
     let document = jumps(&folder, "results/flat");
     assert_eq!(after(&document), [] as [i64; 0]);

@@ -157,7 +157,7 @@ pub fn tidy(text: &str) -> String {
 }
 
 /// A file with that text.
-pub fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("writable");
     path

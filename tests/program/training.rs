@@ -404,7 +404,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
     // `2.02 ± 0.05 times faster than sleep 0.02`, digit for digit.
     let ratio = |text: &str| {
         let line = text.lines().find(|line| line.contains("times faster than")).map(str::trim).map(str::to_owned);
-        line.and_then(|line| line.split(" times faster").next().map(|ratio| tidy(&ratio)))
+        line.and_then(|line| line.split(" times faster").next().map(tidy))
     };
     let said = report::document(&study).render(&Style::PLAIN);
     assert!(ratio(&printed).is_some_and(|ratio| ratio.contains(" ± ")), "{printed}");
