@@ -2,12 +2,12 @@
 
 use batchstep::analysis::advice::{self, Formula, Options};
 use batchstep::analysis::analyse;
-use batchstep::error::{Error, Result};
+use batchstep::error::Result;
 use batchstep::report;
-use batchstep::units::{Seconds, Share};
+use batchstep::units::Share;
 
 use super::jumps::{read_as, warn};
-use super::{Exit, print, print_aside, query};
+use super::{Exit, print, print_aside, query, refused, seconds_of};
 use crate::cli::{AdviseArgs, Form};
 
 pub fn advise(args: &AdviseArgs) -> Result<Exit> {
@@ -31,20 +31,14 @@ pub fn advise(args: &AdviseArgs) -> Result<Exit> {
 }
 
 fn options(args: &AdviseArgs) -> Result<Options> {
-    let refuse = |text: &str, what: &str, option: &str, example: &str| {
-        Error::spec(format!("`{text}` is not a {what}")).at(option).hint(format!("for example {example}"))
-    };
     let within = match Share::parse(&args.within) {
         Some(Share(within)) if (0.0..1.0).contains(&within) => within,
-        _ => return Err(refuse(&args.within, "share from 0% to below 100%", "--within", "5%")),
+        _ => return Err(refused(&args.within, "share from 0% to below 100%", "--within", "5%")),
     };
-    let latency = args.latency.as_deref().map(|text| match Seconds::parse(text) {
-        Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
-        _ => Err(refuse(text, "time", "--latency", "50ms")),
-    });
+    let latency = args.latency.as_deref().map(|text| seconds_of(text, "time", "--latency", "50ms"));
     let work = args
         .work
         .as_deref()
-        .map(|text| Formula::parse(text).ok_or_else(|| refuse(text, "formula in one column", "--work", "'2 * N^3'")));
+        .map(|text| Formula::parse(text).ok_or_else(|| refused(text, "formula in one column", "--work", "'2 * N^3'")));
     Ok(Options { within, latency_s: latency.transpose()?, work: work.transpose()? })
 }

@@ -13,13 +13,13 @@ use batchstep::spec::Experiment;
 use batchstep::units::Share;
 use batchstep::units::human;
 
-use super::{Exit, notice, print, query, turns, warn_of_table};
+use super::{Exit, notice, print, query, refused, turns, warn_of_table};
 use crate::cli::{CompareArgs, Form};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let margin = Share::parse(&args.margin).filter(|Share(margin)| *margin > 0.0 && *margin < 1.0);
     let Some(Share(margin)) = margin else {
-        return Err(Error::spec(format!("`{}` is not a margin", args.margin)).at("--margin").hint("for example 1%"));
+        return Err(refused(&args.margin, "margin", "--margin", "1%"));
     };
     let design = if args.turns.in_turns { Design::InTurns } else { Design::Separate };
     let rules = Rules { margin, design, ..Rules::default() };

@@ -26,22 +26,51 @@ use batchstep::store::files;
 use serde_json::json;
 
 use super::jumps::{explain, inside, jump_tables, switches};
-use super::output::notice;
+use super::output::or_said;
 
-/// Everything that is known about one run or file.
-pub struct Evidence {
+/// What the series of one run or file show.
+pub struct PathFindings {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
-    /// Those of them of which something may be reported.
-    ripe: Vec<Series>,
-    /// Several processes against the fewest, where the run has them.
-    parallel: Vec<Parallel>,
     pub controls: Vec<Control>,
-    pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
     pub explained: Vec<Vec<Explanation>>,
     /// For each series which sizes to use.
     pub advices: Vec<std::result::Result<Advice, Silence>>,
+    pub warnings: Vec<Warning>,
+}
+
+impl PathFindings {
+    /// Of the series `found` in `path`, for a run that `ended` with these warnings.
+    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Self {
+        let warnings = report::warnings(&found, ended);
+        let explained = explain(path, &found);
+        let advices = advice::of_run(path, &found, &Options::default());
+        Self { path: path.to_path_buf(), found, controls, explained, advices, warnings }
+    }
+
+    /// The same with the A/A controls and the warnings that lie beside it.
+    ///
+    /// # Errors
+    /// As [`report::kept_warnings`].
+    pub fn stored(path: &Path, found: Vec<Analysed>) -> Result<Self> {
+        Ok(Self::of(path, found, control::near(path), report::kept_warnings(path)?))
+    }
+
+    /// What `jumps.json` says.
+    pub fn said(&self) -> report::json::RunResults<'_> {
+        let Self { path, found, controls, explained, advices, warnings } = self;
+        report::json::RunResults { path, found, controls, explained, advices, warnings }
+    }
+}
+
+/// Everything that is known about one run or file.
+pub struct Evidence {
+    pub seen: PathFindings,
+    /// The series of which something may be reported.
+    ripe: Vec<Series>,
+    /// Several processes against the fewest, where the run has them.
+    parallel: Vec<Parallel>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
@@ -52,24 +81,22 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Reads a run or a file; the A/A controls are those beside it.
+    /// Reads a run or a file.
     ///
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        let ended = report::kept_warnings(path)?;
-        Self::of(path, analyse(path, query, None)?, control::near(path), ended)
+        Self::of(PathFindings::stored(path, analyse(path, query, None)?)?)
     }
 
-    /// Gathers the evidence on the series `found` in `path`, for a run that `ended` with these warnings.
+    /// Gathers what else is known.
     ///
     /// # Errors
     /// As [`Crossovers::of`].
-    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Result<Self> {
-        let warnings = report::warnings(&found, ended);
-        let explained = explain(path, &found);
+    pub fn of(seen: PathFindings) -> Result<Self> {
+        let PathFindings { path, found, explained, advices, .. } = &seen;
         let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
-            or_said("the mechanisms of the jumps are not named", mechanisms::of_run(path, &found, &explained))
+            or_said("the mechanisms of the jumps are not named", mechanisms::of_run(path, found, explained))
         } else {
             Vec::new()
         };
@@ -78,23 +105,14 @@ impl Evidence {
         let parallel = parallel(&of_ripe, &reducing);
         let ripe: Vec<Series> = of_ripe.into_iter().map(|found| found.series).collect();
         let crossovers = Crossovers::of(path, &ripe)?;
-        let advices = advice::of_run(path, &found, &Options::default());
-        let figures = Figures::of(path, &found).shaded(&advices);
-        let drawings = drawings(path, &found, &crossovers, &parallel, &answers);
-        Ok(Self {
-            path: path.to_path_buf(),
-            found,
-            ripe,
-            parallel,
-            controls,
-            warnings,
-            explained,
-            advices,
-            answers,
-            crossovers,
-            figures,
-            drawings,
-        })
+        let figures = Figures::of(path, found).shaded(advices);
+        let drawings = [
+            figures::crossover(path, found, &crossovers),
+            figures::efficiency(path, found, &parallel),
+            figures::copying(path, found, &answers),
+        ];
+        let drawings = drawings.into_iter().flatten().collect();
+        Ok(Self { seen, ripe, parallel, answers, crossovers, figures, drawings })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -103,7 +121,7 @@ impl Evidence {
             let candidates = answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
             candidates || (answers.copying.is_some() || !answers.interventions.is_empty()) && !answers.jumps.is_empty()
         };
-        let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
+        let shown = self.seen.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
         let reason = |(found, answers): (&Analysed, &Answers)| {
             let label = found.series.label();
             Reason {
@@ -116,22 +134,20 @@ impl Evidence {
 
     /// The layers that step at the jumps of each series.
     fn layers(&self) -> impl Iterator<Item = Reason> {
-        self.found.iter().zip(&self.explained).map(|(found, explained)| {
+        self.seen.found.iter().zip(&self.seen.explained).map(|(found, explained)| {
             let label = found.series.label();
             Reason { name: format!("{label}: layers"), document: report::causes(&label, explained) }
         })
     }
 
-    /// What changes inside a step of one's own.
-    fn inside(&self) -> Option<Reason> {
-        let document = inside(&self.path);
-        (!document.is_empty()).then(|| Reason { name: "Inside the step".to_owned(), document })
-    }
-
-    /// What would show the causes in a step of one's own.
-    fn switches(&self) -> Option<Reason> {
-        let document = switches(&self.path, &self.found);
-        (!document.is_empty()).then(|| Reason { name: "To see the cause".to_owned(), document })
+    /// What changes inside a step of one's own, and what would show the causes.
+    fn of_own_step(&self) -> impl Iterator<Item = Reason> {
+        let documents = [
+            ("Inside the step", inside(&self.seen.path)),
+            ("To see the cause", switches(&self.seen.path, &self.seen.found)),
+        ];
+        let shown = documents.into_iter().filter(|(_, document)| !document.is_empty());
+        shown.map(|(name, document)| Reason { name: name.to_owned(), document })
     }
 
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
@@ -150,7 +166,7 @@ impl Evidence {
 
     /// How several engines of the run compare, in sentences.
     pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
-        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
+        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
         let answers = report::side_by_side_answers(pairs, &origin);
         let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
         all.map(|answer| answer.sentence).chain(self.losses(pairs)).collect()
@@ -161,22 +177,17 @@ impl Evidence {
         if pairs.is_empty() {
             return Vec::new();
         }
-        let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.path));
+        let agreements = or_said("whether the losses agree is not known", losses::of_run(&self.seen.path));
         agreements.iter().map(Agreement::sentence).collect()
     }
 
     /// How near the run comes to the device's peaks.
     fn nearest(&self) -> Vec<Nearest> {
-        if self.is_early() {
-            Vec::new()
-        } else {
-            or_said("the distance from the device's peaks is not known", roofline::of_run(&self.path))
+        // Nothing may be reported of a series yet.
+        if self.seen.found.iter().any(|found| found.findings.early.is_some()) {
+            return Vec::new();
         }
-    }
-
-    /// Whether nothing may be reported of a series yet.
-    fn is_early(&self) -> bool {
-        self.found.iter().any(|found| found.findings.early.is_some())
+        or_said("the distance from the device's peaks is not known", roofline::of_run(&self.seen.path))
     }
 
     /// The engines of the run side by side.
@@ -187,7 +198,7 @@ impl Evidence {
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
     pub fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
-        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
+        let origin = self.seen.found.first().map_or_else(String::new, |found| found.series.origin());
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
             let (findings, answers, origin) = (&series.findings, self.answers.get(at), origin.as_str());
@@ -215,60 +226,30 @@ impl Evidence {
     pub fn page(&self, pairs: &[Pair]) -> Result<RunPage<'_>> {
         let Figures { step_time, honesty } = &self.figures;
         Ok(RunPage {
-            source: &self.path,
-            charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
+            source: &self.seen.path,
+            charts: Charts::Sweep { found: &self.seen.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
-            advice: report::size_advices(&self.found, &self.advices, self.found.len(), false),
-            warnings: self.warnings.clone(),
-            tables: jump_tables(&self.found, &self.controls),
-            why: self.layers().chain(self.mechanisms()).chain(self.inside()).chain(self.switches()).collect(),
+            advice: report::size_advices(&self.seen.found, &self.seen.advices, self.seen.found.len(), false),
+            warnings: self.seen.warnings.clone(),
+            tables: jump_tables(&self.seen.found, &self.seen.controls),
+            why: self.layers().chain(self.mechanisms()).chain(self.of_own_step()).collect(),
             beside: self.beside(pairs),
             pictures: self.drawings.iter().map(Picture::new).collect::<Result<_>>()?,
             documents: self.documents(),
-            files: Files::of(&self.path),
+            files: Files::of(&self.seen.path),
         })
-    }
-
-    /// What `jumps.json` says.
-    pub fn said(&self) -> report::json::RunResults<'_> {
-        let Self { path, found, controls, explained, advices, warnings, .. } = self;
-        report::json::RunResults { path, found, controls, explained, advices, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
     fn documents(&self) -> serde_json::Value {
-        let labels: Vec<String> = self.found.iter().map(|found| found.series.label()).collect();
-        let entries: Vec<Entry> = (self.found.iter().zip(&self.answers).zip(&labels))
+        let labels: Vec<String> = self.seen.found.iter().map(|found| found.series.label()).collect();
+        let entries: Vec<Entry> = (self.seen.found.iter().zip(&self.answers).zip(&labels))
             .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
             .collect();
         json!({
-            "source": self.path.display().to_string(),
-            "jumps": report::json::jumps(&[self.said()]),
+            "source": self.seen.path.display().to_string(),
+            "jumps": report::json::jumps(&[self.seen.said()]),
             "mechanisms": report::explanation_json(&entries),
         })
     }
-}
-
-/// An addition to the answer is left out, with a notice, if its table cannot be read.
-fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
-    read.unwrap_or_else(|error| {
-        notice(format!("{lacking}: {error}"));
-        T::default()
-    })
-}
-
-/// The drawings of crossovers, efficiency and copies that a run has.
-fn drawings(
-    path: &Path,
-    found: &[Analysed],
-    crossovers: &Crossovers,
-    parallel: &[Parallel],
-    answers: &[Answers],
-) -> Vec<Drawing> {
-    let drawings = [
-        figures::crossover(path, found, crossovers),
-        figures::efficiency(path, found, parallel),
-        figures::copying(path, found, answers),
-    ];
-    drawings.into_iter().flatten().collect()
 }

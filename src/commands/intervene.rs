@@ -11,10 +11,9 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::Plan;
 use batchstep::store::files;
-use batchstep::units::Seconds;
 use serde_json::Value;
 
-use super::{Exit, jumps, notice, print, run};
+use super::{Exit, jumps, notice, print, run, seconds_of};
 use crate::cli::ExplainArgs;
 
 /// Sizes on each side of the jump that are measured again: enough for a jump to be told from a slope, and few, so that each has many visits.
@@ -29,9 +28,7 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
             .at("--intervene")
             .hint("`batchstep explain RUN --intervene`"));
     };
-    let Some(Seconds(limit)) = Seconds::parse(&args.time).filter(|Seconds(limit)| *limit > 0.0) else {
-        return Err(Error::spec(format!("`{}` is not a time limit", args.time)).at("--time").hint("for example 2min"));
-    };
+    let limit = seconds_of(&args.time, "time limit", "--time", "2min")?;
     let mut experiment = Experiment::read(&path.join(files::SPEC))?;
     if experiment.own.is_none() {
         return Err(Error::spec("only a step of your own has environment variables to try")

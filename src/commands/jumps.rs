@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::advice::{self, Advice, Options, Silence};
+use batchstep::analysis::advice::{Advice, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::mechanisms::{self, Answers};
@@ -13,6 +13,8 @@ use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
 
+use super::evidence::PathFindings;
+use super::output::or_said;
 use super::{Exit, notice, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
@@ -20,7 +22,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let baseline = baseline_of(args.method);
     let read = |path: &PathBuf| {
-        let subject = PathFindings::read(path, analyse(path, &query, baseline)?)?;
+        let subject = PathFindings::stored(path, analyse(path, &query, baseline)?)?;
         // What to avoid stands on proven jumps, and a baseline proves none.
         Ok(if baseline.is_none() { subject } else { PathFindings { advices: Vec::new(), ..subject } })
     };
@@ -58,30 +60,6 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 
 /// How to see what `jumps` and `explain` leave out.
 pub const DETAILS: &str = "\nDetails  the same command with `--details`\n";
-
-/// What one path holds.
-struct PathFindings {
-    path: PathBuf,
-    found: Vec<Analysed>,
-    controls: Vec<Control>,
-    explained: Vec<Vec<Explanation>>,
-    advices: Vec<std::result::Result<Advice, Silence>>,
-    warnings: Vec<Warning>,
-}
-
-impl PathFindings {
-    fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
-        let (explained, controls) = (explain(path, &found), control::near(path));
-        let warnings = report::warnings(&found, report::kept_warnings(path)?);
-        let advices = advice::of_run(path, &found, &Options::default());
-        Ok(Self { path: path.to_path_buf(), found, controls, explained, advices, warnings })
-    }
-
-    fn said(&self) -> report::json::RunResults<'_> {
-        let Self { path, found, controls, explained, advices, warnings } = self;
-        report::json::RunResults { path, found, controls, explained, advices, warnings }
-    }
-}
 
 /// Adds the name of its path to each series whose label another one has too, so that a reader can tell the series of several paths apart.
 pub fn tell_apart<'a>(paths: &[PathBuf], found: impl Iterator<Item = &'a mut Vec<Analysed>>) {
@@ -130,7 +108,11 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
 pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], details: bool) -> String {
     let style = report::Style::of_terminal();
     let said = report::size_advices(found, advices, if details { SENTENCES } else { TABLES }, false);
-    let text: String = said.iter().map(|document| document.render(&style)).collect();
+    apart(said.iter().map(|document| document.render(&style)).collect())
+}
+
+/// A text after a blank line; nothing where it is empty.
+fn apart(text: String) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -146,17 +128,12 @@ pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>
 pub fn likely(found: &[Analysed], answers: &[Option<Answers>]) -> String {
     let known =
         found.iter().zip(answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
-    let document = report::likely_causes(&known.collect::<Vec<_>>());
-    let text = document.render(&report::Style::of_terminal());
-    if text.is_empty() { text } else { format!("\n{text}") }
+    apart(report::likely_causes(&known.collect::<Vec<_>>()).render(&report::Style::of_terminal()))
 }
 
 /// What to set to see the cause of a jump in a step of one's own; a document without remarks where nothing is known.
 pub fn switches(path: &Path, found: &[Analysed]) -> Document {
-    let all = switches::of_run(path, found).unwrap_or_else(|error| {
-        notice(format!("what would show the causes is not known: {error}"));
-        Vec::new()
-    });
+    let all = or_said("what would show the causes is not known", switches::of_run(path, found));
     let own = found.iter().zip(all).filter(|(_, switches)| !switches.is_empty());
     report::switches(
         &path.display().to_string(),
@@ -166,18 +143,13 @@ pub fn switches(path: &Path, found: &[Analysed]) -> Document {
 
 /// What changes inside the steps at the jumps, where a profiler saw it.
 pub fn inside(path: &Path) -> Document {
-    let sides = kernels::of_run(path).unwrap_or_else(|error| {
-        notice(format!("what changes inside the steps is not known: {error}"));
-        Vec::new()
-    });
-    report::kernels(&sides)
+    report::kernels(&or_said("what changes inside the steps is not known", kernels::of_run(path)))
 }
 
 /// The same as text, placed after the changes inside the steps.
 pub fn switch_lines(path: &Path, found: &[Analysed]) -> String {
     let style = report::Style::of_terminal();
-    let text = inside(path).render(&style) + &switches(path, found).render(&style);
-    if text.is_empty() { text } else { format!("\n{text}") }
+    apart(inside(path).render(&style) + &switches(path, found).render(&style))
 }
 
 /// The explanations as text; empty without any.
@@ -220,11 +192,8 @@ pub fn tables(found: &[Analysed], controls: &[Control], details: bool) -> String
     let left = if many { shown.len().saturating_sub(SENTENCES) } else { 0 };
     let table = |found: &Analysed| {
         let kept = human::limit(found.series.kept);
-        let sample = if found.series.kept < 1.0 {
-            format!("  Sample   {kept} of the visits; the file contains more than fit\n")
-        } else {
-            String::new()
-        };
+        let sample = format!("  Sample   {kept} of the visits; the file contains more than fit\n");
+        let sample = if found.series.kept < 1.0 { sample } else { String::new() };
         let label = found.series.label();
         let table = JumpTable { label: &label, found, aa_rate: control::rate(controls, &found.series) };
         let text = match (details, many) {

@@ -31,11 +31,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use batchstep::analysis::{Query, Series, TimeOrRate};
-use batchstep::error::Result;
+use batchstep::error::{Error, Result};
 use batchstep::report::{Style, table_warnings};
+use batchstep::spec::ShardBy;
 use batchstep::table;
+use batchstep::units::Seconds;
 
-use crate::cli::{Cli, ColumnArgs, Command, Values};
+use crate::cli::{self, Cli, ColumnArgs, Command, Values};
 pub use output::notice;
 use output::{print, print_aside};
 
@@ -100,6 +102,21 @@ fn query(columns: &ColumnArgs) -> Query {
         Values::Rate => TimeOrRate::Rate,
     });
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
+}
+
+fn shards_by(asked: Option<cli::ShardBy>) -> ShardBy {
+    if asked == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks }
+}
+
+/// The refusal of the value of an option, with an example of one.
+fn refused(text: &str, what: &str, option: &str, example: &str) -> Error {
+    Error::spec(format!("`{text}` is not a {what}")).at(option).hint(format!("for example {example}"))
+}
+
+/// The seconds of an option that gives a time.
+fn seconds_of(text: &str, what: &str, option: &str, example: &str) -> Result<f64> {
+    let time = Seconds::parse(text).filter(|Seconds(time)| *time > 0.0);
+    time.map(|Seconds(time)| time).ok_or_else(|| refused(text, what, option, example))
 }
 
 /// The folder for files about a table: its own, or the current one for what comes through a pipe.

@@ -46,6 +46,14 @@ pub fn notice(what: impl Display) {
     print_aside(&format!("{}\n", foreign::message(&format!("batchstep: {what}"))));
 }
 
+/// An addition to the answer is left out, with a notice, if its table cannot be read.
+pub fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
+    read.unwrap_or_else(|error| {
+        notice(format!("{lacking}: {error}"));
+        T::default()
+    })
+}
+
 /// Says what sealing a run found; whether nothing is left to resume.
 pub fn is_complete(sealed: Sealed) -> bool {
     sealed.notices.iter().for_each(notice);

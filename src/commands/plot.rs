@@ -24,10 +24,10 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         let several = args.out.is_some() && args.paths.len() > 1 && !is_stdin(path);
         let stem = if several { Some(name.replace('/', "-")) } else { stem(path) };
         let destination = destination(folder, stem, args)?;
-        let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
-        print_aside(&read_as(found.first().map(|found| &found.series)));
-        exit = exit.worse(warn(warnings.iter()));
-        sweeps.push(AnalysedRun { path: path.clone(), found });
+        let Some(Evidence { seen, .. }) = draw(path, &query, &destination)? else { continue };
+        print_aside(&read_as(seen.found.first().map(|found| &found.series)));
+        exit = exit.worse(warn(seen.warnings.iter()));
+        sweeps.push(AnalysedRun { path: seen.path, found: seen.found });
     }
     if sweeps.len() > 1 {
         let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("."));

@@ -10,9 +10,8 @@ use batchstep::predict::{self, Devices, PredictedCells, priced};
 use batchstep::report::{self, Predictions, Style};
 use batchstep::spec::Experiment;
 use batchstep::spec::prices::Prices;
-use batchstep::units::Seconds;
 
-use super::{Exit, print};
+use super::{Exit, print, seconds_of};
 use crate::cli::{Form, PredictArgs};
 
 pub fn predict(args: &PredictArgs) -> Result<Exit> {
@@ -64,12 +63,7 @@ fn job(args: &PredictArgs) -> Result<Option<Job>> {
 }
 
 fn limits(args: &PredictArgs) -> Result<Limits> {
-    let seconds = args.deadline.as_deref().map(|text| {
-        let time = Seconds::parse(text).filter(|Seconds(time)| *time > 0.0);
-        time.map(|Seconds(time)| time).ok_or_else(|| {
-            Error::spec(format!("`{text}` is not a time")).at("--deadline").hint("for example 90s, 25min or 12h")
-        })
-    });
+    let seconds = args.deadline.as_deref().map(|text| seconds_of(text, "time", "--deadline", "90s, 25min or 12h"));
     if args.budget.is_some_and(|usd| !(usd > 0.0 && usd.is_finite())) {
         return Err(Error::spec("a budget must be more than 0").at("--budget").hint("in US dollars, for example 25"));
     }

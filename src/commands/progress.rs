@@ -11,7 +11,7 @@ use batchstep::study;
 use batchstep::units::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{notice, print_aside};
+use super::print_aside;
 
 /// Hidden without a terminal, and on one that moves no cursor (`TERM=dumb`, or none).
 fn bar(name: &str) -> ProgressBar {
@@ -21,6 +21,15 @@ fn bar(name: &str) -> ProgressBar {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_prefix(name.to_owned());
     bar
+}
+
+/// Prints a line above the bar; a hidden bar prints nothing.
+fn say(bar: &ProgressBar, line: &str) {
+    if bar.is_hidden() {
+        print_aside(&format!("{line}\n"));
+    } else {
+        bar.println(foreign::message(line));
+    }
 }
 
 /// The progress of a study whose number of visits is known: a bar, or twenty lines where it is hidden.
@@ -54,12 +63,7 @@ impl study::Observer for StudyDisplay {
     }
 
     fn warn(&mut self, message: &str) {
-        // A hidden bar prints nothing.
-        if self.bar.is_hidden() {
-            notice(message);
-        } else {
-            self.bar.println(foreign::message(&format!("batchstep: {message}")));
-        }
+        say(&self.bar, &foreign::message(&format!("batchstep: {message}")));
     }
 }
 
@@ -85,15 +89,6 @@ impl Display {
         let whole = experiment.measure.shard.is_none();
         let names = plan.cells.iter().filter(|_| whole).map(point).collect();
         Self { bar, cells: plan.cells.len(), names, known: String::new(), last: None, reported_s: 0.0 }
-    }
-
-    fn say(&self, line: &str) {
-        // A hidden bar prints nothing.
-        if self.bar.is_hidden() {
-            print_aside(&format!("{line}\n"));
-        } else {
-            self.bar.println(foreign::message(line));
-        }
     }
 
     pub fn finish(&self) {
@@ -127,11 +122,11 @@ impl Observer for Display {
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
         let visits = human::count(progress.visits as u64);
-        self.say(&format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{}", self.known));
+        say(&self.bar, &format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{}", self.known));
     }
 
     fn warn(&mut self, message: &str) {
-        self.say(&format!("batchstep: {message}"));
+        say(&self.bar, &format!("batchstep: {message}"));
     }
 }
 

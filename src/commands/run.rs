@@ -26,19 +26,19 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, History, Outcome, RowContext, Sweep};
 use batchstep::settings::EngineName;
 use batchstep::spec::plan::Plan;
-use batchstep::spec::{Experiment, Shard, ShardBy, StudyKind};
+use batchstep::spec::{Experiment, Shard, StudyKind};
 use batchstep::store::{Begin, Opened, RunDirectory, StepRow, files};
 use batchstep::study::{Spec, Study};
-use batchstep::units::{Seconds, Share};
+use batchstep::units::Share;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, PathFindings};
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::drop_unsupported;
 use super::output::is_complete;
 use super::progress::Display;
 use super::qualify::{self, qualify};
-use super::{Exit, notice, print, print_aside};
+use super::{Exit, notice, print, print_aside, refused, seconds_of, shards_by};
 use super::{own, study};
 use crate::cli::{self, RunArgs};
 
@@ -133,20 +133,14 @@ pub fn again(experiment: &Experiment, begun: &RunEnvironment, path: PathBuf) -> 
 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
 fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
-    let refuse = |text: &str, what: &str, option: &str, example: &str| {
-        Error::spec(format!("`{text}` is not a {what}")).at(option).hint(format!("for example {example}"))
-    };
-    let time = args.time.as_deref().map(|text| match Seconds::parse(text) {
-        Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
-        _ => Err(refuse(text, "time limit", "--time", "25min")),
-    });
+    let time = args.time.as_deref().map(|text| seconds_of(text, "time limit", "--time", "25min"));
     let smallest_jump = args.smallest_jump.as_deref().map(|text| match Share::parse(text) {
         Some(Share(jump)) if (1e-5..=1.0).contains(&jump) => Ok(jump),
-        _ => Err(refuse(text, "smallest jump from 0.001% to 100%", "--smallest-jump", "5%")),
+        _ => Err(refused(text, "smallest jump from 0.001% to 100%", "--smallest-jump", "5%")),
     });
     let shard = args.shard.as_deref().map(|text| {
-        let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
-        Shard::parse(text, by).ok_or_else(|| refuse(text, "part of a plan", "--shard", "3/8, the third of eight"))
+        let shard = Shard::parse(text, shards_by(args.shard_by));
+        shard.ok_or_else(|| refused(text, "part of a plan", "--shard", "3/8, the third of eight"))
     });
     let (time, smallest_jump, shard) = (time.transpose()?, smallest_jump.transpose()?, shard.transpose()?);
     let read = |path: &PathBuf| {
@@ -159,19 +153,16 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
             false => Spec::read(path)?,
         };
         let kind = spec.kind();
-        let misplaced = |option: &str| {
-            Err(Error::spec(format!("{option} has no meaning in a {kind}")).at(path.display().to_string()))
-        };
-        match kind {
-            StudyKind::Training => {}
-            _ if args.export_json.is_some() => return misplaced("--export-json"),
-            _ => {}
-        }
-        match kind {
-            StudyKind::Sweep => {}
-            _ if shard.is_some() => return misplaced("--shard"),
-            _ if smallest_jump.is_some() => return misplaced("--smallest-jump"),
-            _ => {}
+        let (training, sweep) = (kind == StudyKind::Training, kind == StudyKind::Sweep);
+        for (option, is_out_of_place) in [
+            ("--export-json", args.export_json.is_some() && !training),
+            ("--shard", shard.is_some() && !sweep),
+            ("--smallest-jump", smallest_jump.is_some() && !sweep),
+        ] {
+            if is_out_of_place {
+                let what = format!("{option} has no meaning in a {kind}");
+                return Err(Error::spec(what).at(path.display().to_string()));
+            }
         }
         match &mut spec {
             Spec::Sweep(experiment) => {
@@ -472,9 +463,10 @@ impl Session<'_> {
         ended.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(&self.path, found, controls, ended)?;
-        let Evidence { found, controls, warnings, explained, advices, figures, crossovers, drawings, .. } = &evidence;
-        report::json::keep(&evidence.said())?;
+        let evidence = Evidence::of(PathFindings::of(&self.path, found, controls, ended))?;
+        let Evidence { seen, figures, crossovers, drawings, .. } = &evidence;
+        let PathFindings { found, controls, warnings, explained, advices, .. } = seen;
+        report::json::keep(&seen.said())?;
         let destination = Destination::in_run(self.path.clone());
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {

@@ -10,8 +10,8 @@ use batchstep::os::child::{self, Failure};
 use batchstep::spec::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy};
 
-use super::{Exit, own, print};
-use crate::cli::{self, SubmitArgs};
+use super::{Exit, own, print, shards_by};
+use crate::cli::SubmitArgs;
 
 pub fn submit(args: &SubmitArgs) -> Result<Exit> {
     if own::is_step(&args.spec) {
@@ -21,7 +21,7 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
         )));
     }
     let experiment = Experiment::read(&args.spec)?;
-    let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
+    let by = shards_by(args.shard_by);
     check(&experiment, args.nodes, by)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}.shards", experiment.name)));
     let out = std::path::absolute(&out).map_err(|e| Error::io("find the folder", &out, &e))?;
@@ -29,8 +29,7 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
     let spec = out.join("spec.toml");
     let program = std::env::current_exe().map_err(|e| Error::io("find this program", Path::new("batchstep"), &e))?;
     let (name, shards, gpus) = (experiment.name.clone(), args.nodes, args.gpus);
-    let submission =
-        Submission { name, program, spec: spec.clone(), out: out.clone(), shards, by, gpus, options: Vec::new() };
+    let submission = Submission { name, program, spec: spec.clone(), out: out.clone(), shards, by, gpus };
     let text = submission.script()?;
     std::fs::create_dir_all(&out).map_err(|e| Error::io("make the folder", &out, &e))?;
     keep(&spec, &experiment)?;

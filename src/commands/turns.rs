@@ -17,7 +17,7 @@ use batchstep::units::Seconds;
 use batchstep::units::human;
 
 use super::run::stop_on_interrupt;
-use super::{Exit, notice};
+use super::{Exit, notice, seconds_of};
 use crate::cli::TurnArgs;
 
 /// The longest time after which a signal to this process is passed on to the turn under way.
@@ -123,13 +123,8 @@ fn is_complete(turn: &Path) -> bool {
 fn limit_s(specs: &[PathBuf], args: &TurnArgs) -> Result<f64> {
     let limits = specs.iter().map(|spec| Ok(Experiment::read(spec)?.measure.time_limit_s));
     let longest = limits.collect::<Result<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
-    match args.time.as_deref().map(|text| (text, Seconds::parse(text))) {
-        None => Ok(longest),
-        Some((_, Some(Seconds(limit)))) if limit > 0.0 => Ok(limit),
-        Some((text, _)) => {
-            Err(Error::spec(format!("`{text}` is not a time limit")).at("--time").hint("for example --time 25min"))
-        }
-    }
+    let asked = args.time.as_deref();
+    asked.map_or(Ok(longest), |text| seconds_of(text, "time limit", "--time", "--time 25min"))
 }
 
 impl Side<'_> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::os::look;
+use crate::settings::named;
 use crate::spec::plan::Plan;
 use crate::spec::{Experiment, StudyKind, parse_as};
 use crate::store::{Beginning, Extent, MergedDirectory, RunDirectory, files};
@@ -31,33 +32,22 @@ pub struct Status {
     pub last_s: Option<f64>,
 }
 
-/// What a run is doing, judged by its files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// There is no run yet.
-    Waiting,
-    /// A visit was stored within the last minutes.
-    Running,
-    /// The visits are not sealed, and none was added for minutes: the run was killed, or a visit takes long.
-    Silent,
-    /// Sealed before its end, as by a signal: `--resume` goes on.
-    Stopped,
-    /// The result of a merge of runs that have not all finished.
-    Merged,
-    Finished,
-}
-
-impl RunState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Silent => "silent",
-            Self::Stopped => "stopped",
-            Self::Merged => "merged",
-            Self::Finished => "finished",
-        }
+named! {
+    /// What a run is doing, judged by its files.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    RunState {
+        /// There is no run yet.
+        Waiting = "waiting",
+        /// A visit was stored within the last minutes.
+        Running = "running",
+        /// The visits are not sealed, and none was added for minutes: the run was killed, or a visit takes long.
+        Silent = "silent",
+        /// Sealed before its end, as by a signal: `--resume` goes on.
+        Stopped = "stopped",
+        /// The result of a merge of runs that have not all finished.
+        Merged = "merged",
+        Finished = "finished",
     }
 }
 

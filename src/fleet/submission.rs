@@ -21,8 +21,6 @@ pub struct Submission {
     pub by: ShardBy,
     /// GPUs of each task.
     pub gpus: usize,
-    /// Further arguments of `batchstep run`.
-    pub options: Vec<String>,
 }
 
 impl Submission {
@@ -37,7 +35,6 @@ impl Submission {
                 .at("--nodes")
                 .hint(format!("give a number from 1 to {MAX_SHARDS}")));
         }
-        let options: String = self.options.iter().map(|option| format!(" {}", quoted(option))).collect();
         let gpus = if self.gpus == 0 { "#".to_owned() } else { format!("#SBATCH --gres=gpu:{}", self.gpus) };
         // sbatch reads its own lines without a shell: a space ends a value unless it is quoted.
         let out = text("the folder of the shards", &self.out)?;
@@ -51,7 +48,8 @@ impl Submission {
             ("SPEC", quoted(text("the spec", &self.spec)?)),
             ("BY", self.by.name().to_owned()),
             ("OUT", quoted(out)),
-            ("OPTIONS", options),
+            // Further arguments of `batchstep run`, for who fills the template in by hand.
+            ("OPTIONS", String::new()),
         ];
         Ok(filled(TEMPLATE, &gaps))
     }
@@ -98,7 +96,6 @@ mod tests {
             shards: 8,
             by: ShardBy::Cells,
             gpus: 1,
-            options: vec!["--seed".into(), "7".into()],
         }
     }
 
@@ -120,7 +117,7 @@ mod tests {
                 "'/opt/batch step/batchstep' run '/home/a/vgg 16.toml' --shard \"$shard/8\" --shard-by cells"
             )
         );
-        assert!(script.contains("--take-over --node \"$node\" '--seed' '7' &"), "{script}");
+        assert!(script.contains("--take-over --node \"$node\" &"), "{script}");
         let gaps = script.lines().filter(|line| !line.starts_with("# ")).filter(|line| line.contains('@'));
         assert_eq!(gaps.collect::<Vec<_>>(), ["#SBATCH --signal=B:USR1@120"]);
         assert!(Submission { shards: 0, ..submission }.script().is_err());

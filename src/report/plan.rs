@@ -44,7 +44,7 @@ fn sizes(values: &[usize]) -> String {
 pub fn plan_summary(experiment: &Experiment, plan: &Plan, style: &Style) -> String {
     let measure = &experiment.measure;
     // On average, where the run decides on jumps.
-    let (least, most) = (measure.complete_blocks(), measure.max_blocks);
+    let (least, most) = (measure.complete_blocks(), measure.blocks.max);
     let blocks = if least == most { human::counted(most as u64, "block") } else { format!("{least} to {most} blocks") };
     let visit = visit_length(measure.steps_per_visit, plan.cells.len(), (least, most));
     let mut lines = axes(experiment);
@@ -159,10 +159,10 @@ Plan of vgg16
             ),
             (
                 "",
-                |measure| (measure.min_blocks, measure.max_blocks) = (1, 1),
+                |measure| (measure.blocks.min, measure.blocks.max) = (1, 1),
                 "1 block, each visit of 5 steps after warm-up: 1,400 steps\n",
             ),
-            ("", |measure| (measure.min_blocks, measure.max_blocks) = (1, 1), "after 30 min 00 s at the latest\n"),
+            ("", |measure| (measure.blocks.min, measure.blocks.max) = (1, 1), "after 30 min 00 s at the latest\n"),
         ];
         for (of_engine, change, wanted) in cases {
             let text = summary(of_engine, change);

@@ -17,9 +17,7 @@ impl AxisValues {
             |axis: &Axis| axis.is_of(engine).then(|| (axis.get)(settings)).filter(|value| *value != Value::Unset);
         Self(std::array::from_fn(|place| value(&AXES[place])))
     }
-}
 
-impl AxisValues {
     /// The value of the axis at that place of [`AXES`].
     pub fn get(&self, place: usize) -> Option<Value> {
         self.0.get(place).copied().flatten()

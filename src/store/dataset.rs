@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::collected::DATABASE_VERSION;
-use super::directory::column_document;
 use super::lock::Lock;
 use super::names::keys;
 use super::parquet::{self, Metadata};
@@ -39,11 +38,8 @@ pub fn replace<R: Record>(path: &Path, fill: impl FnOnce(&mut dyn FnMut(R) -> Re
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("make the folder", folder, &e))?;
     }
-    let metadata = Metadata::from([
-        (keys::DATABASE.to_string(), DATABASE_VERSION.to_string()),
-        (keys::COLUMNS.to_string(), column_document::<R>()),
-    ]);
-    parquet::write(path, &metadata, true, fill)
+    let version = Metadata::from([(keys::DATABASE.to_string(), DATABASE_VERSION.to_string())]);
+    parquet::write_table(path, &version, fill)
 }
 
 /// Gives every row of a table that [`replace`] wrote to `each`; does nothing if there is no such file.

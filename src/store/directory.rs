@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use super::begun::{environment_of, has_more_time, is_complete, spec_digest};
 use super::claim::{self, Claim};
 use super::lock::Lock;
-use super::names::{files, keys};
+use super::names::files;
 use super::parquet::{self, Metadata, check_version};
 use super::record::Record;
-use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+use super::schema::{CellRow, LayerRow, StepRow};
 use super::shelf::{Shelf, Stored};
 use super::stored::{Each, read_all};
 use crate::error::{Error, Kind, Result};
@@ -424,12 +424,7 @@ impl RunDirectory {
             let path = self.path.join(name);
             std::fs::read_to_string(&path).map_err(|e| Error::io("read the file", &path, &e))
         };
-        Ok(Metadata::from([
-            (keys::VERSION.to_string(), SCHEMA_VERSION.to_string()),
-            (keys::SPEC.to_string(), text(files::SPEC)?),
-            (keys::ENVIRONMENT.to_string(), text(files::ENVIRONMENT)?),
-            (keys::COMPLETE.to_string(), complete.to_string()),
-        ]))
+        Ok(parquet::metadata_of_run(&text(files::SPEC)?, &text(files::ENVIRONMENT)?, complete))
     }
 }
 
@@ -470,19 +465,8 @@ impl Sealing<'_> {
         name: &str,
         fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        let mut metadata = self.metadata.clone();
-        metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
-        parquet::write(&self.directory.path.join(name), &metadata, true, fill)
+        parquet::write_table(&self.directory.path.join(name), &self.metadata, fill)
     }
-}
-
-/// The columns as JSON: `[{"name": ..., "unit": ..., "meaning": ...}]`.
-pub(super) fn column_document<R: Record>() -> String {
-    let columns: Vec<serde_json::Value> = R::columns()
-        .iter()
-        .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))
-        .collect();
-    serde_json::Value::from(columns).to_string()
 }
 
 /// What is left of tables that processes of this run wrote when they were killed. Only the owner of a run writes its tables.

@@ -2,25 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::directory::column_document;
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata};
 use super::record::Record;
-use super::schema::SCHEMA_VERSION;
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::{TEMPORARY, write_text};
 use crate::os::look;
-
-/// What the metadata of every table says.
-#[derive(Clone, Copy, Debug)]
-pub struct Story<'a> {
-    /// The resolved spec, and the environment as JSON.
-    pub spec: &'a str,
-    pub environment: &'a str,
-    /// Whether nothing of the plan is missing.
-    pub complete: bool,
-}
 
 /// What `merge.json` says while the files of one merge take the places of those of another.
 const UNDER_WAY: &str = "{}\n";
@@ -42,11 +30,12 @@ impl Drop for MergedDirectory {
 }
 
 impl MergedDirectory {
-    /// Opens a folder that is missing, empty, or holds an earlier merge, which stays until [`MergedDirectory::finish`].
+    /// Opens a folder that is missing, empty, or holds an earlier merge, which stays until [`MergedDirectory::finish`]. The tables say that they are
+    /// of this resolved spec and this environment, and whether nothing of the plan is missing.
     ///
     /// # Errors
     /// [`Kind::Conflict`] where it holds something else, or another process writes there; [`Kind::Io`].
-    pub fn begin(path: &Path, story: Story) -> Result<Self> {
+    pub fn begin(path: &Path, spec: &str, environment: &str, complete: bool) -> Result<Self> {
         look::refuse_link(&path.join(files::LOCK))?;
         let is_ours = |name: &str| name == files::LOCK || name.starts_with(TEMPORARY);
         let occupied = look::entries(path)?.iter().any(|entry| !entry.file_name().to_str().is_some_and(is_ours));
@@ -63,12 +52,7 @@ impl MergedDirectory {
             std::fs::remove_dir_all(&pending).map_err(|e| Error::io("remove the folder", &pending, &e))?;
         }
         std::fs::create_dir(&pending).map_err(|e| Error::io("make the folder", &pending, &e))?;
-        let metadata = Metadata::from([
-            (keys::VERSION.to_string(), SCHEMA_VERSION.to_string()),
-            (keys::SPEC.to_string(), story.spec.to_string()),
-            (keys::ENVIRONMENT.to_string(), story.environment.to_string()),
-            (keys::COMPLETE.to_string(), story.complete.to_string()),
-        ]);
+        let metadata = parquet::metadata_of_run(spec, environment, complete);
         Ok(Self { path: path.to_path_buf(), pending, metadata, _lock: lock })
     }
 
@@ -94,9 +78,7 @@ impl MergedDirectory {
         name: &str,
         fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        let mut metadata = self.metadata.clone();
-        metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
-        parquet::write(&self.pending.join(name), &metadata, true, fill)
+        parquet::write_table(&self.pending.join(name), &self.metadata, fill)
     }
 
     /// Puts the tables in place, with the spec and the environment, and writes the statement of what was merged. It is the last file, so if

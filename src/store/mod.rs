@@ -39,7 +39,7 @@ pub use counter_values::CounterValues;
 pub use digest::digest;
 pub use directory::{Begin, EndOfRun, Opened, RunDirectory, Sealed};
 pub use images::{Content, EncodedImage, ImageTable, Label, TableColumn};
-pub use merged::{MergedDirectory, Story};
+pub use merged::MergedDirectory;
 pub use names::files;
 pub use panic_guard::is_expected;
 pub use parquet::Metadata;

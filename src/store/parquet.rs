@@ -12,9 +12,10 @@ use polars::prelude::{
     ArrowDataType, ArrowSchema, DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter,
     PolarsError, PolarsResult, SerReader, StatisticsOptions,
 };
+use serde_json::json;
 
 use super::names::keys;
-use super::record::Record;
+use super::record::{ColumnFacts, Record};
 use super::schema::SCHEMA_VERSION;
 use super::upgrade::upgrade;
 use super::{footer, pages, panic_guard};
@@ -68,6 +69,31 @@ pub(super) fn write<R: Record>(
             (Ok(_), _) => Ok(()),
         }
     })
+}
+
+/// Writes a durable table, whose metadata also say what each column means.
+pub(super) fn write_table<R: Record>(
+    path: &Path,
+    metadata: &Metadata,
+    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
+) -> Result<()> {
+    let column = |facts: &ColumnFacts| json!({"name": facts.name, "unit": facts.unit, "meaning": facts.meaning});
+    let columns: Vec<serde_json::Value> = R::columns().iter().map(column).collect();
+    let mut metadata = metadata.clone();
+    metadata.insert(keys::COLUMNS.to_string(), serde_json::Value::from(columns).to_string());
+    write(path, &metadata, true, fill)
+}
+
+/// The metadata of a table of a run.
+pub(super) fn metadata_of_run(spec: &str, environment: &str, complete: bool) -> Metadata {
+    let (version, complete) = (SCHEMA_VERSION.to_string(), complete.to_string());
+    let pairs = [
+        (keys::VERSION, &version[..]),
+        (keys::SPEC, spec),
+        (keys::ENVIRONMENT, environment),
+        (keys::COMPLETE, &complete),
+    ];
+    pairs.map(|(key, value)| (key.to_string(), value.to_string())).into()
 }
 
 /// Reads the written file back: the caller may then remove the source of the rows, and must know that they are stored.
@@ -233,9 +259,7 @@ impl Checked {
             }
         })
     }
-}
 
-impl Checked {
     /// Refuses to unpack at once what would take more than `most` bytes of memory: a few kilobytes can hold gigabytes.
     fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize, most: u64) -> Result<()> {
         let is_wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));

@@ -308,30 +308,23 @@ fn run_directory(path: &Path) -> Result<TableFile> {
         true => vec![sealed],
         false => claim::parts(path, &StepRow::SHELF)?.into_iter().map(|part| part.path).collect(),
     };
-    if tables.is_empty() && look::is_file(&path.join(files::PIPELINE))? {
-        return Err(Error::data("this run is a study of the input pipeline, which has no step times")
-            .at(path.display().to_string())
-            .hint("`batchstep plot` draws it"));
+    if !tables.is_empty() {
+        return Ok(TableFile::Parquet(tables));
     }
-    if tables.is_empty() && look::is_file(&path.join(files::FIT))? {
-        return Err(Error::data("this run is a study of fits, whose steps are in fit.parquet")
-            .at(path.display().to_string())
-            .hint("`batchstep plot` draws it"));
-    }
-    if tables.is_empty() && look::is_file(&path.join(files::EPOCHS))? {
-        return Err(Error::data("this run is a training, whose times are those of epochs")
-            .at(path.display().to_string())
-            .hint(format!(
-                "`batchstep plot` draws it; give {} to look for jumps",
-                path.join(files::EPOCHS).display()
-            )));
-    }
-    if tables.is_empty() {
-        return Err(Error::data("this folder contains no steps.parquet and no parts of a run")
-            .at(path.display().to_string())
-            .hint("give a run directory such as results/vgg16, a Parquet file, or a CSV file"));
-    }
-    Ok(TableFile::Parquet(tables))
+    let epochs = path.join(files::EPOCHS);
+    let plot = "`batchstep plot` draws it".to_owned();
+    let to_jumps = format!("{plot}; give {} to look for jumps", epochs.display());
+    let (what, remedy) = if look::is_file(&path.join(files::PIPELINE))? {
+        ("this run is a study of the input pipeline, which has no step times", plot)
+    } else if look::is_file(&path.join(files::FIT))? {
+        ("this run is a study of fits, whose steps are in fit.parquet", plot)
+    } else if look::is_file(&epochs)? {
+        ("this run is a training, whose times are those of epochs", to_jumps)
+    } else {
+        let other = "give a run directory such as results/vgg16, a Parquet file, or a CSV file".to_owned();
+        ("this folder contains no steps.parquet and no parts of a run", other)
+    };
+    Err(Error::data(what).at(path.display().to_string()).hint(remedy))
 }
 
 fn scan_parquet(

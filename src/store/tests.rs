@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::error::Kind;
@@ -22,14 +22,17 @@ fn open(path: &Path, begin: Begin) -> Opened {
     RunDirectory::open(path, SPEC, begin).expect("opens")
 }
 
+/// A run that has begun, with its path and the folder around it.
+fn begun() -> (tempfile::TempDir, PathBuf, Opened) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    (folder, path, opened)
+}
+
 fn stored(opened: &Opened) -> Vec<StepRow> {
-    let mut rows = Vec::new();
-    let mut keep = |visit: Vec<StepRow>| {
-        rows.extend(visit);
-        Ok(())
-    };
-    opened.directory.read(&mut Vec::new(), &mut keep).expect("read");
-    rows
+    opened.directory.all(&mut Vec::new()).expect("read")
 }
 
 #[test]
@@ -59,10 +62,7 @@ fn every_column_has_a_name_a_meaning_and_a_place_in_the_contract() {
 
 #[test]
 fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     let visits = [vec![row(0, 0), row(0, 1)], vec![row(1, 0)]];
     visits.iter().for_each(|visit| opened.directory.append(visit).expect("stored"));
     let rows = visits.concat();
@@ -95,15 +95,8 @@ impl EndOfRun for Flagging {
 /// The layers of a cell that was sealed before, and the layers of a new cell.
 #[test]
 fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
     let layers = |cell: i64| vec![LayerRow { cell, ..LayerRow::default() }; 3];
-    let times = || -> Vec<(i64, Option<f64>)> {
-        let stored = RunDirectory::layers_of(&path).expect("layers");
-        stored.iter().map(|row| (row.cell, row.device_time_s)).collect()
-    };
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     opened.directory.append(&layers(4)).expect("stored");
     assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
     drop(opened);
@@ -111,7 +104,9 @@ fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     opened.directory.append(&layers(5)).expect("stored");
     assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
-    assert_eq!(times(), [three(4), three(5)].concat());
+    let layers = RunDirectory::layers_of(&path).expect("layers");
+    let times: Vec<_> = layers.iter().map(|row| (row.cell, row.device_time_s)).collect();
+    assert_eq!(times, [three(4), three(5)].concat());
 }
 
 #[test]
@@ -130,9 +125,7 @@ fn a_folder_of_a_run_that_never_began_is_taken() {
 
 #[test]
 fn two_runs_do_not_share_a_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let first = open(&path, Begin::Anew);
+    let (_folder, path, first) = begun();
     let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
     assert_eq!(error.kind(), Kind::Conflict);
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
@@ -142,10 +135,7 @@ fn two_runs_do_not_share_a_folder() {
 
 #[test]
 fn a_newer_schema_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     opened.directory.append(&[row(0, 0)]).expect("stored");
     assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     drop(opened);
@@ -169,10 +159,7 @@ fn an_earlier_version_is_read_with_its_own_meaning() {
 /// What a scheduler does that takes a machine for lost, while the run there goes on.
 #[test]
 fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let first = open(&path, Begin::Anew);
-    first.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, first) = begun();
     let refused = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("it is in use");
     assert_eq!(refused.kind(), Kind::Conflict);
     (0..3).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
@@ -210,9 +197,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
 /// On a file system without locks two processes may open a run at the same moment.
 #[test]
 fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let first = open(&path, Begin::Anew);
+    let (_folder, path, first) = begun();
     first.directory.append(&[row(0, 0)]).expect("stored");
     drop(first);
     let claims = [claim::Claim::make(&path).expect("claimed"), claim::Claim::make(&path).expect("claimed")];
@@ -230,10 +215,7 @@ fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
 
 #[test]
 fn no_folder_holds_more_than_some_thousand_parts() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     let numbers = [0, 999, 1000, 1001, 12_345];
     numbers.iter().for_each(|visit| opened.directory.append(&[row(*visit, 0)]).expect("stored"));
     assert_eq!(path.join("parts/00001").read_dir().expect("a folder").count(), 2);
@@ -254,10 +236,7 @@ fn no_folder_holds_more_than_some_thousand_parts() {
 /// Written whole, and then overwritten: what a power failure may leave.
 #[test]
 fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     (0..3).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
     let part = path.join("parts/visit-00000001.parquet");
     std::fs::write(&part, "PAR1 nothing of use PAR1").expect("written");
@@ -284,9 +263,7 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
 /// If the last part is damaged, or a part came too late, the repeated visits count.
 #[test]
 fn visits_that_replace_damaged_and_late_ones_count() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let first = open(&path, Begin::Anew);
+    let (_folder, path, first) = begun();
     (0..4).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
     drop(first);
     std::fs::write(path.join("parts/visit-00000003.parquet"), "").expect("written");
@@ -337,11 +314,13 @@ fn nothing_is_written_or_removed_behind_a_link() {
             assert!(error.kind() == Kind::Conflict && error.to_string().contains("symbolic link"), "{error}");
         }
     }
-    let story = Story { spec: SPEC, environment: "{}", complete: true };
     let merged = folder.path().join("merged");
     std::fs::create_dir(&merged).expect("made");
     std::os::unix::fs::symlink(elsewhere.join("thesis"), merged.join(".lock")).expect("linked");
-    assert!(MergedDirectory::begin(&merged, story).expect_err("refused").to_string().contains("symbolic link"));
+    assert!(
+        MergedDirectory::begin(&merged, SPEC, "{}", true)
+            .is_err_and(|error| error.to_string().contains("symbolic link"))
+    );
     assert_eq!(std::fs::read(elsewhere.join("thesis")).expect("there"), b"precious");
     assert_eq!(elsewhere.read_dir().expect("there").count(), 1);
 }
@@ -349,10 +328,7 @@ fn nothing_is_written_or_removed_behind_a_link() {
 /// Files that the program did not make stay where it clears its own.
 #[test]
 fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
-    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let (_folder, path, opened) = begun();
     opened.directory.append(&[row(0, 0)]).expect("stored");
     let part = std::fs::read(path.join("parts/visit-00000000.parquet")).expect("a part");
     assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
@@ -380,9 +356,7 @@ fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
 /// A person edits the copy of the spec in the folder, and resumes with that file.
 #[test]
 fn a_run_does_not_go_on_with_a_spec_that_was_changed_in_its_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
+    let (_folder, path, opened) = begun();
     let kept = serde_json::json!({"spec_digest": opened.directory.spec_digest().expect("read")}).to_string();
     opened.directory.write_text(files::ENVIRONMENT, &kept).expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
@@ -403,9 +377,7 @@ fn a_run_does_not_go_on_with_a_spec_that_was_changed_in_its_folder() {
 
 #[test]
 fn an_environment_that_was_lost_is_read_from_the_sealed_table() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
+    let (_folder, path, opened) = begun();
     opened.directory.write_text(files::ENVIRONMENT, "{\"run_id\": \"t-1\"}").expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
     assert!(!opened.directory.seal(&Flagging, &[], false).expect("sealed").complete);
@@ -418,9 +390,7 @@ fn an_environment_that_was_lost_is_read_from_the_sealed_table() {
 /// A reader of a run under way, which removes nothing.
 #[test]
 fn what_reads_a_damaged_part_says_how_to_set_it_aside() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run");
-    let opened = open(&path, Begin::Anew);
+    let (_folder, path, opened) = begun();
     (0..2).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
     drop(opened);
     for name in ["visit-00000000.parquet", "visit-00000001.parquet"] {

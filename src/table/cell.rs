@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::comma::{Comma, is_grouped};
-use super::names::{Reading, STEP_TIMES, TimeOrRate, Unit, unit};
+use super::names::{Reading, TimeOrRate, Unit, unit};
 
 /// How the numbers of a column are written, from some of its cells.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,8 +121,7 @@ impl Notation {
 
 /// What a column of that name measures.
 fn measured(reading: &Reading) -> Option<TimeOrRate> {
-    let is_time = reading.may_be(TimeOrRate::Time) || STEP_TIMES.contains(&&reading.stem[..]);
-    let said = reading.kind.or(is_time.then_some(TimeOrRate::Time));
+    let said = reading.kind.or(reading.is_time().then_some(TimeOrRate::Time));
     said.or(reading.is_provider().then_some(TimeOrRate::Rate))
 }
 
@@ -345,12 +344,6 @@ pub(super) fn is_missing(text: &str) -> bool {
     WORDS.contains(&&text.trim().to_lowercase()[..])
 }
 
-/// Every unit of that kind, for tests of the units.
-#[cfg(test)]
-pub(super) fn units() -> impl Iterator<Item = &'static Unit> {
-    super::names::UNITS.iter()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,7 +361,7 @@ mod tests {
         assert_eq!(read("Mean", &["1,204.5 ns", "98.1 ns"]), (Some("ns".into()), vec![Some(1204.5), Some(98.1)]));
         assert_eq!(read("bw", &["900 MB/s", "1.5 GB/s"]).1, [Some(900.0), Some(1500.0)]);
         assert_eq!(read("data set", &["2 kB", "16 kB"]), (Some("kB".into()), vec![Some(2.0), Some(16.0)]));
-        for unit in units() {
+        for unit in super::super::names::UNITS {
             let cell = format!("2 {}", unit.name);
             assert_eq!(read("a", &[&cell]), (Some(unit.name.to_string()), vec![Some(2.0)]), "{cell}");
         }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
+use super::names::{Reading, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{short, shown};
 use super::seen::plain;
 use super::sizes::x_of;
 use super::values::y_of;
-use super::{ColumnSample, Hints, Profile};
+use super::{ColumnSample, Hints};
 use crate::error::{Error, Result, nearest};
 use crate::foreign;
 
@@ -75,8 +75,8 @@ const NEARLY_ALL: f64 = 0.9;
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`].
-pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<Choice> {
-    let columns: Vec<&ColumnSample> = profile.columns.iter().filter(|column| column.is_numeric()).collect();
+pub(super) fn choose(profile: &[ColumnSample], hints: &Hints, query: &Query) -> Result<Choice> {
+    let columns: Vec<&ColumnSample> = profile.iter().filter(|column| column.is_numeric()).collect();
     let asked = query.y.as_deref().map(|asked| asked_for(profile, asked)).transpose()?;
     let x = match &query.x {
         Some(name) => numeric(profile, name, "--x")?.name.clone(),
@@ -100,41 +100,34 @@ pub(super) fn choose(profile: &Profile, hints: &Hints, query: &Query) -> Result<
     let is_provider = readings.iter().any(Reading::is_provider);
     let guess = if is_provider { TimeOrRate::Rate } else { TimeOrRate::Time };
     let kind = query.kind.or(said.first().copied()).unwrap_or(guess);
-    let is_time =
-        readings.iter().all(|reading| STEP_TIMES.contains(&&reading.stem[..]) || reading.may_be(TimeOrRate::Time));
-    let is_guess = query.kind.is_none() && said.is_empty() && !is_time;
-    for name in query.group.iter().flatten() {
-        named(profile, name, "--group")?;
-    }
+    let is_guess = query.kind.is_none() && said.is_empty() && !readings.iter().all(Reading::is_time);
+    let key = |name: &String| named(profile, name, "--group").map(|seen| seen.name.clone());
     let keys = match &query.group {
-        Some(group) => group
-            .iter()
-            .map(|name| named(profile, name, "--group").map(|seen| seen.name.clone()))
-            .collect::<Result<_>>()?,
+        Some(group) => group.iter().map(key).collect::<Result<_>>()?,
         None => keys_of(profile, &x, &ys),
     };
     Ok(Choice { x, ys, kind, is_guess, keys })
 }
 
 /// The columns of `--y`: one of that name, or several separated by commas.
-fn asked_for(profile: &Profile, asked: &str) -> Result<Vec<String>> {
+fn asked_for(profile: &[ColumnSample], asked: &str) -> Result<Vec<String>> {
     let names = if find(profile, asked).is_some() { vec![asked] } else { asked.split(',').map(str::trim).collect() };
     names.into_iter().map(|name| numeric(profile, name, "--y").map(|seen| seen.name.clone())).collect()
 }
 
 /// A column by its name, or by its name without the unit that its cells have.
-fn find<'p>(profile: &'p Profile, name: &str) -> Option<&'p ColumnSample> {
-    let exact = profile.columns.iter().find(|column| column.name == name);
+fn find<'p>(profile: &'p [ColumnSample], name: &str) -> Option<&'p ColumnSample> {
+    let exact = profile.iter().find(|column| column.name == name);
     exact.or_else(|| {
-        profile.columns.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" (")))
+        profile.iter().find(|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(" (")))
     })
 }
 
-fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
+fn named<'p>(profile: &'p [ColumnSample], name: &str, flag: &str) -> Result<&'p ColumnSample> {
     if let Some(seen) = find(profile, name) {
         return Ok(seen);
     }
-    let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
+    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
     let error = Error::data(format!("{flag}: there is no column `{name}`; the columns are: {}", shown(&names)));
     Err(match nearest(name, &names) {
         Some(near) => error.hint(format!("did you mean `{}`?", foreign::name(near))),
@@ -142,7 +135,7 @@ fn named<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnS
     })
 }
 
-fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p ColumnSample> {
+fn numeric<'p>(profile: &'p [ColumnSample], name: &str, flag: &str) -> Result<&'p ColumnSample> {
     let seen = named(profile, name, flag)?;
     if seen.is_numeric() {
         return Ok(seen);
@@ -152,7 +145,7 @@ fn numeric<'p>(profile: &'p Profile, name: &str, flag: &str) -> Result<&'p Colum
     derived.ok_or_else(|| {
         let text = seen.texts.iter().find(|text| !text.is_empty()).map_or(String::new(), |text| short(text));
         let numbers: Vec<&str> =
-            profile.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
+            profile.iter().filter(|column| column.is_numeric()).map(|column| column.name.as_str()).collect();
         Error::data(format!("{flag}: the column `{}` contains text, such as `{text}`", short(name)))
             .hint(format!("columns of numbers are: {}", shown(&numbers)))
     })
@@ -163,9 +156,9 @@ fn listed(names: &[String]) -> String {
 }
 
 /// The columns that may distinguish series: texts with few values, other sizes and settings.
-fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
+fn keys_of(profile: &[ColumnSample], x: &str, ys: &[String]) -> Vec<String> {
     let source = x.strip_suffix(" (number)");
-    let sizes = profile.columns.iter().find(|column| column.name == x);
+    let sizes = profile.iter().find(|column| column.name == x);
     let is_key = |column: &&ColumnSample| {
         let name = &column.name;
         if name == x || ys.contains(name) || Some(&name[..]) == source || name.ends_with(" (number)") {
@@ -185,7 +178,7 @@ fn keys_of(profile: &Profile, x: &str, ys: &[String]) -> Vec<String> {
         };
         if column.is_numeric() { sets || sizes.is_some_and(|sizes| has_levels(column, sizes)) } else { splits() }
     };
-    profile.columns.iter().filter(is_key).map(|column| column.name.clone()).collect()
+    profile.iter().filter(is_key).map(|column| column.name.clone()).collect()
 }
 
 /// Whether its numbers are the levels of a setting, whatever its name (`fused` is 0 or 1): few, about equally often, and each at nearly all sizes.

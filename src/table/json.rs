@@ -6,11 +6,16 @@ use serde_json::{Map, Value};
 
 use super::grid::Grid;
 use super::refusal::shown;
-use super::{Hints, python, refusal, tools};
+use super::{python, refusal, tools};
 use crate::error::Result;
 
 /// A named value of a row.
 pub(super) type NamedValues = Vec<(String, String)>;
+
+/// A value under a name.
+pub(super) fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_string(), value.into())
+}
 
 /// Rows, and the names of the lists beside them that are left out.
 struct Found {
@@ -87,8 +92,7 @@ fn of_value(value: &Value) -> Result<Grid> {
         grid.notes.push(format!("other lists of this JSON have other columns, and are left out: {}", shown(&names)));
     }
     // Values that say nothing, and lists within a row, are no columns.
-    let hints = tools::hints(&grid.names);
-    grid.hints = Hints { ..hints };
+    grid.hints = tools::hints(&grid.names);
     Ok(grid)
 }
 
@@ -288,6 +292,11 @@ fn flatten(object: &Map<String, Value>, before: &str, depth: usize, row: &mut Na
             plain => row.push((name, said(plain))),
         }
     }
+}
+
+/// The member of that name as a cell; empty where there is none.
+pub(super) fn member(value: &Value, name: &str) -> String {
+    value.get(name).map(said).unwrap_or_default()
 }
 
 /// A value as a cell.

@@ -61,7 +61,8 @@ pub struct Sheet {
     notes_at_end: OnceLock<Vec<String>>,
     hints: Hints,
     body: Body,
-    profile: Profile,
+    /// What the first rows of the columns hold.
+    profile: Vec<ColumnSample>,
     /// The note on columns that cannot be read.
     left_out: Option<String>,
 }
@@ -88,12 +89,6 @@ pub struct Cells {
     text: String,
     ends: Vec<usize>,
     notation: Notation,
-}
-
-/// The columns of the first rows.
-#[derive(Clone, Debug, Default)]
-struct Profile {
-    columns: Vec<ColumnSample>,
 }
 
 /// What the first rows of a column hold.
@@ -238,10 +233,9 @@ impl Sheet {
     fn of_grid(path: &Path, grid: Grid) -> Self {
         let Grid { names, rows, notes, hints, semicolons } = grid;
         let body = Body::Grid(rows);
-        let empty = Profile::default();
         let (path, notes_at_end) = (path.to_path_buf(), OnceLock::new());
-        Self { path, notations: Vec::new(), names, notes, notes_at_end, hints, body, profile: empty, left_out: None }
-            .profiled(semicolons)
+        let (notations, profile) = (Vec::new(), Vec::new());
+        Self { path, notations, names, notes, notes_at_end, hints, body, profile, left_out: None }.profiled(semicolons)
     }
 
     fn of_stream(path: &Path, head: &str, separator: u8, layout: Layout) -> Result<Self> {
@@ -275,7 +269,7 @@ impl Sheet {
             let numbers =
                 cells.clone().map(|cell| notation.number(cell).or_else(|| unclear(cell)).unwrap_or(f64::NAN)).collect();
             let texts = cells.map(str::to_string).collect();
-            self.profile.columns.push(ColumnSample { name: name.clone(), numbers, texts });
+            self.profile.push(ColumnSample { name: name.clone(), numbers, texts });
             self.notations.push(notation);
         }
         self

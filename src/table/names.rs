@@ -267,6 +267,11 @@ impl Reading {
         FORECASTS.iter().any(|word| words(&self.stem, word))
     }
 
+    /// Whether the name is a usual one of a time, or may mean one.
+    pub fn is_time(&self) -> bool {
+        self.may_be(TimeOrRate::Time) || STEP_TIMES.contains(&&self.stem[..])
+    }
+
     /// Whether the name may mean the measured time or rate, although it is not a usual name.
     pub fn may_be(&self, kind: TimeOrRate) -> bool {
         let says = match (self.kind, kind) {
@@ -392,9 +397,9 @@ pub(super) const BATCH_SIZES: &[&str] = &[
     "batch_per_gpu",
     "batch_per_device",
 ];
-const TOKENS: &[&str] =
+pub(super) const TOKENS: &[&str] =
     &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
-const LENGTHS: &[&str] = &[
+pub(super) const LENGTHS: &[&str] = &[
     "seq_len",
     "seqlen",
     "seq_length",
@@ -416,7 +421,7 @@ const LENGTHS: &[&str] = &[
     "max_length",
     "kv_length",
 ];
-const SIZES: &[&str] = &[
+pub(super) const SIZES: &[&str] = &[
     "size",
     "m",
     "n",
@@ -510,7 +515,7 @@ const SIZES: &[&str] = &[
 const SIZE_ENDS: &[&str] = &["_size", "_length", "_len", "_tokens", "_dim", "_bytes", "_elements", "_points"];
 const BATCH_ENDS: &[&str] = &["_batch", "_bs", "_bsz", "_batch_size", "_batchsize"];
 /// Names of settings, as opposed to amounts of work: the x if there is no size, else keys that distinguish series.
-const SETTINGS: &[&str] = &[
+pub(super) const SETTINGS: &[&str] = &[
     "threads",
     "n_threads",
     "num_threads",

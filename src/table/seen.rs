@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ColumnSample;
 use super::cell::is_missing;
-use super::names::{Reading, STEP_TIMES, TimeOrRate};
+use super::names::Reading;
 
 /// Words of columns that number repetitions.
 const REPEATS: &[&str] = &[
@@ -122,11 +122,10 @@ impl ColumnSample {
         let reading = Reading::of(&self.name);
         let statistic = |word: &str| TYPICAL.contains(&word) || EXTREME.contains(&word);
         reading.kind.is_some()
-            || reading.may_be(TimeOrRate::Time)
+            || reading.is_time()
             || reading.is_scatter()
             || self.is_share()
             || reading.stem.split('_').any(statistic)
-            || STEP_TIMES.contains(&&reading.stem[..])
     }
 
     /// Whether it is in percent of something.

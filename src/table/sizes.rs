@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::names::{batch_rank, is_batch_size, is_setting, is_size, may_be_size};
 use super::refusal::{ambiguous, shown};
 use super::seen;
-use super::{ColumnSample, Hints, Profile};
+use super::{ColumnSample, Hints};
 use crate::error::{Error, Result};
 
 /// What counts the way of a run: the x where nothing else is.
@@ -16,7 +16,7 @@ const LIMITS: &[&str] = &["limit", "cap"];
 
 /// The column of sizes.
 pub(super) fn x_of<'p>(
-    profile: &'p Profile,
+    profile: &'p [ColumnSample],
     columns: &[&'p ColumnSample],
     hints: &Hints,
     ys: &[String],
@@ -82,7 +82,7 @@ pub(super) fn x_of<'p>(
         let names: Vec<String> = plain.iter().map(|column| column.name.clone()).collect();
         return Err(ambiguous("size", &names, "--x"));
     }
-    let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
+    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
     let error = Error::data(format!(
         "no column looks like the batch size, or another size; the columns are: {}",
         shown(&names)

@@ -10,11 +10,16 @@ fn read(text: &str, query: &Query) -> Result<Read> {
     read_bytes(text.as_bytes(), query)
 }
 
-fn read_bytes(bytes: &[u8], query: &Query) -> Result<Read> {
+/// The table in a file with these bytes, and its folder.
+fn opened(bytes: &[u8]) -> Result<(tempfile::TempDir, Sheet)> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");
     std::fs::write(&path, bytes).expect("written");
-    let sheet = Sheet::open(&path)?;
+    Sheet::open(&path).map(|sheet| (folder, sheet))
+}
+
+fn read_bytes(bytes: &[u8], query: &Query) -> Result<Read> {
+    let (_folder, sheet) = opened(bytes)?;
     let choice = sheet.choose(query)?;
     let (mut x, mut y) = (Vec::new(), Vec::new());
     sheet.scan(&[&choice.x, &choice.ys[0]], &mut |columns, _| {
@@ -45,77 +50,25 @@ fn table(header: &str) -> String {
 
 #[test]
 fn sizes_are_found_by_their_usual_names() {
-    let names = [
-        "batch_size",
-        "batch",
-        "bs",
+    // All that are listed, and how people write them.
+    let listed = [names::BATCH_SIZES, names::TOKENS, names::LENGTHS, names::SIZES, names::SETTINGS].concat();
+    let written = [
         "B",
         "Batch Size (images)",
-        "batchsize",
-        "mini_batch",
-        "micro_batch_size",
-        "global_batch_size",
-        "n_batch",
-        "n_samples",
-        "num_tokens",
-        "tokens",
-        "seq_len",
         "Sequence length [tokens]",
-        "seqlen",
-        "context_length",
-        "ctx",
-        "ctx_tokens",
-        "n_ctx",
         "N_KV",
-        "kv_len",
-        "prompt_len",
-        "input_len",
-        "isl",
-        "concurrency",
-        "max_concurrency",
-        "request_rate",
-        "clients",
-        "threads",
-        "num_threads",
-        "workers",
-        "gpus",
-        "bytes",
-        "size",
         "Size (MB)",
         "message size",
         "size_bytes",
-        "msg_size",
-        "buffer_size",
         "working set",
         "N",
-        "n",
         "M",
         "K",
-        "dim",
         "Param: dim",
-        "hidden_size",
         "matrix size",
-        "matrix_size",
-        "elements",
-        "num_elements",
-        "numel",
-        "length",
-        "image_size",
-        "resolution",
-        "width",
-        "nnz",
-        "rows",
         "parameter_batch",
-        "nodes",
-        "ranks",
-        "world_size",
-        "block_size",
         "queue depth",
-        "depth",
-        "bsz",
         "Local batch",
-        "iodepth",
-        "num_clients",
         "output_tokens",
         "head_dim",
         "Concurrent requests",
@@ -123,19 +76,17 @@ fn sizes_are_found_by_their_usual_names() {
         "Number of threads",
         "batchSize",
     ];
-    let unfound: Vec<&str> = names
-        .into_iter()
-        .filter(|name| found(&table(&format!("{name},time_ms"))) != format!("{name}: time_ms (time), 6"))
-        .collect();
-    assert!(unfound.is_empty(), "{unfound:?}");
+    let names = [&listed[..], &written].concat();
+    let alone = |name: &str| found(&table(&format!("{name},time_ms")));
     // Also beside another column of whole numbers, which no name explains.
     let beside = |name: &str| {
         let row = |i: u32| format!("{},{},{}\n", 7 - i % 3, 8 * i, 5.0 + f64::from(i));
         found(&format!("aux,{name},time_ms\n{}", (1..=6).map(row).collect::<String>()))
     };
-    let unfound: Vec<&str> =
-        names.into_iter().filter(|name| beside(name) != format!("{name}: time_ms (time), 6")).collect();
-    assert!(unfound.is_empty(), "{unfound:?}");
+    for name in names {
+        let expected = format!("{name}: time_ms (time), 6");
+        assert_eq!((alone(name), beside(name)), (expected.clone(), expected));
+    }
 }
 
 #[test]
@@ -278,38 +229,19 @@ fn a_large_table_is_read_a_stretch_at_a_time_with_the_same_answer() {
 }
 
 #[test]
-fn a_merged_cell_is_that_of_the_rows_below_it() {
-    let text = "| gpu | n | ms |\n|--|--|--|\n| a | 8 | 1.5 |\n| | 16 | 2.5 |\n| b | 8 | 1.2 |\n| | 16 | 2.2 |\n";
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("table");
-    std::fs::write(&path, text).expect("written");
-    let sheet = Sheet::open(&path).expect("a table");
-    assert_eq!(sheet.choose(&Query::default()).expect("chosen").keys, ["gpu"]);
-    let mut found = String::new();
-    sheet
-        .scan(&["gpu"], &mut |columns, _| {
-            (0..columns[0].1.len()).for_each(|row| found.push_str(columns[0].1.get(row)));
-            Ok(())
-        })
-        .expect("read");
-    assert_eq!(found, "aabb");
-}
-
-#[test]
-fn an_empty_cell_below_two_equal_ones_is_its_own_value() {
-    let text = "label,n,ms\nhalf,8,1.5\nhalf,16,2.5\n,8,1.2\n,16,2.2\n";
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("table");
-    std::fs::write(&path, text).expect("written");
-    let sheet = Sheet::open(&path).expect("a table");
-    let mut found = Vec::new();
-    sheet
-        .scan(&["label"], &mut |columns, _| {
+fn a_merged_cell_is_that_of_the_rows_below_it_unless_it_is_a_value_of_its_own() {
+    let merged = "| gpu | n | ms |\n|--|--|--|\n| a | 8 | 1.5 |\n| | 16 | 2.5 |\n| b | 8 | 1.2 |\n| | 16 | 2.2 |\n";
+    let repeated = "gpu,n,ms\nhalf,8,1.5\nhalf,16,2.5\n,8,1.2\n,16,2.2\n";
+    for (text, cells) in [(merged, ["a", "a", "b", "b"]), (repeated, ["half", "half", "", ""])] {
+        assert_eq!(read(text, &Query::default()).expect("read").0.keys, ["gpu"]);
+        let mut found = Vec::new();
+        let mut keep = |columns: Vec<(String, Cells)>, _: Vec<usize>| {
             found.extend((0..columns[0].1.len()).map(|row| columns[0].1.get(row).to_string()));
             Ok(())
-        })
-        .expect("read");
-    assert_eq!(found, ["half", "half", "", ""]);
+        };
+        opened(text.as_bytes()).expect("a table").1.scan(&["gpu"], &mut keep).expect("read");
+        assert_eq!(found, cells);
+    }
 }
 
 #[test]
@@ -462,19 +394,25 @@ fn columns_that_compare_others_and_shares_are_not_measurements() {
     assert!(refused.contains("a row for each size") && !refused.contains("--x"), "{refused}");
 }
 
+/// A recorded sample of each format.
+fn samples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
+    let mut samples: Vec<PathBuf> =
+        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
+    samples.retain(|path| path.is_file() && !path.ends_with("answers"));
+    samples.sort();
+    samples
+}
+
 /// Every recorded sample of a format, flipped, cut and doubled: an answer or a refusal, and no panic.
 #[test]
 fn no_change_of_a_sample_is_too_much() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
     let mut state = 20u64;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    let mut samples: Vec<_> =
-        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
-    samples.sort();
-    for sample in samples.iter().filter(|path| path.is_file() && !path.ends_with("answers")) {
+    for sample in samples() {
         let bytes = std::fs::read(sample).expect("readable");
         for _ in 0..25 {
             let mut changed = bytes.clone();
@@ -498,14 +436,9 @@ fn no_change_of_a_sample_is_too_much() {
 /// What is read of each sample: its x, its columns of values, whether these are times, its rows, and the first and last x and first y.
 #[test]
 fn every_format_has_a_sample_with_its_answer() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tables");
-    let answers = std::fs::read_to_string(folder.join("answers")).expect("answers");
-    let mut samples: Vec<_> =
-        folder.read_dir().expect("samples").map(|entry| entry.expect("an entry").path()).collect();
-    samples.sort();
-    samples.retain(|path| !path.ends_with("answers"));
+    let answers = include_str!("../../tests/fixtures/tables/answers");
     let mut found = String::new();
-    for sample in samples {
+    for sample in samples() {
         let text = std::fs::read_to_string(&sample).expect("readable");
         let name = sample.file_name().expect("a name").to_string_lossy().into_owned();
         let (_, x, mut y, _) = read(&text, &Query::default()).expect(&name);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Hints;
-use super::json::{NamedValues, flat, said};
+use super::json::{NamedValues, flat, member, pair, said};
 use crate::error::{Error, Result};
 
 /// Rows, and the meaning of their columns.
@@ -62,12 +62,19 @@ fn list<'v>(value: &'v Value, name: &str) -> Option<&'v Vec<Value>> {
     value.get(name)?.as_array().filter(|items| !items.is_empty())
 }
 
-fn pair(name: &str, value: impl Into<String>) -> (String, String) {
-    (name.to_string(), value.into())
+/// The members of an object in `value`, such as the parameters of a benchmark.
+fn object(value: &Value, name: &str) -> NamedValues {
+    value.get(name).and_then(Value::as_object).map(flat).unwrap_or_default()
 }
 
-fn object(value: &Value) -> NamedValues {
-    value.as_object().map(flat).unwrap_or_default()
+/// The repetitions in a list, or their mean where the list is missing or empty.
+fn repetitions<'v>(value: &'v Value, all: &str, mean: &str) -> Vec<&'v Value> {
+    list(value, all).map_or_else(|| value.get(mean).into_iter().collect(), |all| all.iter().collect())
+}
+
+/// A row for each repetition, behind what they have in common.
+fn rows_of(head: &[(String, String)], name: &str, values: impl IntoIterator<Item = String>) -> Vec<NamedValues> {
+    values.into_iter().map(|value| head.iter().cloned().chain([pair(name, value)]).collect()).collect()
 }
 
 /// `hyperfine --export-json`: parameters are sizes, times are repetitions.
@@ -76,15 +83,11 @@ fn hyperfine(value: &Value) -> Option<RowsAndHints> {
     results[0].get("command")?;
     let mut rows = Vec::new();
     for result in results {
-        let mut head = result.get("parameters").map(object).unwrap_or_default();
+        let mut head = object(result, "parameters");
         if head.is_empty() {
             head.push(pair("command", said(result.get("command")?)));
         }
-        let times = result.get("times").and_then(Value::as_array).cloned();
-        let times = times
-            .filter(|times| !times.is_empty())
-            .unwrap_or_else(|| result.get("mean").cloned().into_iter().collect());
-        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_s", said(time))]).collect()));
+        rows.extend(rows_of(&head, "time_s", repetitions(result, "times", "mean").into_iter().map(said)));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
 }
@@ -100,14 +103,13 @@ fn google(value: &Value) -> Option<RowsAndHints> {
     let single: Vec<&Value> = found.iter().filter(is_single).collect();
     let chosen: Vec<&Value> = if single.is_empty() { found.iter().filter(is_mean).collect() } else { single };
     let row = |one: &&Value| {
-        let text = |name: &str| one.get(name).map(said).unwrap_or_default();
         let name = one.get("run_name").or(one.get("name")).map(said).unwrap_or_default();
-        let name = name
-            .trim_end_matches("/real_time")
-            .trim_end_matches("/process_time")
-            .trim_end_matches("/manual_time")
-            .to_string();
-        vec![("name".to_string(), name), pair("real_time", format!("{} {}", text("real_time"), text("time_unit")))]
+        let ends = ["/real_time", "/process_time", "/manual_time"];
+        let name = ends.iter().fold(&name[..], |name, end| name.trim_end_matches(end));
+        vec![
+            pair("name", name),
+            pair("real_time", format!("{} {}", member(one, "real_time"), member(one, "time_unit"))),
+        ]
     };
     Some((chosen.iter().map(row).collect(), Hints { x: vec!["name (number)"], y: vec!["real_time"] }))
 }
@@ -130,23 +132,16 @@ fn nvbench(value: &Value) -> Option<RowsAndHints> {
             let mut row = vec![pair("benchmark", name.clone())];
             row.extend(state.get("device").map(|id| pair("device", device(id).unwrap_or_else(|| said(id)))));
             for axis in state.get("axis_values").and_then(Value::as_array).into_iter().flatten() {
-                let value = axis.get("value").map(said).unwrap_or_default();
-                row.push((axis.get("name").map(said).unwrap_or_default(), value));
+                row.push((member(axis, "name"), member(axis, "value")));
             }
             let summaries = state.get("summaries").and_then(Value::as_array);
             let time = |tag: &str| {
                 let summary = summaries?.iter().find(|summary| summary.get("tag").is_some_and(|own| own == tag))?;
-                summary
-                    .get("data")?
-                    .as_array()?
-                    .iter()
-                    .find(|data| data.get("name").is_some_and(|name| name == "value"))?
-                    .get("value")
-                    .map(said)
+                let mut data = summary.get("data")?.as_array()?.iter();
+                data.find(|data| data.get("name").is_some_and(|name| name == "value"))?.get("value").map(said)
             };
-            let gpu = time("nv/cold/time/gpu/mean")
-                .or_else(|| time("nv/batch/time/gpu/mean"))
-                .or_else(|| time("nv/cpu_only/time/cpu/mean"));
+            let gpu = ["nv/cold/time/gpu/mean", "nv/batch/time/gpu/mean", "nv/cpu_only/time/cpu/mean"];
+            let gpu = gpu.into_iter().find_map(time);
             row.push(pair("time_s", gpu.filter(|_| !is_skipped).unwrap_or_default()));
             rows.push(row);
         }
@@ -160,14 +155,11 @@ fn pytest(value: &Value) -> Option<RowsAndHints> {
     found[0].get("stats")?;
     let mut rows = Vec::new();
     for one in found {
-        let mut head = one.get("params").map(object).unwrap_or_default();
-        let bare = |name: String| name.split('[').next().unwrap_or_default().to_string();
-        let name = one.get("name").map(said).unwrap_or_default();
-        head.push(pair("name", if head.is_empty() { name } else { bare(name) }));
-        let stats = one.get("stats")?;
-        let times = stats.get("data").and_then(Value::as_array).filter(|data| !data.is_empty()).cloned();
-        let times = times.unwrap_or_else(|| stats.get("mean").cloned().into_iter().collect());
-        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_s", said(time))]).collect()));
+        let mut head = object(one, "params");
+        let name = member(one, "name");
+        let bare = name.split('[').next().unwrap_or_default();
+        head.push(pair("name", if head.is_empty() { &name } else { bare }));
+        rows.extend(rows_of(&head, "time_s", repetitions(one.get("stats")?, "data", "mean").into_iter().map(said)));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["time_s"] }))
 }
@@ -179,20 +171,16 @@ fn jmh(value: &Value) -> Option<RowsAndHints> {
     let mut rows = Vec::new();
     for one in found {
         let metric = one.get("primaryMetric")?;
-        let unit = metric.get("scoreUnit").map(said).unwrap_or_default();
-        let mut head = one.get("params").map(object).unwrap_or_default();
-        head.push(pair("benchmark", one.get("benchmark").map(said).unwrap_or_default()));
+        let unit = member(metric, "scoreUnit");
+        let mut head = object(one, "params");
+        head.push(pair("benchmark", member(one, "benchmark")));
         let raw =
             metric.get("rawData").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_array).flatten();
         let mut scores: Vec<String> = raw.filter(|score| score.is_number()).map(said).collect();
         if scores.is_empty() {
             scores.extend(metric.get("score").map(said));
         }
-        rows.extend(
-            scores
-                .into_iter()
-                .map(|score| head.iter().cloned().chain([pair("score", format!("{score} {unit}"))]).collect()),
-        );
+        rows.extend(rows_of(&head, "score", scores.into_iter().map(|score| format!("{score} {unit}"))));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["score"] }))
 }
@@ -202,18 +190,14 @@ fn dotnet(value: &Value) -> Option<RowsAndHints> {
     let found = list(value, "Benchmarks")?;
     let mut rows = Vec::new();
     for one in found {
-        let parameters = one.get("Parameters").map(said).unwrap_or_default();
-        let mut head: NamedValues = parameters
+        let mut head: NamedValues = member(one, "Parameters")
             .split(['&', ','])
             .filter_map(|one| one.trim().split_once('='))
             .map(|(name, value)| pair(name, value))
             .collect();
-        head.push(pair("Method", one.get("Method").map(said).unwrap_or_default()));
-        let statistics = one.get("Statistics")?;
-        let times =
-            statistics.get("OriginalValues").and_then(Value::as_array).filter(|values| !values.is_empty()).cloned();
-        let times = times.unwrap_or_else(|| statistics.get("Mean").cloned().into_iter().collect());
-        rows.extend(times.iter().map(|time| head.iter().cloned().chain([pair("time_ns", said(time))]).collect()));
+        head.push(pair("Method", member(one, "Method")));
+        let times = repetitions(one.get("Statistics")?, "OriginalValues", "Mean");
+        rows.extend(rows_of(&head, "time_ns", times.into_iter().map(said)));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["time_ns"] }))
 }
@@ -224,7 +208,7 @@ fn criterion(value: &Value) -> Option<RowsAndHints> {
     let complete = |line: &&Value| line.get("reason").is_some_and(|reason| reason == "benchmark-complete");
     let mut rows = Vec::new();
     for line in lines.iter().filter(complete) {
-        let id = line.get("id").map(said).unwrap_or_default();
+        let id = member(line, "id");
         let unit = line.get("unit").or_else(|| line.get("typical")?.get("unit")).map(said).unwrap_or_default();
         let numbers = |name: &str| -> Vec<f64> {
             line.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_f64).collect()
@@ -233,12 +217,8 @@ fn criterion(value: &Value) -> Option<RowsAndHints> {
         let mut each: Vec<f64> =
             times.iter().zip(&counts).filter(|(_, count)| **count > 0.0).map(|(time, count)| time / count).collect();
         if each.is_empty() {
-            each.extend(
-                line.get("typical")
-                    .or(line.get("mean"))
-                    .and_then(|typical| typical.get("estimate"))
-                    .and_then(Value::as_f64),
-            );
+            let typical = line.get("typical").or(line.get("mean"));
+            each.extend(typical.and_then(|typical| typical.get("estimate")?.as_f64()));
         }
         rows.extend(each.iter().map(|time| vec![pair("id", id.clone()), pair("time", format!("{time} {unit}"))]));
     }
@@ -265,9 +245,7 @@ fn llama(value: &Value) -> Option<RowsAndHints> {
     let mut rows = Vec::new();
     for one in found {
         let head: NamedValues = KEPT.iter().filter_map(|name| Some(pair(name, said(one.get(*name)?)))).collect();
-        let samples = one.get("samples_ts").and_then(Value::as_array).filter(|samples| !samples.is_empty()).cloned();
-        let samples = samples.unwrap_or_else(|| one.get("avg_ts").cloned().into_iter().collect());
-        rows.extend(samples.iter().map(|sample| head.iter().cloned().chain([pair("t/s", said(sample))]).collect()));
+        rows.extend(rows_of(&head, "t/s", repetitions(one, "samples_ts", "avg_ts").into_iter().map(said)));
     }
     Some((rows, Hints { x: Vec::new(), y: vec!["t/s"] }))
 }
@@ -283,15 +261,13 @@ fn fio(value: &Value) -> Option<RowsAndHints> {
             .iter()
             .filter_map(|name| Some(pair(name, said(option(name)?))))
             .collect();
-        head.push(pair("jobname", job.get("jobname").map(said).unwrap_or_default()));
+        head.push(pair("jobname", member(job, "jobname")));
         for way in ["read", "write"] {
-            let rate = job
-                .get(way)
-                .and_then(|way| way.get("iops"))
-                .filter(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0));
-            rows.extend(
-                rate.map(|rate| head.iter().cloned().chain([pair("way", way), pair("iops", said(rate))]).collect()),
-            );
+            let rate = job.get(way).and_then(|way| way.get("iops"));
+            let rate = rate.filter(|rate| rate.as_f64().is_some_and(|rate| rate > 0.0));
+            head.push(pair("way", way));
+            rows.extend(rows_of(&head, "iops", rate.map(said)));
+            head.pop();
         }
     }
     Some((rows, Hints { x: vec!["bs", "bs (k)", "iodepth", "numjobs"], y: vec!["iops"] }))

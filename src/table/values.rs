@@ -6,7 +6,7 @@ use super::cell::is_missing;
 use super::names::{Reading, STEP_TIMES, TimeOrRate, is_batch_size, is_setting, is_size};
 use super::refusal::{ambiguous, short, shown};
 use super::seen::{EXTREME, TYPICAL};
-use super::{ColumnSample, Hints, Profile};
+use super::{ColumnSample, Hints};
 use crate::error::{Error, Result};
 
 /// More columns of values are chosen by a person.
@@ -14,7 +14,7 @@ const MOST_VALUES: usize = 8;
 
 /// The columns of times or rates: columns with usual names of times, else any rates, else other possible times, else the remaining columns.
 pub(super) fn y_of(
-    profile: &Profile,
+    profile: &[ColumnSample],
     columns: &[&ColumnSample],
     hints: &Hints,
     asked: Option<TimeOrRate>,
@@ -75,20 +75,19 @@ pub(super) fn y_of(
         let what = format!("`{}` holds `{}`, which is not read as a number", short(name), short(cell));
         return Err(Error::data(what).hint("write its cells as `5226.8`, or name another column with `--y COLUMN`"));
     }
-    let names: Vec<&str> = profile.columns.iter().map(|column| column.name.as_str()).collect();
+    let names: Vec<&str> = profile.iter().map(|column| column.name.as_str()).collect();
     Err(Error::data(format!("no column looks like the {what}; the columns are: {}", shown(&names)))
         .hint("name it with `--y COLUMN`"))
 }
 
 /// A column of texts with the name of a time or a rate, and one of its cells.
-fn unread(profile: &Profile) -> Option<(&str, &str)> {
+fn unread(profile: &[ColumnSample]) -> Option<(&str, &str)> {
     let is_named = |column: &&ColumnSample| {
         let reading = Reading::of(&column.name);
-        let is_time = reading.may_be(TimeOrRate::Time) || STEP_TIMES.contains(&&reading.stem[..]);
-        !column.is_numeric() && (is_time || reading.may_be(TimeOrRate::Rate))
+        !column.is_numeric() && (reading.is_time() || reading.may_be(TimeOrRate::Rate))
     };
     let cell = |column: &ColumnSample| column.texts.iter().position(|text| !is_missing(text));
-    let column = profile.columns.iter().find(|column| is_named(column) && cell(column).is_some())?;
+    let column = profile.iter().find(|column| is_named(column) && cell(column).is_some())?;
     Some((column.name.as_str(), column.texts[cell(column)?].as_str()))
 }
 

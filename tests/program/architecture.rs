@@ -154,22 +154,29 @@ fn each_line(mut see: impl FnMut(&str, usize, &str)) {
     }
 }
 
-#[test]
-fn an_outside_crate_lives_in_one_place() {
+/// Fails where a line of code is wrong, given with its file in its room.
+fn refuse(why: &str, is_wrong: impl Fn(&str, &str) -> bool) {
     let mut wrong = Vec::new();
     each_line(|room, number, line| {
-        for (name, homes) in CRATES {
+        if is_wrong(room, line) {
+            wrong.push(format!("src/{room}:{number}: {}", line.trim()));
+        }
+    });
+    assert!(wrong.is_empty(), "{why}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_outside_crate_lives_in_one_place() {
+    refuse("outside crates in the wrong room", |room, line| {
+        CRATES.iter().any(|(name, homes)| {
             let used = line.contains(&format!("{name}::")) && !line.contains(&format!("crate::{name}::"));
             let path = line.find(&format!("{name}::")).is_some_and(|at| {
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
             });
-            if used && path && !homes.iter().any(|home| room.starts_with(home)) {
-                wrong.push(format!("src/{room}:{number}: {}", line.trim()));
-            }
-        }
+            used && path && !homes.iter().any(|home| room.starts_with(home))
+        })
     });
-    assert!(wrong.is_empty(), "outside crates in the wrong room:\n{}", wrong.join("\n"));
 }
 
 /// The rooms that each room uses, from every path that begins at the crate or leaves the room by `super`.
@@ -243,15 +250,11 @@ fn members(group: &str) -> Vec<String> {
 
 #[test]
 fn no_import_hides_its_room() {
-    let mut wrong = Vec::new();
-    each_line(|room, number, line| {
+    refuse("these imports hide their room", |_, line| {
         let renamed = line.contains("use crate as") || line.contains("use super as");
         let nested = line.contains("{super::") || line.contains(", super::");
-        if renamed || line.trim_start().starts_with("use ") && nested {
-            wrong.push(format!("src/{room}:{number}: {}", line.trim()));
-        }
+        renamed || line.trim_start().starts_with("use ") && nested
     });
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -288,32 +291,27 @@ fn every_room_uses_the_rooms_in_its_list_and_nothing_below_it() {
 
 #[test]
 fn the_library_does_not_print_or_exit_and_the_program_prints_in_one_place() {
-    let mut wrong = Vec::new();
-    each_line(|room, number, line| {
+    refuse("print in `commands/output.rs`", |room, line| {
         let program = room == "main.rs" || room.starts_with("commands/");
         // These macros panic where the stream cannot be written.
         let panics = ["println!", "print!(", "dbg!("].iter().any(|word| line.contains(word));
         let writes = ["stdout().write", "stderr().write", "stdout().lock", "stderr().lock"];
         let writes = room != "commands/output.rs" && writes.iter().any(|word| line.contains(word));
-        if panics || writes || !program && line.contains("process::exit") {
-            wrong.push(format!("src/{room}:{number}: {}", line.trim()));
-        }
+        panics || writes || !program && line.contains("process::exit")
     });
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// `ARCHITECTURE.md` has each room, and what it names in the repository is there.
 #[test]
 fn the_page_of_the_architecture_has_every_room_and_names_files_that_are_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("readable");
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("readable");
     let named: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
     let lacking: Vec<&str> = ROOMS.iter().map(|(room, _)| *room).filter(|room| !named.contains(room)).collect();
     assert!(lacking.is_empty(), "ARCHITECTURE.md does not name {}", lacking.join(", "));
     let gone: Vec<&&str> = named
         .iter()
         .filter(|name| name.starts_with("src/") || name.starts_with("tests/"))
-        .filter(|name| !root.join(name).exists())
+        .filter(|name| !root().join(name).exists())
         .collect();
     assert!(gone.is_empty(), "ARCHITECTURE.md names what is not there: {gone:?}");
 }
@@ -364,12 +362,8 @@ fn headings_and_code_fences_of_the_documentation_are_whole() {
 fn what_cannot_be_read_is_not_taken_for_missing() {
     let rooms = ["store/", "merge/", "database/", "data/", "status.rs", "published/"];
     let blind = [".is_file()", ".is_dir()", ".exists()", "read_dir(", "entries.flatten()"];
-    let mut wrong = Vec::new();
-    each_line(|file, number, line| {
+    refuse("use `look`", |file, line| {
         let code = line.split("//").next().unwrap_or_default();
-        if rooms.iter().any(|room| file.starts_with(room)) && blind.iter().any(|word| code.contains(word)) {
-            wrong.push(format!("src/{file}:{number}: {}", line.trim()));
-        }
+        rooms.iter().any(|room| file.starts_with(room)) && blind.iter().any(|word| code.contains(word))
     });
-    assert!(wrong.is_empty(), "use `look`:\n{}", wrong.join("\n"));
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
 
 use crate::needs;
+use crate::support::Folder;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -150,55 +151,64 @@ fn the_citation_is_of_this_version() {
     assert!(read(&root().join("CITATION.cff")).contains(&format!("\nversion: {}\n", env!("CARGO_PKG_VERSION"))));
 }
 
-/// Runs each page in its own folder, script after script, as a reader would, and compares what it prints with the page.
+/// Runs all pages at once, each in its own folder, script after script, as a reader would, and compares what they print with the pages.
 #[test]
 fn the_commands_of_every_page_run_and_print_its_outputs() {
+    let python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !python {
+        needs::missing("python", "python3 does not start");
+    }
+    let ran: Vec<(usize, Option<String>)> = std::thread::scope(|scope| {
+        let pages: Vec<_> = pages().into_iter().map(|page| scope.spawn(move || follow(&page, python))).collect();
+        pages.into_iter().map(|page| page.join().expect("its scripts succeed")).collect()
+    });
+    let others: Vec<String> = ran.iter().filter_map(|(_, other)| other.clone()).collect();
+    assert!(others.is_empty(), "{}", others.join("\n"));
+    assert!(ran.iter().map(|(scripts, _)| scripts).sum::<usize>() >= 10, "{ran:?}");
+}
+
+/// How many scripts of a page ran, and where its text of today is, if they print something else.
+fn follow(page: &Path, python: bool) -> (usize, Option<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
-    let python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
-    let (mut scripts, mut others) = (0, Vec::new());
-    for page in pages() {
-        let text = read(&page);
-        let (mut today, mut printed) = (text.clone(), String::new());
-        let folder = tempfile::tempdir().expect("a folder");
-        std::os::unix::fs::symlink(root().join("experiments"), folder.path().join("experiments")).expect("a link");
-        for block in blocks(&text) {
-            let script = match block {
-                Block::File(name, text) => {
-                    std::fs::write(folder.path().join(name), text).expect("writable");
-                    continue;
-                }
-                Block::Output(said) => {
-                    let fenced = |output: &str| format!("{PRINTS}\n```text\n{output}```");
-                    today = today.replacen(&fenced(&said), &fenced(&printed), 1);
-                    continue;
-                }
-                Block::Script(script) => script,
-            };
-            if script.contains("python3") && !python {
-                needs::missing("python", "python3 does not start");
-                break;
+    let text = read(page);
+    let (mut scripts, mut today, mut printed) = (0, text.clone(), String::new());
+    let folder = Folder::new();
+    std::os::unix::fs::symlink(root().join("experiments"), folder.join("experiments")).expect("a link");
+    for block in blocks(&text) {
+        let script = match block {
+            Block::File(name, text) => {
+                std::fs::write(folder.join(name), text).expect("writable");
+                continue;
             }
-            let done = Command::new("bash")
-                .args(["-euo", "pipefail", "-c", &script])
-                .current_dir(folder.path())
-                .env("PATH", &path)
-                .env("COLUMNS", "100")
-                .output()
-                .expect("bash");
-            let said = String::from_utf8_lossy(&done.stderr);
-            assert!(done.status.success(), "{}:\n{script}\n{said}", page.display());
-            printed = String::from_utf8_lossy(&done.stdout).into_owned();
-            scripts += 1;
+            Block::Output(said) => {
+                let fenced = |output: &str| format!("{PRINTS}\n```text\n{output}```");
+                today = today.replacen(&fenced(&said), &fenced(&printed), 1);
+                continue;
+            }
+            Block::Script(script) => script,
+        };
+        if script.contains("python3") && !python {
+            break;
         }
-        if today != text {
-            let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(page.file_name().expect("a name"));
-            std::fs::write(&copy, today).expect("writable");
-            others.push(format!("{}: today it prints {}", page.display(), copy.display()));
-        }
+        let done = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &script])
+            .current_dir(&folder)
+            .env("PATH", &path)
+            .env("COLUMNS", "100")
+            .output()
+            .expect("bash");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{}:\n{script}\n{said}", page.display());
+        printed = String::from_utf8_lossy(&done.stdout).into_owned();
+        scripts += 1;
     }
-    assert!(others.is_empty(), "{}", others.join("\n"));
-    assert!(scripts >= 10, "only {scripts} scripts were found");
+    let other = (today != text).then(|| {
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(page.file_name().expect("a name"));
+        std::fs::write(&copy, today).expect("writable");
+        format!("{}: today it prints {}", page.display(), copy.display())
+    });
+    (scripts, other)
 }
 
 fn table<R: Record>(file: &str, each: &str) -> String {

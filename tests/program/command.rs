@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, read, run, stderr, stdout, write};
 
 /// A spec with these lines in [engine].
 fn spec(folder: &Path, engine: &str) {
@@ -24,17 +24,16 @@ const PRINTS: &str = r#"command = ["sh", "-c", "for i in 1 2 3; do echo took $((
 
 #[test]
 fn the_jumps_of_times_that_a_command_prints_are_found() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
+    let folder = Folder::new();
     let engine = format!("{PRINTS}\nseconds = {{ pattern = 'took ([0-9.]+) us', unit = \"us\" }}");
-    spec_of(folder, &engine, "4..=21", "smallest_jump = \"20%\"");
-    let output = run(folder, &["run", "it.toml"]);
+    spec_of(&folder, &engine, "4..=21", "smallest_jump = \"20%\"");
+    let output = run(&folder, &["run", "it.toml"]);
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert!(said.contains("sh, pad=8: 1 jump after 8") && said.contains("sh, pad=16: 1 jump after 16"), "{said}");
     assert!(said.contains("runs `sh -c for i in"), "{said}");
     // 50 µs of 108 µs and of 116 µs.
     assert!(said.contains("+50.0 µs") && said.contains("+46 %") && said.contains("+43 %"), "{said}");
-    let again = run(folder, &["jumps", "results/it"]);
+    let again = run(&folder, &["jumps", "results/it"]);
     assert!(stdout(&again).contains("after 8"), "{}", stdout(&again));
 }
 
@@ -53,21 +52,21 @@ fn errors_in_a_command_are_reported_before_it_runs() {
         (format!("{PRINTS}\nprecision = \"bf16\""), "the command sh has no `precision`"),
         (PRINTS.replace("\"sh\"", "\"no-such-program\""), "cannot start no-such-program"),
     ] {
-        let folder = tempfile::tempdir().expect("a folder");
-        spec(folder.path(), &engine);
-        let output = run(folder.path(), &["run", "it.toml"]);
+        let folder = Folder::new();
+        spec(&folder, &engine);
+        let output = run(&folder, &["run", "it.toml"]);
         assert!(stderr(&output).contains(expected), "{engine}: {}", stderr(&output));
-        assert!(!folder.path().join("results/it/steps.parquet").exists(), "{engine}");
+        assert!(!folder.join("results/it/steps.parquet").exists(), "{engine}");
     }
 }
 
 #[test]
 fn a_command_that_fails_costs_its_size_and_says_its_last_line() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let fails = r#"command = ["sh", "-c", "if [ {batch_size} -gt 20 ]; then echo CUDA out of memory >&2; exit 3; fi; echo 0.{pad}{batch_size}1"]"#;
     let measure = "decide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1";
-    spec_of(folder.path(), &format!("{fails}\nseconds = {{ pattern = '[0-9.]+' }}"), "19..=24", measure);
-    let output = run(folder.path(), &["run", "it.toml"]);
+    spec_of(&folder, &format!("{fails}\nseconds = {{ pattern = '[0-9.]+' }}"), "19..=24", measure);
+    let output = run(&folder, &["run", "it.toml"]);
     assert!(stderr(&output).contains("sh ended with code 3: CUDA out of memory"), "{}", stderr(&output));
     assert!(stderr(&output).contains("8 cells did not fit in memory"), "{}", stderr(&output));
 }
@@ -76,14 +75,12 @@ fn a_command_that_fails_costs_its_size_and_says_its_last_line() {
 /// processor.
 #[test]
 fn a_c_program_that_answers_lines_is_measured() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
+    let folder = Folder::new();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own");
-    let read = |name: &str| std::fs::read_to_string(own.join(name)).expect("read");
-    let (source, toml) = (read("padded.c"), read("padded.toml"));
+    let (source, toml) = (read(&own, "padded.c"), read(&own, "padded.toml"));
     assert!(source.contains("CLOCK_MONOTONIC") && toml.contains("\"1..=40\""), "the example is another one");
-    let source = write(folder, "padded.c", &source.replace("CLOCK_MONOTONIC", "CLOCK_THREAD_CPUTIME_ID"));
-    write(folder, "padded.toml", &toml.replace("1..=40", "1..=16"));
+    let source = write(&folder, "padded.c", &source.replace("CLOCK_MONOTONIC", "CLOCK_THREAD_CPUTIME_ID"));
+    write(&folder, "padded.toml", &toml.replace("1..=40", "1..=16"));
     let program = folder.join("padded");
     let mut compiler = std::process::Command::new("cc");
     let compiled = compiler.args(["-O2", "-o"]).arg(&program).arg(source).output();
@@ -91,9 +88,9 @@ fn a_c_program_that_answers_lines_is_measured() {
         crate::needs::missing("cc", "there is no C compiler called cc");
         return;
     }
-    let output = run(folder, &["run", "padded.toml", "--time", "30min", "--smallest-jump", "20%"]);
+    let output = run(&folder, &["run", "padded.toml", "--time", "30min", "--smallest-jump", "20%"]);
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert!(said.contains("after 8"), "{said}");
-    let environment = std::fs::read_to_string(folder.join("results/padded/environment.json")).expect("read");
+    let environment = read(&folder, "results/padded/environment.json");
     assert!(environment.contains("\"version\": \"padded 1.0\"") && environment.contains("\"sha256\""), "{environment}");
 }

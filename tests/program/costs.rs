@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{run, stderr, stdout};
+use crate::support::{Folder, ends, has, parsed, planted, prints, read, refused, run, stderr, stdout, tidy, write};
 
 const QUICKSTART: &str = "experiments/runs/2026-11-23-epyc-2-cores-quickstart";
 
@@ -23,8 +23,11 @@ fn root() -> PathBuf {
 fn database(folder: &Path) -> PathBuf {
     let into = folder.join("database");
     let stored = root().join(QUICKSTART);
-    let said = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
-    assert!(said.contains("70 cells") && said.contains("database: 1 collected\n"), "{said}");
+    prints(
+        folder,
+        &["collect", &stored.display().to_string(), "--into", "database"],
+        &["70 cells", "database: 1 collected\n"],
+    );
     let again = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
     assert_eq!(again, "database: 1 collected, 1 of them already there\n");
     into
@@ -32,15 +35,15 @@ fn database(folder: &Path) -> PathBuf {
 
 fn predicted(folder: &Path, arguments: &[&str]) -> Value {
     let all = [&["predict", "ask.toml", "--from", "database", "--format", "json"], arguments].concat();
-    serde_json::from_str(&stdout(&run(folder, &all))).expect("JSON")
+    parsed(&stdout(&run(folder, &all)))
 }
 
 #[test]
 fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
-    let folder = tempfile::tempdir().expect("a folder");
-    database(folder.path());
-    spec(folder.path(), "[8, 70, 80]");
-    let found = predicted(folder.path(), &[]);
+    let folder = Folder::new();
+    database(&folder);
+    spec(&folder, "[8, 70, 80]");
+    let found = predicted(&folder, &[]);
     let rows = found["rows"].as_array().expect("rows");
     let bases: Vec<&str> = rows.iter().filter_map(|row| row["basis"].as_str()).collect();
     assert_eq!(bases, ["measured", "measured", "beyond"]);
@@ -66,13 +69,13 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
 
 #[test]
 fn epochs_cost_and_a_deadline_follow_from_the_step() {
-    let folder = tempfile::tempdir().expect("a folder");
-    database(folder.path());
-    spec(folder.path(), "[8, 64]");
+    let folder = Folder::new();
+    database(&folder);
+    spec(&folder, "[8, 64]");
     let prices = "version = 1\nread = \"2026-11-22\"\n[[offer]]\nname = \"x\"\ndevice = \"AMD EPYC\"\nusd_per_hour = 3.6\nsource = \"a test\"\n";
-    std::fs::write(folder.path().join("prices.toml"), prices).expect("written");
+    write(&folder, "prices.toml", prices);
     let job = ["--examples", "64000", "--epochs", "10", "--prices", "prices.toml"];
-    let found = predicted(folder.path(), &[&job[..], &["--deadline", "10h"]].concat());
+    let found = predicted(&folder, &[&job[..], &["--deadline", "10h"]].concat());
     let row = &found["rows"][1];
     let (step, slowdown) = (row["step_time_s"].as_f64().expect("a time"), row["slowdown"].as_f64().expect("a ratio"));
     // 1,000 steps an epoch; $3.60 an hour is a tenth of a cent a second.
@@ -82,19 +85,15 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
     assert_eq!(found["choice"]["row"], 1);
     assert!(found["choice"]["probability"].as_f64().expect("a probability") > 0.99);
     let all = [&["predict", "ask.toml", "--from", "database", "--chart", "cost.png"], &job[..]].concat();
-    let table = stdout(&run(folder.path(), &all)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        table.contains("batch size 64 takes the least time per example")
-            && table.contains("of 2026-11-22, as their file states them"),
-        "{table}"
-    );
-    assert!(folder.path().join("cost.png").is_file());
+    let table = tidy(&stdout(&run(&folder, &all)));
+    has(&table, &["batch size 64 takes the least time per example", "of 2026-11-22, as their file states them"]);
+    assert!(folder.join("cost.png").is_file());
 }
 
 #[test]
 fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = folder.path();
+    let folder = Folder::new();
+    let at = &folder;
     spec(at, "[8]");
     let refused = |arguments: &[&str], parts: &[&str]| {
         let message = stderr(&run(at, &[&["predict", "ask.toml", "--from", "database"], arguments].concat()));
@@ -107,9 +106,7 @@ fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
     refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/predict/prices.toml"]);
     refused(&["--deadline", "1h"], &["--examples N"]);
     refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is not a time", "25min"]);
-    let text = std::fs::read_to_string(at.join("ask.toml"))
-        .expect("there")
-        .replace("out_features = 512", "out_features = 256");
+    let text = read(at, "ask.toml").replace("out_features = 512", "out_features = 256");
     std::fs::write(at.join("ask.toml"), text.replace("classes = 512", "classes = 256")).expect("written");
     refused(&[], &["was not measured on AMD EPYC (2 cores)", "of the 9 other networks", "three_dense at 3x8x8 to 512"]);
 }
@@ -117,60 +114,56 @@ fn unknown_cells_are_reported_with_the_available_and_the_needed_data() {
 // 32 images at 35.4 in a second, as the table says; a table without a licence is refused with its row.
 #[test]
 fn a_published_step_time_is_shown_beside_the_prediction() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let table = root().join("experiments/predict/published_steps.csv");
-    let said = stdout(&run(folder.path(), &["collect", &table.display().to_string(), "--into", "database"]));
-    assert!(said.contains("13 published steps"), "{said}");
+    prints(&folder, &["collect", &table.display().to_string(), "--into", "database"], &["13 published steps"]);
     let spec = "version = 1\nname = \"ask\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [31, 32]\n[train]\nprecision = \"fp32\"\n\
                 [engine]\nname = \"cudnn\"\n";
-    std::fs::write(folder.path().join("ask.toml"), spec).expect("written");
-    let found = predicted(folder.path(), &["--device", "k80"]);
+    write(&folder, "ask.toml", spec);
+    let found = predicted(&folder, &["--device", "k80"]);
     let rows = found["rows"].as_array().expect("rows");
     assert!(rows[0]["reported_s"].is_null() && rows[0]["basis"] == "rates");
     assert!((rows[1]["reported_s"].as_f64().expect("a number") - 32.0 / 35.4).abs() < 1e-12);
     // Without kernels the error of the rates is unknown.
     assert!(rows[1]["high_s"].is_null());
-    let text = stdout(&run(folder.path(), &["predict", "ask.toml", "--from", "database", "--device", "k80"]));
-    assert!(
-        text.contains("others measured") && text.contains("904 ms") && text.contains("github.com/tensorflow/docs"),
-        "{text}"
+    prints(
+        &folder,
+        &["predict", "ask.toml", "--from", "database", "--device", "k80"],
+        &["others measured", "904 ms", "github.com/tensorflow/docs"],
     );
 
     // The same sources once more, without that GPU.
     let whole = std::fs::read_to_string(&table).expect("the table");
     let fewer: Vec<&str> = whole.lines().filter(|line| !line.starts_with("Tesla K80")).collect();
-    std::fs::write(folder.path().join("fewer.csv"), fewer.join("\n")).expect("written");
-    stdout(&run(folder.path(), &["collect", "fewer.csv", "--into", "database"]));
-    let gone = run(folder.path(), &["predict", "ask.toml", "--from", "database", "--device", "k80"]);
-    assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
+    write(&folder, "fewer.csv", &fewer.join("\n"));
+    stdout(&run(&folder, &["collect", "fewer.csv", "--into", "database"]));
+    ends(2, &folder, &["predict", "ask.toml", "--from", "database", "--device", "k80"]);
 
     let text = std::fs::read_to_string(&table)
         .expect("the table")
         .replace("github.com/tensorflow/docs,Apache-2.0", "somebody,");
-    std::fs::write(folder.path().join("bad.csv"), text).expect("written");
-    let refused = run(folder.path(), &["collect", "bad.csv", "--into", "database"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(
-        stderr(&refused).contains("bad.csv: row 1: it does not say both who measured and under which licence"),
-        "{}",
-        stderr(&refused)
+    write(&folder, "bad.csv", &text);
+    refused(
+        &folder,
+        &["collect", "bad.csv", "--into", "database"],
+        &["bad.csv: row 1: it does not say both who measured and under which licence"],
     );
 }
 
 /// The steps end, and what they compute is of no use: `run` says not to use their times.
 #[test]
 fn steps_whose_loss_is_not_a_number_predict_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    let spec = "version = 1\nname = \"n\"\n[sweep]\nbatch_size = \"1..=6\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
-                nan_loss = [1, 2, 3, 4, 5, 6]\n[measure]\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 2\n";
-    std::fs::write(folder.join("ask.toml"), spec).expect("written");
-    let said = stderr(&run(folder, &["run", "ask.toml"]));
-    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let folder = Folder::new();
+    let spec = planted(
+        "n",
+        "\"1..=6\"",
+        "nan_loss = [1, 2, 3, 4, 5, 6]",
+        "blocks = { min = 4, max = 4 }\nsteps_per_visit = 2",
+    );
+    write(&folder, "ask.toml", &spec);
+    let said = stderr(&run(&folder, &["run", "ask.toml"]));
+    let flat = tidy(&said);
     assert!(flat.contains("do not use these times"), "{said}");
-    let collected = stdout(&run(folder, &["collect", "results/n", "--into", "database"]));
-    assert!(collected.contains("6 cells"), "{collected}");
-    let asked = run(folder, &["predict", "ask.toml", "--from", "database"]);
-    assert_eq!(asked.status.code(), Some(2), "{}", stdout(&asked));
-    assert!(stderr(&asked).contains("`synthetic` was not measured on"), "{}", stderr(&asked));
+    prints(&folder, &["collect", "results/n", "--into", "database"], &["6 cells"]);
+    refused(&folder, &["predict", "ask.toml", "--from", "database"], &["`synthetic` was not measured on"]);
 }

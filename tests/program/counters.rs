@@ -4,7 +4,7 @@ use std::path::Path;
 
 use batchstep::store::Table;
 
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, run, stdout, succeeds, write};
 
 /// The processor's counters, which most virtual machines do not have.
 const PROCESSOR: [&str; 5] = ["cycles", "instructions", "cache_references", "cache_misses", "branch_misses"];
@@ -20,9 +20,7 @@ const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"trained\"\n[m
 /// A run with such a line in `[measure]`; the numbers of a column of its table.
 fn measured(folder: &Path, spec: &str, line: &str) -> impl Fn(&str) -> Vec<f64> {
     write(folder, "spec.toml", &format!("{spec}{line}\n"));
-    let name = if spec == SWEEP { "counted" } else { "trained" };
-    let output = run(folder, &["run", "spec.toml", "--out", "out", "--device", "cpu"]);
-    assert!(output.status.code().is_some_and(|code| code < 2), "{name}: {}", stderr(&output));
+    succeeds(folder, &["run", "spec.toml", "--out", "out", "--device", "cpu"]);
     let table = if spec == SWEEP { "out/steps.parquet" } else { "out/epochs.parquet" };
     let table = Table::read(&folder.join(table), &[&PROCESSOR[..], &KERNEL[..]].concat()).expect("a table");
     std::fs::remove_dir_all(folder.join("out")).expect("removed");
@@ -31,15 +29,15 @@ fn measured(folder: &Path, spec: &str, line: &str) -> impl Fn(&str) -> Vec<f64> 
 
 #[test]
 fn available_counters_are_in_the_table_and_others_are_null_with_doctors_reason() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let doctor = stdout(&run(folder.path(), &["doctor"]));
+    let folder = Folder::new();
+    let doctor = stdout(&run(&folder, &["doctor"]));
     let counts_cycles = doctor.contains("cycles and instructions can be counted");
     if !counts_cycles {
         assert!(doctor.contains("cycles cannot be counted: "), "{doctor}");
         assert!(doctor.contains("pmu=on") || doctor.contains("perf_event_paranoid=1"), "a remedy: {doctor}");
     }
     for (spec, line) in [(SWEEP, "counters = true"), (TRAINING, "")] {
-        let numbers = measured(folder.path(), spec, line);
+        let numbers = measured(&folder, spec, line);
         for column in KERNEL {
             let values = numbers(column);
             assert!(!values.is_empty() && values.iter().all(|value| *value >= 0.0), "{column}: {values:?}");
@@ -53,7 +51,7 @@ fn available_counters_are_in_the_table_and_others_are_null_with_doctors_reason()
         assert!(PROCESSOR.iter().all(all_or_none), "null, and never 0 in place of unknown");
     }
     for (spec, line) in [(SWEEP, ""), (TRAINING, "counters = false")] {
-        let numbers = measured(folder.path(), spec, line);
+        let numbers = measured(&folder, spec, line);
         // A sweep has its page faults from its witness of other programs.
         let none = |column: &str| {
             numbers(column).iter().all(|value| value.is_nan()) || spec == SWEEP && column == "page_faults"

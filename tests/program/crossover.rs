@@ -2,13 +2,12 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
 
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, ends, parsed, read, run, stderr, stdout, write};
 
 #[test]
 fn a_file_of_two_engines_is_plotted_with_its_crossover() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     // 1 ms + 1 us a sample against 5 ms + 0.5 us: equal at 8,000.
     let mut text = String::from("engine,batch_size,block,step_time_s\n");
     for block in 0..5 {
@@ -19,15 +18,13 @@ fn a_file_of_two_engines_is_plotted_with_its_crossover() {
             }
         }
     }
-    write(folder.path(), "measured.csv", &text);
-    let output = run(folder.path(), &["plot", "measured.csv", "--format", "svg"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let drawn = stdout(&output).lines().find(|line| line.contains("crossover")).map(|line| folder.path().join(line));
+    write(&folder, "measured.csv", &text);
+    let output = ends(0, &folder, &["plot", "measured.csv", "--format", "svg"]);
+    let drawn = stdout(&output).lines().find(|line| line.contains("crossover")).map(|line| folder.join(line));
     let svg = std::fs::read_to_string(drawn.expect("a chart of the crossover")).expect("readable");
     assert!(svg.contains("cuda is faster than cpu from") && svg.contains("cuda over cpu from"), "{svg}");
-    let output = run(folder.path(), &["report", "measured.csv"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let page = std::fs::read_to_string(folder.path().join("measured-report.html")).expect("a page");
+    ends(0, &folder, &["report", "measured.csv"]);
+    let page = read(&folder, "measured-report.html");
     // By hand: 1 ms + 1 us x = 5 ms + 0.5 us x at 8,000; the page rounds what was interpolated between 6,400 and 25,600.
     assert!(
         page.contains("cuda is faster than cpu from size ") && page.contains("Crossovers of a step"),
@@ -48,25 +45,25 @@ fn a_file_of_two_engines_is_plotted_with_its_crossover() {
 
 #[test]
 fn a_run_of_two_engines_stores_its_crossovers() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let spec = "version = 1\nname = \"c\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [8, 64, 512]\n[train]\noptimizer = \"adam\"\n\
                 learning_rate = 0.08\nloss = \"mean_squared_error\"\nprecision = \"fp32\"\n\
                 data = [\"resident\", \"pageable\", \"pinned\"]\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = 1\n\
                 [measure]\ndecide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\n";
-    write(folder.path(), "c.toml", spec);
-    let output = run(folder.path(), &["run", "c.toml", "--details"]);
+    write(&folder, "c.toml", spec);
+    let output = run(&folder, &["run", "c.toml", "--details"]);
     // Memory is not page-locked for a processor: this is left out, with a warning.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("left out: `data = \"pinned\"`"), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("Copying the batch in each step") && text.contains("copying.png"), "{text}");
-    let page = std::fs::read_to_string(folder.path().join("results/c/report.html")).expect("a page");
+    let page = read(&folder, "results/c/report.html");
     assert!(
         page.contains("The copies of the batch</h2><img class=\"picture\""),
         "the chart of the copies is on the page"
     );
-    let path = folder.path().join("results/c/crossover.json");
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
+    let path = folder.join("results/c/crossover.json");
+    let document = parsed(&std::fs::read_to_string(path).expect("a file"));
     let pair = &document["pairs"][0];
     assert_eq!(
         (document["version"].as_i64(), pair["smallest"].as_f64(), pair["largest"].as_f64()),

@@ -1,33 +1,21 @@
 //! `batchstep explain`: its output for a run, for published times, and for incomplete input.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::needs;
-use crate::support::{run, stderr, stdout, write};
+use crate::published_kernels::fetched;
+use crate::support::{Folder, ends, has, parsed, run, stderr, stdout, synthetic, tidy, write};
 use serde_json::Value;
-
-/// The published times where `scripts/fetch-published` has put them, or where `BATCHSTEP_PUBLISHED` says; `None`, and a
-/// skip, if they are missing.
-fn published() -> Option<PathBuf> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/published/kernels.parquet");
-    let path = std::env::var_os("BATCHSTEP_PUBLISHED").map_or(usual, PathBuf::from);
-    if path.is_file() {
-        return Some(path);
-    }
-    needs::missing("published", format!("{}: fetch it with scripts/fetch-published", path.display()));
-    None
-}
 
 #[test]
 fn the_forecast_of_vgg16_steps_after_multiples_of_sixteen_on_every_published_gpu() {
-    let Some(data) = published() else { return };
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(data) = fetched() else { return };
+    let folder = Folder::new();
     for gpu in ["t4", "v100", "p100", "p4", "a100"] {
         let data = data.to_str().expect("UTF-8 path");
         let arguments = ["explain", "--published", "vgg16", "--gpu", gpu, "--data", data, "--format", "json"];
-        let output = run(folder.path(), &arguments);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let output = ends(0, &folder, &arguments);
+        let document = parsed(&stdout(&output));
         let mut steps: Vec<(f64, i64)> = (document["steps"].as_array().expect("steps").iter())
             .map(|step| (step["size_s"].as_f64().expect("seconds"), step["after"].as_i64().expect("a size")))
             .collect();
@@ -43,8 +31,7 @@ fn the_forecast_of_vgg16_steps_after_multiples_of_sixteen_on_every_published_gpu
 
 #[test]
 fn missing_parts_are_reported_with_the_command_that_installs_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "times.csv", "batch_size,step_time_s\n1,0.1\n2,0.2\n");
+    let folder = Folder::with("times.csv", "batch_size,step_time_s\n1,0.1\n2,0.2\n");
     let cases: [(&[&str], &str); 8] = [
         (&[], "there is nothing to explain"),
         (&["times.csv"], "layers = true"),
@@ -56,36 +43,29 @@ fn missing_parts_are_reported_with_the_command_that_installs_them() {
         (&["times.csv", "--gpu", "t4"], "--published NETWORK"),
     ];
     for (arguments, message) in cases {
-        let output = run(folder.path(), &[&["explain"], arguments].concat());
+        let output = run(&folder, &[&["explain"], arguments].concat());
         let text = stderr(&output);
         assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
     }
     let refused = |data: &Path, network: &str, gpu: &str, message: &str| {
         let data = data.to_str().expect("UTF-8 path");
-        let output = run(folder.path(), &["explain", "--published", network, "--gpu", gpu, "--data", data]);
+        let output = run(&folder, &["explain", "--published", network, "--gpu", gpu, "--data", data]);
         let text = stderr(&output);
         assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
     };
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");
     refused(&sample, "vgg16", "h100", "there are: ");
     refused(&sample, "vgg16", "t4", "fewer than 40 published launches");
-    let Some(data) = published() else { return };
+    let Some(data) = fetched() else { return };
     refused(&data, "mobilenet", "t4", "no layer of `mobilenet`");
 }
 
 /// The synthetic engine's layer changes its algorithm at the planted jumps: this is consistent, but no size is predicted.
 #[test]
 fn a_run_is_explained_as_text_and_as_json() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let spec = crate::support::experiment("method/synthetic.toml");
-    let output = run(folder.path(), &["run", &spec, "--out", "run"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let output = run(folder.path(), &["explain", "run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let text = stdout(&output);
-    assert!(text.contains("another algorithm") && text.contains("consistent") && text.contains("no size"), "{text}");
-    let output = run(folder.path(), &["explain", "run", "--format", "json"]);
-    let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let folder = &synthetic().folder;
+    has(&stdout(&ends(0, folder, &["explain", "results/synthetic"])), &["another algorithm", "consistent", "no size"]);
+    let document = parsed(&stdout(&run(folder, &["explain", "results/synthetic", "--format", "json"])));
     let mechanism = &document["series"][0]["jumps"][0]["mechanisms"][0];
     let expected = (&Value::from("other_algorithm"), &Value::from("consistent"));
     assert_eq!((&mechanism["mechanism"], &mechanism["verdict"]), expected);
@@ -98,10 +78,9 @@ fn a_run_is_explained_as_text_and_as_json() {
 /// What `explain` says of a stored run, in single spaces, by series.
 fn explained(run_name: &str) -> Vec<String> {
     let path = format!("experiments/runs/{run_name}");
-    let output = run(Path::new(env!("CARGO_MANIFEST_DIR")), &["explain", &path]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = ends(0, Path::new(env!("CARGO_MANIFEST_DIR")), &["explain", &path]);
     let text = stdout(&output);
-    text.split("Why ").skip(1).map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    text.split("Why ").skip(1).map(tidy).collect()
 }
 
 /// With non-fused Winograd forced, VGG16 jumps after 16 by 7.9 ms, most of it in the layers whose batch is padded. Left to itself, cuDNN
@@ -128,24 +107,24 @@ fn a_variable_of_the_environment_that_takes_a_jump_away_is_named_by_itself() {
 /// Nothing is written where a file is missing or damaged.
 #[test]
 fn fetching_refuses_anything_but_the_published_data() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/fetch-published");
     let fetch = |from: &str| {
         let mut command = std::process::Command::new("python3");
-        let output = command.arg(&script).args(["--from", from, "--out", "out"]).current_dir(folder.path()).output();
+        let output = command.arg(&script).args(["--from", from, "--out", "out"]).current_dir(&folder).output();
         output.inspect_err(|error| needs::missing("python", format!("python3: {error}"))).ok()
     };
-    std::fs::create_dir(folder.path().join("checkout")).expect("a folder");
+    std::fs::create_dir(folder.join("checkout")).expect("a folder");
     let refused = |from: &str, message: &str| {
         let Some(output) = fetch(from) else { return };
         let text = stderr(&output);
         assert!(!output.status.success() && text.contains(message), "{text}");
-        assert!(!folder.path().join("out").exists());
+        assert!(!folder.join("out").exists());
     };
     refused("absent", "there is no such folder or file");
     refused("checkout", "LICENSE cannot be read");
-    write(&folder.path().join("checkout"), "LICENSE", "another text");
+    write(&folder.join("checkout"), "LICENSE", "another text");
     refused("checkout", "another commit");
-    write(folder.path(), "archive.zip", "no archive");
+    write(&folder, "archive.zip", "no archive");
     refused("archive.zip", "neither a folder nor");
 }

@@ -5,14 +5,13 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::needs;
-use crate::support::{batchstep, run, stderr, write};
+use crate::support::{Folder, batchstep, ends, parts, planted, run, start, stderr, until, warns, write};
 use batchstep::store::Table;
 
 /// A run of 10 batch sizes with these lines in its truth and under `[measure]`.
 fn spec(truth: &str, measure: &str) -> String {
-    format!(
-        "version = 1\nname = \"f\"\n[sweep]\nbatch_size = \"1..=10\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nnoise = {{ sd = \"1%\" }}\n{truth}\n[measure]\nsteps_per_visit = 2\n{measure}\n"
-    )
+    let truth = format!("noise = {{ sd = \"1%\" }}\n{truth}");
+    planted("f", "\"1..=10\"", &truth, &format!("steps_per_visit = 2\n{measure}"))
 }
 
 /// Batch size and status of every row.
@@ -24,31 +23,28 @@ fn statuses(folder: &Path) -> Vec<(usize, String)> {
 
 #[test]
 fn a_loss_that_is_not_a_number_is_flagged_and_warned_of() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "f.toml", &spec("nan_loss = [7]", "blocks = { min = 3, max = 3 }"));
-    let output = run(folder.path(), &["run", "f.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let folder = Folder::with("f.toml", &spec("nan_loss = [7]", "blocks = { min = 3, max = 3 }"));
+    let output = ends(1, &folder, &["run", "f.toml"]);
     // The planted loss is NaN at every step, so no update is the cause.
     assert!(stderr(&output).contains("from the first step on"), "{}", stderr(&output));
     assert!(stderr(&output).contains("batchstep selftest"), "{}", stderr(&output));
-    assert!(statuses(folder.path()).iter().all(|(size, status)| (*size == 7) == (status == "nan_loss")));
+    assert!(statuses(&folder).iter().all(|(size, status)| (*size == 7) == (status == "nan_loss")));
 }
 
 /// With a learning rate of 1000, one dense layer's error grows about a thousandfold in each step: its square exceeds
 /// float32 while the error itself is still finite.
 #[test]
 fn an_infinite_loss_is_flagged_like_one_that_is_not_a_number() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let spec = "version = 1\nname = \"f\"\n[model]\nname = \"line\"\ninput = [2]\nclasses = 2\n[[model.layers]]\ntype = \"dense\"\n\
                 out_features = 2\n[sweep]\nbatch_size = [1, 2]\n[train]\noptimizer = \"sgd\"\nlearning_rate = 1000\n\
                 loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 2, max = 2 }\n\
                 steps_per_visit = 12\n";
-    write(folder.path(), "f.toml", spec);
-    let output = run(folder.path(), &["run", "f.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    write(&folder, "f.toml", spec);
+    let output = ends(1, &folder, &["run", "f.toml"]);
     assert!(stderr(&output).contains("the loss was not a finite number"), "{}", stderr(&output));
     assert!(stderr(&output).contains("lower `learning_rate`"), "{}", stderr(&output));
-    let table = Table::read(&folder.path().join("results/f"), &["loss", "step", "status"]).expect("a table");
+    let table = Table::read(&folder.join("results/f"), &["loss", "step", "status"]).expect("a table");
     let (losses, steps) = (table.numbers("loss").expect("numbers"), table.numbers("step").expect("numbers"));
     let statuses = table.texts("status").expect("texts");
     assert!(losses.iter().any(|loss| loss.is_infinite()), "{losses:?}");
@@ -60,34 +56,27 @@ fn an_infinite_loss_is_flagged_like_one_that_is_not_a_number() {
 
 #[test]
 fn a_cell_that_fails_is_tried_once_and_the_others_go_on() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "f.toml", &spec("fails = [3]", "blocks = { min = 3, max = 3 }"));
-    let output = run(folder.path(), &["run", "f.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("a fault at batch size 3"), "{}", stderr(&output));
-    let failed: Vec<_> = statuses(folder.path()).into_iter().filter(|(_, status)| status == "failed").collect();
+    let folder = Folder::with("f.toml", &spec("fails = [3]", "blocks = { min = 3, max = 3 }"));
+    warns(1, &folder, &["run", "f.toml"], &["a fault at batch size 3"]);
+    let failed: Vec<_> = statuses(&folder).into_iter().filter(|(_, status)| status == "failed").collect();
     assert_eq!(failed, [(3, "failed".to_string())]);
 }
 
 #[test]
 fn a_lost_device_ends_the_run_and_resuming_continues_without_the_cell_that_lost_it() {
-    let folder = tempfile::tempdir().expect("a folder");
     let fixed = "blocks = { min = 3, max = 3 }";
-    write(folder.path(), "f.toml", &spec("lost = [3]", fixed));
-    write(folder.path(), "next.toml", &spec("", fixed).replace("\"f\"", "\"next\""));
-    let output = run(folder.path(), &["run", "f.toml", "next.toml"]);
-    let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{message}");
+    let folder = Folder::with("f.toml", &spec("lost = [3]", fixed));
+    write(&folder, "next.toml", &spec("", fixed).replace("\"f\"", "\"next\""));
+    let message = stderr(&ends(1, &folder, &["run", "f.toml", "next.toml"]));
     assert!(message.contains("nothing runs any more after synthetic synthetic at batch size 3"), "{message}");
     assert!(message.contains("--resume"), "{message}");
     let failed = |rows: &[(usize, String)]| rows.iter().filter(|row| row.1 == "failed").cloned().collect::<Vec<_>>();
-    let rows = statuses(folder.path());
+    let rows = statuses(&folder);
     assert_eq!(failed(&rows), [(3, "failed".to_string())]);
     assert!(rows.len() < 10 * 3 * 2, "the cells after it are not tried: {}", rows.len());
-    assert!(!folder.path().join("results/next").exists(), "what comes next in that process is not tried");
-    let output = run(folder.path(), &["run", "f.toml", "--resume"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let rows = statuses(folder.path());
+    assert!(!folder.join("results/next").exists(), "what comes next in that process is not tried");
+    ends(1, &folder, &["run", "f.toml", "--resume"]);
+    let rows = statuses(&folder);
     assert_eq!(failed(&rows), [(3, "failed".to_string())]);
     let ok = |size: usize| rows.iter().filter(|row| row.0 == size && row.1 == "ok").count();
     assert!((1..=10).all(|size| size == 3 || ok(size) >= 6), "{rows:?}");
@@ -95,30 +84,25 @@ fn a_lost_device_ends_the_run_and_resuming_continues_without_the_cell_that_lost_
 
 #[test]
 fn a_visit_that_takes_too_long_is_cut_short_and_its_steps_are_kept() {
-    let folder = tempfile::tempdir().expect("a folder");
     let truth = "hangs = [{ at = 4, for = \"300ms\" }]";
-    write(folder.path(), "f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
-    let output = run(folder.path(), &["run", "f.toml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("longer than `visit_limit`, 200ms"), "{}", stderr(&output));
-    let of_four: Vec<_> = statuses(folder.path()).into_iter().filter(|(size, _)| *size == 4).collect();
+    let folder = Folder::with("f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
+    warns(1, &folder, &["run", "f.toml"], &["longer than `visit_limit`, 200ms"]);
+    let of_four: Vec<_> = statuses(&folder).into_iter().filter(|(size, _)| *size == 4).collect();
     assert_eq!(of_four, [(4, "ok".to_string()), (4, "failed".to_string())]);
 }
 
 #[test]
 fn a_step_that_never_ends_ends_the_run_and_resuming_continues_without_its_cell() {
-    let folder = tempfile::tempdir().expect("a folder");
     let truth = "hangs = [{ at = 4, for = \"1h\" }]";
-    write(folder.path(), "f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
+    let folder = Folder::with("f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
     let watch = Instant::now();
-    let output = run(folder.path(), &["run", "f.toml"]);
+    let output = run(&folder, &["run", "f.toml"]);
     assert!(watch.elapsed() < Duration::from_secs(60));
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("batch size 4") && message.contains("--resume"), "{message}");
-    let output = run(folder.path(), &["run", "f.toml", "--resume"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let rows = statuses(folder.path());
+    ends(1, &folder, &["run", "f.toml", "--resume"]);
+    let rows = statuses(&folder);
     assert_eq!(rows.iter().filter(|(size, _)| *size == 4).collect::<Vec<_>>(), [&(4, "failed".to_string())]);
     assert!(
         (1..=10).all(|size| size == 4 || rows.iter().filter(|(s, status)| *s == size && status == "ok").count() >= 4)
@@ -128,21 +112,16 @@ fn a_step_that_never_ends_ends_the_run_and_resuming_continues_without_its_cell()
 /// Starts a long run, waits until it stores visits, lets `disturb` do its work, and returns the run's output.
 fn disturbed(folder: &Path, disturb: impl FnOnce(&Path)) -> Output {
     write(folder, "f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
-    let mut command = batchstep(folder);
-    command.args(["run", "f.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("starts");
-    let parts = folder.join("results/f/parts");
-    while parts.read_dir().map_or(0, Iterator::count) < 30 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let child = start(folder, &["run", "f.toml"]);
+    until("visits are stored", || parts(&folder.join("results/f"), "") >= 30);
     disturb(&folder.join("results/f"));
     child.wait_with_output().expect("it ends")
 }
 
 #[test]
 fn a_results_folder_that_is_removed_ends_the_run_with_a_word_on_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = disturbed(folder.path(), |results| {
+    let folder = Folder::new();
+    let output = disturbed(&folder, |results| {
         // The run keeps writing meanwhile, so removing may need a second attempt.
         while std::fs::remove_dir_all(results).is_err() && results.exists() {}
     });
@@ -158,11 +137,10 @@ fn a_results_folder_that_becomes_read_only_ends_the_run_and_keeps_its_visits() {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
-    let folder = tempfile::tempdir().expect("a folder");
     let allow = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("permitted");
-    write(folder.path(), "f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
-    allow(folder.path(), 0o777);
-    let mut command = batchstep(folder.path());
+    let folder = Folder::with("f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
+    allow(&folder, 0o777);
+    let mut command = batchstep(&folder);
     command.args(["run", "f.toml"]).stdout(Stdio::null()).stderr(Stdio::piped());
     // Root may write anywhere, so the run is given to the user `nobody`. SAFETY: the call has no arguments and can't
     // fail.
@@ -174,10 +152,8 @@ fn a_results_folder_that_becomes_read_only_ends_the_run_and_keeps_its_visits() {
         Ok(child) => child,
         Err(error) => return needs::missing("nobody", format!("the user 65534 cannot start the program: {error}")),
     };
-    let parts = folder.path().join("results/f/parts");
-    while parts.read_dir().map_or(0, Iterator::count) < 30 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("visits are stored", || parts(&folder.join("results/f"), "") >= 30);
+    let parts = folder.join("results/f/parts");
     allow(&parts, 0o555);
     let output = child.wait_with_output().expect("it ends");
     let message = stderr(&output);

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use batchstep::store::{PipelineRow, Status, rows_of};
-use serde_json::Value;
 
 use crate::needs;
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, ends, has, parsed, prints, read, refused, run, stderr, stdout, warns, write};
 
 fn spec(name: &str, body: &str) -> String {
     format!(
@@ -44,80 +43,63 @@ fn rows(run: &Path) -> Vec<PipelineRow> {
 
 #[test]
 fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let images = folder.path().join("disk");
+    let folder = Folder::new();
+    let images = folder.join("disk");
     let body = format!(
         "[data]\nfolder = {:?}\nimages = 8\nsize = 16\nformat = [\"raw\", \"jpeg\"]\n[loader]\nworkers = [0, 2]",
         images.display().to_string()
     );
-    write(folder.path(), "p.toml", &spec("p", &body));
-    let dry = stdout(&run(folder.path(), &["run", "p.toml", "--dry-run"]));
-    assert!(dry.contains("8 cells, visited 2 times each, on 16 files"), "{dry}");
-    let output = run(folder.path(), &["run", "p.toml"]);
+    write(&folder, "p.toml", &spec("p", &body));
+    prints(&folder, &["run", "p.toml", "--dry-run"], &["8 cells, visited 2 times each, on 16 files"]);
+    let output = run(&folder, &["run", "p.toml"]);
     // Windows of 8 ms are too short for a prediction to a tenth.
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     let text = stdout(&output);
-    for wanted in
-        ["Storage", "Single stages", "All together", "How many workers", "Measured within 10 % of the prediction in"]
-    {
-        assert!(text.contains(wanted), "{wanted}: {text}");
-    }
-    let directory = folder.path().join("results/p");
+    has(
+        &text,
+        &["Storage", "Single stages", "All together", "How many workers", "Measured within 10 % of the prediction in"],
+    );
+    let directory = folder.join("results/p");
     for name in ["pipeline.parquet", "pipeline.json", "spec.toml", "environment.json", "pipeline.png"] {
         assert!(directory.join(name).is_file(), "{name}");
     }
     assert!(!directory.join("parts").exists() && images.read_dir().expect("a folder").next().is_none());
-    let document: Value =
-        serde_json::from_str(&std::fs::read_to_string(directory.join("pipeline.json")).expect("a file")).expect("JSON");
+    let document = parsed(&read(&directory, "pipeline.json"));
     assert_eq!((document["version"].as_i64(), document["within_ten_percent"]["of"].as_i64()), (Some(1), Some(8)));
     let rows = rows(&directory);
     let together: Vec<&PipelineRow> = rows.iter().filter(|row| row.stage == "together").collect();
     assert!(together.len() == 16 && together.iter().all(|row| row.status == Status::Ok && row.images > 0));
-    let again = run(folder.path(), &["run", "p.toml", "--resume"]);
+    let again = run(&folder, &["run", "p.toml", "--resume"]);
     assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
-    let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
-    for words in
-        ["<h2>Stages and workers</h2>", "Single stages (images/s", "<img class=\"picture\" alt=\"Measured within 10 %"]
-    {
-        assert!(page.contains(words), "{words}");
-    }
+    let page = read(&directory, "report.html");
+    has(
+        &page,
+        &[
+            "<h2>Stages and workers</h2>",
+            "Single stages (images/s",
+            "<img class=\"picture\" alt=\"Measured within 10 %",
+        ],
+    );
     std::fs::remove_file(directory.join("report.html")).expect("removed");
-    let reported = run(folder.path(), &["report", "results/p"]);
-    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
-    assert_eq!(
-        std::fs::read_to_string(directory.join("report.html")).expect("a page"),
-        page,
-        "from the stored data alone"
-    );
-    let output = run(folder.path(), &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(
-        std::fs::read_to_string(folder.path().join("drawn/pipeline.svg"))
-            .expect("drawn")
-            .contains("Predicted (images/s)")
-    );
-    let output = run(folder.path(), &["jumps", "results/p"]);
-    assert!(output.status.code() == Some(2) && stderr(&output).contains("input pipeline"), "{}", stderr(&output));
+    ends(0, &folder, &["report", "results/p"]);
+    assert_eq!(read(&directory, "report.html"), page, "from the stored data alone");
+    ends(0, &folder, &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
+    assert!(read(&folder, "drawn/pipeline.svg").contains("Predicted (images/s)"));
+    refused(&folder, &["jumps", "results/p"], &["input pipeline"]);
 }
 
 #[test]
 fn damaged_images_are_counted_and_named() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let body = |on_error: &str| {
         format!(
             "[data]\nimages = 8\ndamaged = 2\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = 1\non_error = \"{on_error}\""
         )
     };
-    write(folder.path(), "skip.toml", &spec("skip", &body("skip")));
-    let output = run(folder.path(), &["run", "skip.toml"]);
-    let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(
-        message.contains("2 images could not be read and were left out: ") && message.contains(".png"),
-        "{message}"
-    );
-    write(folder.path(), "stop.toml", &spec("stop", &body("stop")));
-    let output = run(folder.path(), &["run", "stop.toml"]);
+    write(&folder, "skip.toml", &spec("skip", &body("skip")));
+    warns(1, &folder, &["run", "skip.toml"], &["2 images could not be read and were left out: ", ".png"]);
+    write(&folder, "stop.toml", &spec("stop", &body("stop")));
+    let output = run(&folder, &["run", "stop.toml"]);
     let message = stderr(&output);
     assert!(message.contains("the image cannot be read") && message.contains(".png"), "{message}");
     assert!(output.status.code() == Some(1) && message.contains("the run ended early"), "{message}");
@@ -139,18 +121,18 @@ fn a_disk_that_fills_up_while_the_images_are_made_leaves_nothing_behind() {
     if !probe.is_ok_and(|probe| probe.status.success()) {
         return needs::missing("mount", "a file system cannot be mounted in a namespace of its own here");
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("disk")).expect("a folder");
-    write(folder.path(), "p.toml", &spec("p", "[data]\nfolder = \"disk\"\nimages = 200\nsize = 16\nformat = \"raw\""));
+    let folder = Folder::new();
+    std::fs::create_dir(folder.join("disk")).expect("a folder");
+    write(&folder, "p.toml", &spec("p", "[data]\nfolder = \"disk\"\nimages = 200\nsize = 16\nformat = \"raw\""));
     // 200 images of 768 bytes fit into 4 MB, but not into 50 entries: the 51st file is refused with "no space left on
     // device".
-    let output = on_small_disk(folder.path(), "size=4m,nr_inodes=50");
+    let output = on_small_disk(&folder, "size=4m,nr_inodes=50");
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("cannot write an image of the study: No space left on device"), "{message}");
     assert!(message.contains("the written images were removed again"), "{message}");
     assert!(stdout(&output).contains("left: 0"), "{}", stdout(&output));
     // Data that cannot fit is refused beforehand.
-    let output = on_small_disk(folder.path(), "size=64k");
+    let output = on_small_disk(&folder, "size=64k");
     assert!(output.status.code() == Some(2) && stderr(&output).contains("are free"), "{}", stderr(&output));
 }

@@ -2,37 +2,29 @@
 
 use std::fmt::Write;
 
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, ends, has, parsed, prints, read, refused, rows, run, stderr, stdout, write};
 use serde_json::Value;
 
 /// A line with a jump of 3 ms after 20, five repetitions with 0.2 % noise; times in ms.
-fn csv(header: &str, separator: char, gpu: &[&str]) -> String {
-    let mut random = batchstep::random::Rng::new(3);
+fn csv(header: &str, separator: char, gpus: &[&str]) -> String {
+    let ms = |batch: u32, _| 10.0 + 0.5 * f64::from(batch) + if batch > 20 { 3.0 } else { 0.0 };
     let mut text = format!("{header}\n");
-    for gpu in gpu {
-        for repetition in 0..5 {
-            for batch in 1..=40 {
-                let jump = if batch > 20 { 3.0 } else { 0.0 };
-                let time = (10.0 + 0.5 * f64::from(batch) + jump) * (1.0 + 0.002 * random.normal());
-                let fields = [batch.to_string(), repetition.to_string(), format!("{time:.6}"), gpu.to_string()];
-                writeln!(text, "{}", fields.join(&separator.to_string())).expect("a string");
-            }
-        }
+    for (seed, gpu) in (3..).zip(gpus) {
+        let table = rows(seed, 5, 1..=40, 0.002, ms).replace(',', &separator.to_string());
+        text.extend(table.lines().map(|line| format!("{line}{separator}{gpu}\n")));
     }
     text
 }
 
 fn json(folder: &std::path::Path, arguments: &[&str]) -> Value {
-    let output = run(folder, &[&["jumps"], arguments, &["--format", "json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    serde_json::from_str(&stdout(&output)).expect("JSON")
+    let output = ends(0, folder, &[&["jumps"], arguments, &["--format", "json"]].concat());
+    parsed(&stdout(&output))
 }
 
 #[test]
 fn a_csv_of_another_program_gives_its_jump() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
-    let found = json(folder.path(), &["a.csv"]);
+    let folder = Folder::with("a.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
+    let found = json(&folder, &["a.csv"]);
     let series = &found["series"][0];
     assert_eq!(series["unit"], "ms");
     assert_eq!(series["points"], 40);
@@ -44,34 +36,21 @@ fn a_csv_of_another_program_gives_its_jump() {
 
 #[test]
 fn german_spreadsheets_and_odd_names_are_read() {
-    let folder = tempfile::tempdir().expect("a folder");
     let text = format!("\u{feff}{}", csv("Batch Size;rep;Latency (ms);gpu", ';', &["T4"]));
-    write(folder.path(), "b.csv", &text);
-    assert_eq!(json(folder.path(), &["b.csv"])["series"][0]["jumps"][0]["after"], 20);
-    let named = json(folder.path(), &["b.csv", "--x", "Batch Size", "--y", "Latency (ms)"]);
+    let folder = Folder::with("b.csv", &text);
+    assert_eq!(json(&folder, &["b.csv"])["series"][0]["jumps"][0]["after"], 20);
+    let named = json(&folder, &["b.csv", "--x", "Batch Size", "--y", "Latency (ms)"]);
     assert_eq!(named["series"][0]["jumps"][0]["after"], 20);
 }
 
 #[test]
 fn groups_become_series() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "c.csv", &csv("batch_size,rep,step_time_ms,gpu", ',', &["T4", "V100"]));
-    let found = json(folder.path(), &["c.csv"]);
+    let folder = Folder::with("c.csv", &csv("batch_size,rep,step_time_ms,gpu", ',', &["T4", "V100"]));
+    let found = json(&folder, &["c.csv"]);
     assert_eq!(found["series"].as_array().map(Vec::len), Some(2));
     assert_eq!(found["series"][1]["group"]["gpu"], "V100");
-    let by_repetition = json(folder.path(), &["c.csv", "--group", "gpu,rep"]);
+    let by_repetition = json(&folder, &["c.csv", "--group", "gpu,rep"]);
     assert_eq!(by_repetition["series"].as_array().map(Vec::len), Some(10));
-}
-
-#[test]
-fn charts_of_a_csv_are_written_beside_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "d.csv", &csv("batch_size,order,step_time_ms,gpu", ',', &["T4"]));
-    let output = run(folder.path(), &["plot", "d.csv", "--format", "svg"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let chart = std::fs::read_to_string(folder.path().join("d-step_time.svg")).expect("a chart");
-    assert!(chart.starts_with("<svg") || chart.starts_with("<?xml"));
-    assert!(chart.contains("after 20"), "the jump is labelled");
 }
 
 /// A GPU's name that would clear the screen, give GitHub's runner a command, reverse letters, and is not valid XML.
@@ -85,10 +64,9 @@ fn assert_harmless(text: &str) {
 
 #[test]
 fn names_in_a_file_are_harmless_wherever_they_are_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
     let quoted = format!("\"{HOSTILE}\"");
     let header = "batch_size,rep,\"time\u{1b}[31m\u{202e}_ms\",gpu";
-    write(folder.path(), "a.csv", &csv(header, ',', &[&quoted, "V100"]));
+    let folder = Folder::with("a.csv", &csv(header, ',', &[&quoted, "V100"]));
     let column = "time\u{1b}[31m\u{202e}_ms";
     for arguments in [
         &["jumps", "a.csv", "--y", column][..],
@@ -101,16 +79,16 @@ fn names_in_a_file_are_harmless_wherever_they_are_shown() {
         &["jumps", "a.csv", "--x", column, "--y", "a\u{7}\n::error::x"],
         &["jumps", "a\n::error::\u{1b}[2J.csv"],
     ] {
-        let output = run(folder.path(), arguments);
+        let output = run(&folder, arguments);
         assert_harmless(&stdout(&output));
         assert_harmless(&stderr(&output));
     }
-    let drawn = std::fs::read_to_string(folder.path().join("a-step_time.svg")).expect("a chart");
+    let drawn = read(&folder, "a-step_time.svg");
     assert_harmless(&drawn);
     assert!(drawn.contains("T4\\u001b[2J\\n::error::pwned"), "the name is still to be recognised");
-    let found = json(folder.path(), &["a.csv", "--y", column]);
+    let found = json(&folder, &["a.csv", "--y", column]);
     assert_eq!(found["series"].as_array().map(Vec::len), Some(2));
-    for entry in std::fs::read_dir(folder.path()).expect("a folder").flatten() {
+    for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "html") {
             let page = std::fs::read_to_string(entry.path()).expect("a page");
             let shown = page.split("<script").next().expect("what stands before the script");
@@ -135,9 +113,8 @@ fn bandwidth(header: &str) -> String {
 
 #[test]
 fn a_rate_is_found_by_name_and_called_a_rate() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "copy.csv", &bandwidth("N,gbps"));
-    let found = &json(folder.path(), &["copy.csv"])["series"][0];
+    let folder = Folder::with("copy.csv", &bandwidth("N,gbps"));
+    let found = &json(&folder, &["copy.csv"])["series"][0];
     let texts = ["x", "y", "y_kind", "unit"].map(|key| found[key].as_str().expect("a text").to_string());
     assert_eq!(texts, ["N", "gbps", "rate", "GB/s"]);
     let jump = &found["jumps"][0];
@@ -146,10 +123,10 @@ fn a_rate_is_found_by_name_and_called_a_rate() {
     let (size, relative) = (jump["size"].as_f64().expect("a number"), jump["relative"].as_f64().expect("a number"));
     assert!((size + 92.6).abs() < 5.0 && (relative + 0.12).abs() < 0.01, "{jump}");
     assert_eq!(jump["direction"], "down");
-    let table = stdout(&run(folder.path(), &["jumps", "copy.csv"]));
+    let table = stdout(&run(&folder, &["jumps", "copy.csv"]));
     assert!(table.contains("GB/s") && table.contains('▼') && table.contains("changes of a rate"), "{table}");
-    assert_eq!(run(folder.path(), &["plot", "copy.csv", "--format", "svg"]).status.code(), Some(0));
-    let chart = std::fs::read_to_string(folder.path().join("copy-step_time.svg")).expect("a chart");
+    ends(0, &folder, &["plot", "copy.csv", "--format", "svg"]);
+    let chart = read(&folder, "copy-step_time.svg");
     let has = |text: &str| chart.lines().any(|line| line.trim() == text);
     assert!(has("Bandwidth (GB/s)") && has("N") && !chart.contains("Time per"));
 }
@@ -157,47 +134,43 @@ fn a_rate_is_found_by_name_and_called_a_rate() {
 /// A jump of 3.5 % in noise of 1 %, one value for each x: the place is known only to within two.
 #[test]
 fn a_place_that_noise_leaves_open_is_an_interval() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let mut random = batchstep::random::Rng::new(2);
     let mut text = "batch_size,time_ms\n".to_string();
     for x in 1..=80 {
         let time = 100.0 * if x > 40 { 1.035 } else { 1.0 } * (1.0 + 0.01 * random.normal());
         writeln!(text, "{x},{time:.4}").expect("a string");
     }
-    write(folder.path(), "faint.csv", &text);
-    let jump = &json(folder.path(), &["faint.csv"])["series"][0]["jumps"][0];
+    write(&folder, "faint.csv", &text);
+    let jump = &json(&folder, &["faint.csv"])["series"][0]["jumps"][0];
     assert_eq!((&jump["after"], &jump["after_low"], &jump["after_high"]), (&40.into(), &40.into(), &41.into()));
-    let table = stdout(&run(folder.path(), &["jumps", "faint.csv"]));
-    assert!(table.contains("40 (40 to 41)"), "{table}");
-    assert_eq!(run(folder.path(), &["plot", "faint.csv", "--format", "svg"]).status.code(), Some(0));
-    let chart = std::fs::read_to_string(folder.path().join("faint-step_time.svg")).expect("a chart");
+    prints(&folder, &["jumps", "faint.csv"], &["40 (40 to 41)"]);
+    ends(0, &folder, &["plot", "faint.csv", "--format", "svg"]);
+    let chart = read(&folder, "faint-step_time.svg");
     assert!(chart.contains("places that a jump may have") && chart.contains("after 40 (40 to 41)"));
 }
 
 #[test]
 fn any_column_can_be_called_a_rate_and_rates_are_compared() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "score.csv", &bandwidth("size,score"));
-    let found = json(folder.path(), &["score.csv", "--y", "score", "--y-kind", "rate"]);
+    let folder = Folder::with("score.csv", &bandwidth("size,score"));
+    let found = json(&folder, &["score.csv", "--y", "score", "--y-kind", "rate"]);
     assert_eq!((&found["series"][0]["y_kind"], &found["series"][0]["unit"]), (&"rate".into(), &"".into()));
-    write(folder.path(), "ms.csv", &bandwidth("size,time_ms"));
-    let found = json(folder.path(), &["ms.csv", "--y", "time_ms", "--y-kind", "rate"]);
+    write(&folder, "ms.csv", &bandwidth("size,time_ms"));
+    let found = json(&folder, &["ms.csv", "--y", "time_ms", "--y-kind", "rate"]);
     assert_eq!((&found["series"][0]["y_kind"], &found["series"][0]["unit"]), (&"rate".into(), &"".into()));
     // A rate that falls is slower.
-    write(folder.path(), "gbps.csv", &bandwidth("batch_size,gbps"));
-    write(folder.path(), "mbps.csv", &bandwidth("batch_size,mbps"));
-    let output = run(folder.path(), &["compare", "gbps.csv", "mbps.csv", "--fail-on", "slower"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    write(&folder, "gbps.csv", &bandwidth("batch_size,gbps"));
+    write(&folder, "mbps.csv", &bandwidth("batch_size,mbps"));
+    let output = ends(1, &folder, &["compare", "gbps.csv", "mbps.csv", "--fail-on", "slower"]);
     assert!(stdout(&output).contains("SLOWER") && stdout(&output).contains("0 FASTER"), "{}", stdout(&output));
-    let output = run(folder.path(), &["compare", "gbps.csv", "ms.csv", "--y", "gbps"]);
-    assert_eq!(output.status.code(), Some(2), "no such column in one of them");
+    ends(2, &folder, &["compare", "gbps.csv", "ms.csv", "--y", "gbps"]);
 }
 
 /// The sides of matrix products: the side that varies is the x; if several vary, they are named; squares are one
 /// series.
 #[test]
 fn the_side_of_a_matrix_that_varies_is_the_size() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let table = |sides: &dyn Fn(u32) -> [u32; 3]| {
         let line = |i: u32| {
             let [m, n, k] = sides(i);
@@ -205,41 +178,40 @@ fn the_side_of_a_matrix_that_varies_is_the_size() {
         };
         format!("M,N,K,time_ms\n{}", (1..=40).map(line).collect::<String>())
     };
-    write(folder.path(), "one.csv", &table(&|i| [64, 64 * i, 64]));
-    let found = json(folder.path(), &["one.csv"]);
+    write(&folder, "one.csv", &table(&|i| [64, 64 * i, 64]));
+    let found = json(&folder, &["one.csv"]);
     assert_eq!((&found["series"][0]["x"], &found["series"][0]["points"]), (&"N".into(), &40.into()));
     assert_eq!(found["series"][0]["jumps"][0]["after"], 1280);
-    write(folder.path(), "square.csv", &table(&|i| [64 * i, 64 * i, 64 * i]));
-    let found = json(folder.path(), &["square.csv"]);
+    write(&folder, "square.csv", &table(&|i| [64 * i, 64 * i, 64 * i]));
+    let found = json(&folder, &["square.csv"]);
     assert_eq!((found["series"].as_array().map(Vec::len), &found["series"][0]["x"]), (Some(1), &"M".into()));
-    write(folder.path(), "grid.csv", &table(&|i| [64 * (1 + i % 20), 64 * (1 + i / 20), 64]));
+    write(&folder, "grid.csv", &table(&|i| [64 * (1 + i % 20), 64 * (1 + i / 20), 64]));
     // Neither column has many more values than the other, so nothing decides.
-    write(folder.path(), "open.csv", &table(&|i| [64 * (1 + i % 7), 64 * (1 + i / 7), 64]));
-    let output = run(folder.path(), &["jumps", "open.csv"]);
-    assert_eq!(output.status.code(), Some(2));
+    write(&folder, "open.csv", &table(&|i| [64 * (1 + i % 7), 64 * (1 + i / 7), 64]));
+    let output = ends(2, &folder, &["jumps", "open.csv"]);
     assert!(stderr(&output).contains("several columns could be the size: M, N") && stderr(&output).contains("--x"));
-    let found = json(folder.path(), &["grid.csv"]);
+    let found = json(&folder, &["grid.csv"]);
     let sides: Vec<&Value> = found["series"].as_array().expect("series").iter().map(|s| &s["group"]["N"]).collect();
     assert_eq!(sides, ["64", "128", "192"]);
 }
 
 #[test]
 fn the_members_of_a_staircase_are_one_line_in_the_table_and_all_in_the_json() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let mut random = batchstep::random::Rng::new(7);
     let mut text = "num_tokens,latency_us\n".to_string();
     for x in 1..=100 {
         let time = (100.0 + 10.0 * f64::from(x / 8)) * (1.0 + 0.003 * random.normal());
         writeln!(text, "{x},{time:.3}").expect("a string");
     }
-    write(folder.path(), "stairs.csv", &text);
-    let found = &json(folder.path(), &["stairs.csv"])["series"][0];
+    write(&folder, "stairs.csv", &text);
+    let found = &json(&folder, &["stairs.csv"])["series"][0];
     // After 7, 15, ..., 95: twelve.
     let after: Vec<i64> =
         found["jumps"].as_array().expect("jumps").iter().filter_map(|j| j["after"].as_i64()).collect();
     assert_eq!(after, (1..=12).map(|k| 8 * k - 1).collect::<Vec<i64>>());
     assert_eq!(found["period"]["unconfirmed"], Value::Array(vec![]));
-    let table = stdout(&run(folder.path(), &["jumps", "stairs.csv"]));
+    let table = stdout(&run(&folder, &["jumps", "stairs.csv"]));
     assert_eq!(table.matches('▲').count(), 1, "{table}");
     assert!(table.contains("every 8 from 7, 12 times"), "{table}");
 }
@@ -247,15 +219,14 @@ fn the_members_of_a_staircase_are_one_line_in_the_table_and_all_in_the_json() {
 /// Every line: a file, arguments, and what the refusal must say. All exit with 2 and write nothing.
 #[test]
 fn bad_data_gets_one_message_and_exit_code_2() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "nocolumn.csv", "a,c,d\n1,2,3\n2,3,4\n");
-    write(folder.path(), "text.csv", "batch_size,time_ms\n1,2\n2,fast\n");
-    write(folder.path(), "ragged.csv", "batch_size,time_ms\n1,2\n2\n");
-    write(folder.path(), "empty.csv", "");
-    write(folder.path(), "header.csv", "batch_size,time_ms\n");
-    write(folder.path(), "broken.parquet", "PAR1 and then something else");
-    std::fs::write(folder.path().join("bytes.csv"), [0xff, 0xfe, 0x00, 0x80]).expect("writable");
-    std::fs::create_dir(folder.path().join("folder")).expect("a folder");
+    let folder = Folder::with("nocolumn.csv", "a,c,d\n1,2,3\n2,3,4\n");
+    write(&folder, "text.csv", "batch_size,time_ms\n1,2\n2,fast\n");
+    write(&folder, "ragged.csv", "batch_size,time_ms\n1,2\n2\n");
+    write(&folder, "empty.csv", "");
+    write(&folder, "header.csv", "batch_size,time_ms\n");
+    write(&folder, "broken.parquet", "PAR1 and then something else");
+    std::fs::write(folder.join("bytes.csv"), [0xff, 0xfe, 0x00, 0x80]).expect("writable");
+    std::fs::create_dir(folder.join("folder")).expect("a folder");
     let cases: &[(&[&str], &[&str])] = &[
         (&["nocolumn.csv"], &["nocolumn.csv", "a, c, d", "--x"]),
         (&["ragged.csv"], &["ragged.csv:3", "1 fields", "2"]),
@@ -267,50 +238,46 @@ fn bad_data_gets_one_message_and_exit_code_2() {
         (&["missing.csv"], &["missing.csv", "no such file"]),
         (&["text.csv", "--y", "tyme_ms"], &["did you mean `time_ms`?"]),
     ];
-    let before = std::fs::read_dir(folder.path()).expect("a folder").count();
+    let before = std::fs::read_dir(&folder).expect("a folder").count();
     for (arguments, parts) in cases {
         for command in ["jumps", "plot"] {
-            let output = run(folder.path(), &[&[command], *arguments].concat());
+            let output = ends(2, &folder, &[&[command], *arguments].concat());
             let message = stderr(&output);
-            assert_eq!(output.status.code(), Some(2), "{command} {arguments:?}: {message}");
             assert!(message.starts_with("batchstep: ") && stdout(&output).is_empty(), "{message}");
             for part in *parts {
                 assert!(message.contains(part), "{command} {arguments:?} says: {message}\nlacks: {part}");
             }
         }
     }
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), before);
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), before);
 }
 
 #[test]
 fn a_truncated_parquet_of_ours_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
     let spec = "version = 1\nname = \"s\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
-    write(folder.path(), "s.toml", spec);
-    assert_eq!(run(folder.path(), &["run", "s.toml"]).status.code(), Some(0));
-    let path = folder.path().join("results/s/steps.parquet");
+    let folder = Folder::with("s.toml", spec);
+    ends(0, &folder, &["run", "s.toml"]);
+    let path = folder.join("results/s/steps.parquet");
     let bytes = std::fs::read(&path).expect("a file");
     for length in [0, 3, 4, 100, bytes.len() / 2, bytes.len() - 1] {
-        let cut = folder.path().join("cut.parquet");
+        let cut = folder.join("cut.parquet");
         std::fs::write(&cut, &bytes[..length]).expect("writable");
-        let output = run(folder.path(), &["jumps", "cut.parquet"]);
-        assert_eq!(output.status.code(), Some(2), "cut to {length}: {}", stderr(&output));
-        assert!(stderr(&output).contains("cut.parquet"), "{}", stderr(&output));
+        refused(&folder, &["jumps", "cut.parquet"], &["cut.parquet"]);
     }
     // The whole file, moved elsewhere and renamed, is complete in itself.
-    std::fs::write(folder.path().join("mailed.parquet"), &bytes).expect("writable");
-    assert_eq!(json(folder.path(), &["mailed.parquet"])["series"][0]["points"], 70);
+    std::fs::write(folder.join("mailed.parquet"), &bytes).expect("writable");
+    assert_eq!(json(&folder, &["mailed.parquet"])["series"][0]["points"], 70);
 }
 
 /// Some of them make polars panic; that is our error, reported once.
 #[test]
 fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet");
     let mut refused = 0;
     for file in corpus.read_dir().expect("a corpus") {
         let path = file.expect("an entry").path();
-        let output = run(folder.path(), &["jumps", path.to_str().expect("UTF-8 path")]);
+        let output = run(&folder, &["jumps", path.to_str().expect("UTF-8 path")]);
         let message = stderr(&output);
         assert!(!message.contains("panicked") && !message.contains("backtrace"), "{message}");
         if output.status.code() == Some(2) {
@@ -324,20 +291,17 @@ fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
 /// Its batch sizes are 16 bits wide, its times jump by 2 ms after 12, its `price` is a decimal; see `src/store/sheet.rs`.
 #[test]
 fn a_parquet_column_of_a_type_that_is_not_read_is_named_with_a_remedy() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet/types.parquet");
-    std::fs::copy(path, folder.path().join("types.parquet")).expect("copied");
-    let found = json(folder.path(), &["types.parquet"]);
+    std::fs::copy(path, folder.join("types.parquet")).expect("copied");
+    let found = json(&folder, &["types.parquet"]);
     let series = &found["series"][0];
     assert_eq!((&series["x"], &series["y"], &series["points"]), (&"batch".into(), &"time_ms".into(), &24.into()));
     assert_eq!(series["jumps"][0]["after"], 12);
     let size = series["jumps"][0]["size"].as_f64().expect("a number");
     assert!((size - 2.0).abs() < 0.1, "{size}");
-    let said = stdout(&run(folder.path(), &["jumps", "types.parquet"]));
-    assert!(said.contains("columns of other types are left out: price (decimal"), "{said}");
-    let output = run(folder.path(), &["jumps", "types.parquet", "--y", "price"]);
-    let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{message}");
+    prints(&folder, &["jumps", "types.parquet"], &["columns of other types are left out: price (decimal"]);
+    let message = stderr(&ends(2, &folder, &["jumps", "types.parquet", "--y", "price"]));
     assert!(
         message.contains("price (decimal") && message.contains("float64") && !message.contains("damaged"),
         "{message}"
@@ -346,17 +310,16 @@ fn a_parquet_column_of_a_type_that_is_not_read_is_named_with_a_remedy() {
 
 #[test]
 fn a_chart_says_forecast_only_if_nothing_in_it_was_measured() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let row = |(batch, noise): (u32, u32)| {
         let time = 5.0 + 0.2 * f64::from(batch);
         format!("{batch},{:.4},{time:.4}\n", time * (1.0 + 0.001 * f64::from((7 * batch + 3 * noise) % 5)))
     };
     let rows: String = (0..3).flat_map(|noise| (1..=20).map(move |batch| (batch, noise))).map(row).collect();
-    write(folder.path(), "a.csv", &format!("batch,time_ms,predicted_ms\n{rows}"));
+    write(&folder, "a.csv", &format!("batch,time_ms,predicted_ms\n{rows}"));
     let drawn = |y: &[&str]| {
-        let output = run(folder.path(), &[&["plot", "a.csv", "--format", "svg"], y].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        std::fs::read_to_string(folder.path().join("a-step_time.svg")).expect("a chart")
+        ends(0, &folder, &[&["plot", "a.csv", "--format", "svg"], y].concat());
+        read(&folder, "a-step_time.svg")
     };
     // Twenty sizes, three times; what is predicted is no step.
     let measured: &[&str] = &[];
@@ -370,14 +333,13 @@ fn a_chart_says_forecast_only_if_nothing_in_it_was_measured() {
 
 #[test]
 fn rows_without_a_number_are_counted_and_named() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let mut text = csv("batch,rep,time_ms,gpu", ',', &["T4"]);
     text.insert_str(0, "# measured on a Tuesday\n");
     text.push_str("41,0,,T4\n42,0,nan,T4\n,1,3.5,T4\n43,0,inf,T4\n");
-    write(folder.path(), "gaps.csv", &text);
+    write(&folder, "gaps.csv", &text);
     for command in ["jumps", "plot", "report"] {
-        let output = run(folder.path(), &[command, "gaps.csv"]);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let output = ends(0, &folder, &[command, "gaps.csv"]);
         // A comment, the names of the columns, and 200 rows precede them.
         for said in [
             "gaps.csv: 3 rows without a number in `time_ms` are left out; the first is line 203",
@@ -386,7 +348,7 @@ fn rows_without_a_number_are_counted_and_named() {
             assert!(stderr(&output).contains(said), "{command}: {}\nlacks: {said}", stderr(&output));
         }
     }
-    let left_out = &json(folder.path(), &["gaps.csv"])["series"][0]["left_out"];
+    let left_out = &json(&folder, &["gaps.csv"])["series"][0]["left_out"];
     let expected = serde_json::json!({
         "column": "time_ms", "rows": 3, "first_line": 203, "sizes": [41, 42, 43], "more_sizes": false, "said": "nan"
     });
@@ -395,15 +357,14 @@ fn rows_without_a_number_are_counted_and_named() {
 
 #[test]
 fn decimal_commas_are_read_where_they_are_nothing_else_and_named_where_they_may_be() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "de.csv", &csv("batch;rep;time_ms;gpu", ';', &["T4"]).replace('.', ","));
-    let jump = &json(folder.path(), &["de.csv"])["series"][0]["jumps"][0];
+    let folder = Folder::new();
+    write(&folder, "de.csv", &csv("batch;rep;time_ms;gpu", ';', &["T4"]).replace('.', ","));
+    let jump = &json(&folder, &["de.csv"])["series"][0]["jumps"][0];
     assert_eq!(jump["after"], 20);
     assert!((jump["size"].as_f64().expect("a number") - 3.0).abs() < 0.15, "{jump}");
     let refused = |name: &str, text: &str, said: &str| {
-        write(folder.path(), name, text);
-        let output = run(folder.path(), &["jumps", name]);
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        write(&folder, name, text);
+        let output = ends(2, &folder, &["jumps", name]);
         assert!(stderr(&output).contains(said), "{}\nlacks: {said}", stderr(&output));
     };
     refused("thousands.csv", "batch\ttime_ms\n1\t1,234\n2\t2,345\n", "a comma may be decimal or divide thousands");
@@ -412,41 +373,31 @@ fn decimal_commas_are_read_where_they_are_nothing_else_and_named_where_they_may_
 
 #[test]
 fn the_results_of_a_table_are_graded_by_its_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "theirs.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
-    let output = run(folder.path(), &["report", "theirs.csv"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let page = std::fs::read_to_string(folder.path().join("theirs-report.html")).expect("a page");
+    let folder = Folder::with("theirs.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
+    ends(0, &folder, &["report", "theirs.csv"]);
+    let page = read(&folder, "theirs-report.html");
     assert!(page.contains("from theirs.csv</span>") && !page.contains("measured here"), "the grade of the answer");
 }
 
 #[test]
 fn times_in_different_units_are_compared() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let text = |header: &str, factor: f64| {
         let row = |i: u32| format!("{},{},{}\n", i % 4 + 1, i / 4, factor * (1.0 + 0.01 * f64::from(i * 7 % 5)));
         format!("batch_size,block,{header}\n{}", (0..24).map(row).collect::<String>())
     };
-    write(folder.path(), "s.csv", &text("time_s", 0.002));
-    write(folder.path(), "ms.csv", &text("time_ms", 3.0));
-    let output = run(folder.path(), &["compare", "s.csv", "ms.csv"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    write(&folder, "s.csv", &text("time_s", 0.002));
+    write(&folder, "ms.csv", &text("time_ms", 3.0));
+    let output = ends(0, &folder, &["compare", "s.csv", "ms.csv"]);
     // By hand: 3 ms over 2 ms.
     assert!(stdout(&output).matches("1.500 ").count() >= 4, "{}", stdout(&output));
-    write(folder.path(), "bare.csv", &text("time", 2.0));
-    let output = run(folder.path(), &["compare", "s.csv", "bare.csv"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("`time`, which names no unit") && stderr(&output).contains("_ms"),
-        "{}",
-        stderr(&output)
-    );
+    write(&folder, "bare.csv", &text("time", 2.0));
+    refused(&folder, &["compare", "s.csv", "bare.csv"], &["`time`, which names no unit", "_ms"]);
 }
 
 #[test]
 fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.csv", &csv("n,rep,t_ms,card", ',', &["T4"]));
+    let folder = Folder::with("a.csv", &csv("n,rep,t_ms,card", ',', &["T4"]));
     let asked = ["--x", "n", "--y", "t_ms", "--group", "card"];
     for (arguments, file, made) in [
         (
@@ -456,23 +407,17 @@ fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
         ),
         (&["report", "a.csv", "--out", "a.html"], "a.html", "batchstep report a.csv --x n --y t_ms --group card"),
     ] {
-        let output = run(folder.path(), &[arguments, &asked].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        ends(0, &folder, &[arguments, &asked].concat());
+        let text = read(&folder, file);
         assert!(text.contains(made), "{made}");
     }
 }
 
 #[test]
 fn a_column_of_endless_names_is_refused_with_the_limit() {
-    let folder = tempfile::tempdir().expect("a folder");
     let row = |row: usize| format!("{},{row}.5,{row:0>40000}\n", row % 8 + 1);
-    write(folder.path(), "a.csv", &format!("batch_size,time_ms,gpu\n{}", (0..450).map(row).collect::<String>()));
-    let output = run(folder.path(), &["jumps", "a.csv"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let folder = Folder::with("a.csv", &format!("batch_size,time_ms,gpu\n{}", (0..450).map(row).collect::<String>()));
+    let output = ends(2, &folder, &["jumps", "a.csv"]);
     let said = stderr(&output);
-    assert!(
-        said.contains("`gpu` holds more than 16777216 bytes of different names") && said.contains("--group"),
-        "{said}"
-    );
+    has(&said, &["`gpu` holds more than 16777216 bytes of different names", "--group"]);
 }

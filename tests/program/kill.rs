@@ -1,39 +1,21 @@
 //! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues with exactly the same plan.
 
-use crate::support;
+use crate::support::{
+    Folder, batchstep, ends, kill, parts, planted, read, signal, start, stderr, stdout, until, write,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use batchstep::spec::Experiment;
 use batchstep::spec::plan::Plan;
 use batchstep::store::Table;
 
-const SPEC: &str = r#"
-version = 1
-name = "kill"
-[sweep]
-batch_size = "1..=40"
-[engine]
-name = "synthetic"
-[synthetic]
-base = "10ms"
-slope = "1ms"
-noise = { sd = "1%" }
-[measure]
-blocks = { min = 25, max = 25 }
-steps_per_visit = 3
-seed = 5
-"#;
-
-/// The number of visits with a part file; those of each thousand visits have a folder of their own.
-fn parts(run: &Path) -> usize {
-    let files =
-        |folder: &Path| folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
-    let all =
-        files(&run.join("parts")).into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
-    all.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("visit-"))).count()
+/// 40 batch sizes in so many blocks.
+fn spec(blocks: usize) -> String {
+    let measure = format!("blocks = {{ min = {blocks}, max = {blocks} }}\nsteps_per_visit = 3\nseed = 5");
+    planted("kill", "\"1..=40\"", "base = \"10ms\"\nslope = \"1ms\"\nnoise = { sd = \"1%\" }", &measure)
 }
 
 /// The stored data: for each visit its block, cell and step times.
@@ -56,22 +38,23 @@ fn stored(run: &Path) -> Stored {
 fn kills_at_random_moments_lose_no_visit_and_double_none() {
     // Twenty by default; BATCHSTEP_KILLS=100 for the heavy form.
     let kills = std::env::var("BATCHSTEP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20);
-    let folder = tempfile::tempdir().expect("a folder");
-    let spec = support::write(folder.path(), "kill.toml", SPEC);
-    let run = folder.path().join("run");
+    let folder = Folder::new();
+    let path = write(&folder, "kill.toml", &spec(25));
+    let run = folder.join("run");
     let mut random = batchstep::random::Rng::new(20);
     let mut before = Stored::new();
     let mut kills_with_progress = 0;
     for kill in 0..kills {
-        let mut command = support::batchstep(folder.path());
-        command.arg("run").arg(&spec).arg("--out").arg(&run).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = batchstep(&folder);
+        command.arg("run").arg(&path).arg("--out").arg(&run).stdout(Stdio::null()).stderr(Stdio::null());
         if run.exists() {
             command.arg("--resume");
         }
         let mut child = command.spawn().expect("starts");
         // Every fifth kill comes while the program starts, the others some moments after its first visit.
         let begun = Instant::now();
-        let no_visit = |seconds| begun.elapsed() < Duration::from_secs(seconds) && parts(&run) <= before.len();
+        let no_visit =
+            |seconds| begun.elapsed() < Duration::from_secs(seconds) && parts(&run, "visit-") <= before.len();
         while kill % 5 != 0 && no_visit(20) && child.try_wait().expect("a child").is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -89,8 +72,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
     }
     assert!(kills_with_progress >= 3, "only {kills_with_progress} of {kills} kills came in the middle of the work");
 
-    let end = support::run(folder.path(), &["run", "kill.toml", "--out", "run", "--resume"]);
-    assert_eq!(end.status.code(), Some(0), "{}", support::stderr(&end));
+    ends(0, &folder, &["run", "kill.toml", "--out", "run", "--resume"]);
     let whole = stored(&run);
     assert!(run.join("steps.parquet").is_file() && !run.join("parts").exists());
     for (visit, rows) in &before {
@@ -98,7 +80,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
     }
 
     // The plan, computed only from the spec: every block in its order, every cell once.
-    let plan = Plan::new(&Experiment::parse(SPEC, "kill.toml").expect("valid")).expect("plans");
+    let plan = Plan::new(&Experiment::parse(&spec(25), "kill.toml").expect("valid")).expect("plans");
     let planned = (0..25).flat_map(|block| plan.order(block).into_iter().map(move |cell| (block as i64, cell as i64)));
     let done = whole.values().map(|rows| (rows[0].0, rows[0].1));
     assert!(planned.eq(done), "the visits are not the plan's");
@@ -112,67 +94,46 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_is_sealed_and_continues() {
-    let folder = tempfile::tempdir().expect("a folder");
-    support::write(folder.path(), "kill.toml", &SPEC.replace("min = 25, max = 25", "min = 60, max = 60"));
-    let mut command = support::batchstep(folder.path());
-    command.args(["run", "kill.toml", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn().expect("starts");
-    let parts = folder.path().join("run/parts");
-    // A cell's layers are a separate part, next to its visits.
-    let is_visit = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().starts_with("layers-");
-    while parts.read_dir().map_or(0, |entries| entries.flatten().filter(is_visit).count()) < 100 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let folder = Folder::with("kill.toml", &spec(40));
+    let child = start(&folder, &["run", "kill.toml", "--out", "run"]);
+    let run = folder.join("run");
+    until("a hundred visits are stored", || parts(&run, "visit-") >= 100);
     // `timeout` sends its signal to the process and to the process's group.
-    let signal = || std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(signal().expect("kill runs").success());
-    let _ = signal();
+    signal(&child, "-INT");
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     let output = child.wait_with_output().expect("it ends");
-    let message = support::stderr(&output);
+    let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("--resume"), "{message}");
-    let before = stored(&folder.path().join("run"));
-    assert!(folder.path().join("run/steps.parquet").is_file() && before.len() >= 100);
+    let before = stored(&run);
+    assert!(run.join("steps.parquet").is_file() && before.len() >= 100);
 
-    let end = support::run(folder.path(), &["run", "kill.toml", "--out", "run", "--resume"]);
-    assert_eq!(end.status.code(), Some(0), "{}", support::stderr(&end));
-    let whole = stored(&folder.path().join("run"));
-    assert_eq!(whole.len(), 40 * 60);
+    ends(0, &folder, &["run", "kill.toml", "--out", "run", "--resume"]);
+    let whole = stored(&run);
+    assert_eq!(whole.len(), 40 * 40);
     assert!(before.iter().all(|(visit, rows)| whole.get(visit) == Some(rows)));
 }
 
 /// The time limit ends a run and has no other effect.
 #[test]
 fn a_run_that_ran_out_of_time_continues_with_more() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
-                noise = { visits = \"5%\" }\n[measure]\nsmallest_jump = \"0.01%\"\nblocks = { max = 100000 }\n";
-    support::write(folder.path(), "t.toml", spec);
+    let measure = "smallest_jump = \"0.01%\"\nblocks = { max = 100000 }";
+    let folder = Folder::with("t.toml", &planted("t", "\"1..=20\"", "noise = { visits = \"5%\" }", measure));
     let run = |more: &[&str]| {
-        let output = support::run(folder.path(), &[&["run", "t.toml", "--out", "run"], more].concat());
-        assert_eq!(output.status.code(), Some(1), "{}", support::stderr(&output));
-        stored(&folder.path().join("run"))
+        ends(1, &folder, &[&["run", "t.toml", "--out", "run"], more].concat());
+        stored(&folder.join("run"))
     };
     let first = run(&["--time", "1s"]);
     let longer = run(&["--time", "2s", "--resume"]);
     assert!(longer.len() > first.len());
     assert!(first.iter().all(|(visit, rows)| longer.get(visit) == Some(rows)));
-    let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("a spec");
+    let spec = read(&folder, "run/spec.toml");
     assert!(spec.contains("time_limit = \"2s\""), "{spec}");
     // Killed while it goes on, it has not finished, and the same command goes on again.
-    let mut command = support::batchstep(folder.path());
-    command
-        .args(["run", "t.toml", "--out", "run", "--time", "4s", "--resume"])
-        .stderr(Stdio::null())
-        .stdout(Stdio::null());
-    let mut child = command.spawn().expect("starts");
-    let begun = Instant::now();
-    while parts(&folder.path().join("run")) == 0 && begun.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().expect("killed");
-    child.wait().expect("reaped");
-    let status = support::stdout(&support::run(folder.path(), &["status", "run"]));
+    let child = start(&folder, &["run", "t.toml", "--out", "run", "--time", "4s", "--resume"]);
+    until("a visit is stored", || parts(&folder.join("run"), "visit-") > 0);
+    kill(child);
+    let status = stdout(&ends(0, &folder, &["status", "run"]));
     assert!(!status.contains("finished"), "{status}");
     let last = run(&["--time", "4s", "--resume"]);
     assert!(last.len() > longer.len() && longer.iter().all(|(visit, rows)| last.get(visit) == Some(rows)));
@@ -182,29 +143,24 @@ fn a_run_that_ran_out_of_time_continues_with_more() {
 #[cfg(unix)]
 #[test]
 fn a_run_that_was_stopped_longer_than_its_watchdog_waits_continues_and_keeps_its_cell() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
-                hangs = [{ at = 2, for = \"300ms\" }]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n\
-                visit_limit = \"1.5s\"\norder = \"ascending\"\n";
-    support::write(folder.path(), "t.toml", spec);
-    let mut command = support::batchstep(folder.path());
-    command.args(["run", "t.toml", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn().expect("starts");
-    let signal = |name: &str| {
-        let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
-        assert!(sent.expect("kill runs").success());
-    };
-    let run = folder.path().join("run");
-    while parts(&run) < 1 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let folder = Folder::new();
+    let spec = planted(
+        "t",
+        "[1, 2]",
+        "hangs = [{ at = 2, for = \"300ms\" }]",
+        "blocks = { min = 2, max = 2 }\nsteps_per_visit = 1\nvisit_limit = \"1.5s\"\norder = \"ascending\"",
+    );
+    write(&folder, "t.toml", &spec);
+    let child = start(&folder, &["run", "t.toml", "--out", "run"]);
+    let run = folder.join("run");
+    until("a visit is stored", || parts(&run, "visit-") > 0);
     // The visit to 2 has begun. The watchdog's limit is twice 1.5 s.
     std::thread::sleep(Duration::from_millis(100));
-    signal("-STOP");
+    signal(&child, "-STOP");
     std::thread::sleep(Duration::from_millis(4000));
-    signal("-CONT");
+    signal(&child, "-CONT");
     let output = child.wait_with_output().expect("it ends");
-    let message = support::stderr(&output);
+    let message = stderr(&output);
     assert_ne!(output.status.code(), Some(2), "{message}");
     assert!(!message.contains("visit_limit"), "{message}");
     let cells: Vec<i64> = stored(&run).values().map(|rows| rows[0].1).collect();

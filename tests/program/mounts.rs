@@ -10,22 +10,16 @@ use batchstep::spec::plan::Plan;
 use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{batchstep, run, stderr, write};
+use crate::support::{Folder, batchstep, ends, exits, has, kill, parts, planted, start, stderr, until, write};
 
-const SPEC: &str = r#"
-version = 1
-name = "far"
-[sweep]
-batch_size = "1..=20"
-[engine]
-name = "synthetic"
-[synthetic]
-noise = { sd = "1%" }
-[measure]
-blocks = { min = 20, max = 20 }
-steps_per_visit = 3
-seed = 5
-"#;
+fn spec() -> String {
+    planted(
+        "far",
+        "\"1..=20\"",
+        "noise = { sd = \"1%\" }",
+        "blocks = { min = 20, max = 20 }\nsteps_per_visit = 3\nseed = 5",
+    )
+}
 
 /// For each visit, its block, its cell, and its number of rows.
 fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
@@ -43,7 +37,7 @@ fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
 
 /// Checks that every visit of the plan is there once.
 fn assert_complete(run: &Path) {
-    let plan = Plan::new(&Experiment::parse(SPEC, "far.toml").expect("valid")).expect("plans");
+    let plan = Plan::new(&Experiment::parse(&spec(), "far.toml").expect("valid")).expect("plans");
     let planned = (0..20).flat_map(|block| plan.order(block).into_iter().map(move |cell| [block as i64, cell as i64]));
     let visits = visits(run);
     assert!(planned.eq(visits.values().map(|visit| [visit[0], visit[1]])), "the visits are not the plan's");
@@ -53,22 +47,12 @@ fn assert_complete(run: &Path) {
 
 /// Starts a run into `out` and kills it when it has stored `visits` visits.
 fn kill_after(visits: usize, folder: &Path, out: &str) {
-    let mut command = batchstep(folder);
-    command.args(["run", "far.toml", "--resume", "--out", out]).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("starts");
-    let parts = folder.join(out).join("parts");
-    let stored = || {
-        let names = parts.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
-        names.filter(|name| name.to_string_lossy().starts_with("visit-")).count()
-    };
-    let begun = Instant::now();
-    while stored() < visits && begun.elapsed() < Duration::from_secs(60) {
+    let mut child = start(folder, &["run", "far.toml", "--resume", "--out", out]);
+    until("its visits are stored", || {
         assert!(child.try_wait().expect("a child").is_none(), "the run ended before it could be killed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().expect("killed");
-    child.wait().expect("reaped");
-    assert!(stored() >= visits, "only {} visits were stored in a minute", stored());
+        parts(&folder.join(out), "visit-") >= visits
+    });
+    kill(child);
 }
 
 /// A folder mounted through FUSE, as object stores are: without hard links, with locks that hold only on this machine,
@@ -125,44 +109,40 @@ impl Drop for Mount {
 /// the upload.
 #[test]
 fn a_run_on_a_mounted_bucket_continues_after_kills_and_is_complete_in_the_bucket() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let cached =
         ["--vfs-cache-mode", "full", "--vfs-write-back", "100ms", "--transfers", "1", "--dir-cache-time", "10s"];
-    let Some(mount) = Mount::new(folder.path(), &cached) else { return };
+    let Some(mount) = Mount::new(&folder, &cached) else { return };
     write(&mount.at, "a", "text");
     assert!(std::fs::hard_link(mount.at.join("a"), mount.at.join("b")).is_err(), "this mount has hard links");
-    write(folder.path(), "far.toml", SPEC);
+    write(&folder, "far.toml", &spec());
     for visits in [20, 60] {
-        kill_after(visits, folder.path(), "mount/run");
+        kill_after(visits, &folder, "mount/run");
     }
-    let output = run(folder.path(), &["run", "far.toml", "--resume", "--out", "mount/run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_complete(&folder.path().join("mount/run"));
+    ends(0, &folder, &["run", "far.toml", "--resume", "--out", "mount/run"]);
+    assert_complete(&folder.join("mount/run"));
     // The content of the bucket once everything is uploaded.
-    let bucket = folder.path().join("bucket/run");
-    let begun = Instant::now();
+    let bucket = folder.join("bucket/run");
     let same = |name: &str| {
         let read = |root: &Path| std::fs::read(root.join(name)).ok();
         read(&bucket) == read(&mount.at.join("run"))
     };
     let files = ["steps.parquet", "cells.parquet", "jumps.json", "environment.json", "spec.toml", "report.html"];
-    while !files.iter().all(|name| bucket.join(name).is_file() && same(name)) || bucket.join("parts").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the bucket does not hold the finished run");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until("the bucket holds the finished run", || {
+        files.iter().all(|name| bucket.join(name).is_file() && same(name)) && !bucket.join("parts").exists()
+    });
     assert_complete(&bucket);
 }
 
 /// A mount that writes each file straight through, without a cache.
 #[test]
 fn a_run_on_a_mount_without_a_cache_is_complete() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(mount) = Mount::new(folder.path(), &["--vfs-cache-mode", "off"]) else { return };
-    write(folder.path(), "far.toml", SPEC);
-    let output = run(folder.path(), &["run", "far.toml", "--out", "mount/run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::new();
+    let Some(mount) = Mount::new(&folder, &["--vfs-cache-mode", "off"]) else { return };
+    write(&folder, "far.toml", &spec());
+    ends(0, &folder, &["run", "far.toml", "--out", "mount/run"]);
     drop(mount);
-    assert_complete(&folder.path().join("bucket/run"));
+    assert_complete(&folder.join("bucket/run"));
 }
 
 /// Replaces the calls of the C library: `flock` and `link` are refused, as on a mount that has neither; `rename` too if
@@ -184,25 +164,19 @@ int rename(const char *from, const char *to) {
 
 #[test]
 fn without_locks_and_hard_links_a_run_is_complete_and_without_renaming_it_says_so() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let library = folder.path().join("lib/librefusing.so");
+    let folder = Folder::new();
+    let library = folder.join("lib/librefusing.so");
     if !needs::shared_library(REFUSING, &library) {
         return;
     }
-    write(folder.path(), "far.toml", SPEC);
+    write(&folder, "far.toml", &spec());
     let refusing = |out: &str| {
-        let mut command = batchstep(folder.path());
+        let mut command = batchstep(&folder);
         command.args(["run", "far.toml", "--out", out]).env("LD_PRELOAD", &library);
         command
     };
-    let output = refusing("run").output().expect("the program starts");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_complete(&folder.path().join("run"));
-    let output = refusing("other").env("NO_RENAME", "1").output().expect("the program starts");
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let message = stderr(&output);
-    assert!(
-        message.contains("cannot rename") && message.contains("--out") && message.contains("local disk"),
-        "{message}"
-    );
+    exits(0, &mut refusing("run"));
+    assert_complete(&folder.join("run"));
+    let message = stderr(&exits(2, refusing("other").env("NO_RENAME", "1")));
+    has(&message, &["cannot rename", "--out", "local disk"]);
 }

@@ -1,7 +1,7 @@
 //! What `batchstep doctor` reports from the answers of NVIDIA's management library, through its C interface.
 
 use crate::needs::shared_library;
-use crate::support::{batchstep, stdout};
+use crate::support::{Folder, batchstep, stdout, write};
 
 const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
 
@@ -70,14 +70,14 @@ const GPUS: [Recorded; 8] = [
 
 #[test]
 fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
-    let folder = tempfile::tempdir().expect("a folder");
-    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+    let folder = Folder::new();
+    if !shared_library(LIBRARY, &folder.join("libnvidia-ml.so.1")) {
         return;
     }
     for Recorded { facts, gpu, link } in &GPUS {
-        std::fs::write(folder.path().join("facts"), facts).expect("writable");
-        let mut program = batchstep(folder.path());
-        let output = program.arg("doctor").env("LD_LIBRARY_PATH", folder.path()).output().expect("the program starts");
+        write(&folder, "facts", facts);
+        let mut program = batchstep(&folder);
+        let output = program.arg("doctor").env("LD_LIBRARY_PATH", &*folder).output().expect("the program starts");
         let text = stdout(&output);
         let line = |subject: &str| text.lines().find(|line| line.contains(subject)).unwrap_or_default().to_owned();
         let (of_gpu, of_link) = (line("GPU 0  "), line("PCIe link of GPU 0"));
@@ -91,13 +91,13 @@ fn doctor_names_each_recorded_gpu_and_the_lanes_that_its_link_lacks() {
 /// NVML_ERROR_LIB_RM_VERSION_MISMATCH is 18: after an update of the driver without a restart.
 #[test]
 fn doctor_says_why_nvml_cannot_begin() {
-    let folder = tempfile::tempdir().expect("a folder");
-    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+    let folder = Folder::new();
+    if !shared_library(LIBRARY, &folder.join("libnvidia-ml.so.1")) {
         return;
     }
-    std::fs::write(folder.path().join("facts"), "init !18\n").expect("writable");
-    let mut program = batchstep(folder.path());
-    let output = program.arg("doctor").env("LD_LIBRARY_PATH", folder.path()).output().expect("the program starts");
+    write(&folder, "facts", "init !18\n");
+    let mut program = batchstep(&folder);
+    let output = program.arg("doctor").env("LD_LIBRARY_PATH", &*folder).output().expect("the program starts");
     let text = stdout(&output);
     let line = text.lines().find(|line| line.contains("NVML")).unwrap_or_default();
     assert!(line.starts_with("missing") && line.contains("mismatch"), "{text}");

@@ -1,6 +1,6 @@
 //! An engine that may be missing, and the experiment that needs it: `experiments/why_sixteen.toml`.
 
-use crate::support::{batchstep, experiment, run, stderr, stdout, write};
+use crate::support::{Folder, batchstep, ends, experiment, has, read, refused, run, stderr, stdout, tidy, write};
 
 const SPEC: &str = r#"
 version = 1
@@ -27,20 +27,16 @@ seed = 1
 /// The run uses the engines that are available, and can be resumed with them.
 #[test]
 fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "two.toml", SPEC);
+    let folder = Folder::with("two.toml", SPEC);
     let without_python = |arguments: &[&str]| {
-        let mut command = batchstep(folder.path());
+        let mut command = batchstep(&folder);
         command.env("BATCHSTEP_PYTHON", "/nonexistent/python3").args(arguments).output().expect("the program starts")
     };
     let output = without_python(&["run", "two.toml", "--out", "run"]);
     let text = stderr(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
-    assert!(
-        text.contains("the optional engine `torch` is left out") && text.contains("/nonexistent/python3"),
-        "{text}"
-    );
-    let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("the resolved spec");
+    has(&text, &["the optional engine `torch` is left out", "/nonexistent/python3"]);
+    let spec = read(&folder, "run/spec.toml");
     assert!(spec.contains("name = \"cpu\"") && !spec.contains("torch") && !spec.contains("optional"), "{spec}");
     let again = without_python(&["run", "two.toml", "--out", "run", "--resume"]);
     assert!(matches!(again.status.code(), Some(0 | 1)), "{}", stderr(&again));
@@ -50,7 +46,7 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     let status = without_python(&["status", "run"]);
     assert_eq!(status.status.code(), Some(0), "{}", stderr(&status));
     // Without the word, its absence ends the run.
-    write(folder.path(), "needed.toml", &SPEC.replace("optional = [\"torch\"]\n", ""));
+    write(&folder, "needed.toml", &SPEC.replace("optional = [\"torch\"]\n", ""));
     let output = without_python(&["run", "needed.toml", "--out", "needed"]);
     assert!(output.status.code() == Some(2) && stderr(&output).contains("help: "), "{}", stderr(&output));
 }
@@ -58,7 +54,7 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
 /// A spec for a GPU runs the part that a CPU can run, says what it leaves out, and can be resumed like this.
 #[test]
 fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let spec = std::fs::read_to_string(experiment("gpu/pcie.toml")).expect("readable");
     let small = spec
         .replace("name = \"vgg16\"\ninput = [3, 224, 224]\nclasses = 1000", "name = \"mlp\"")
@@ -66,45 +62,35 @@ fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
         .replace("\"1..=70\"", "[1, 2]")
         .replace("smallest_jump = \"2%\"", "blocks = { min = 2, max = 2 }\ndecide = \"cells\"\nsteps_per_visit = 1");
     assert!(small.contains("name = \"mlp\"") && small.contains("steps_per_visit"), "{small}");
-    write(folder.path(), "pcie.toml", &small);
-    let output = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run"]);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    write(&folder, "pcie.toml", &small);
+    let text = stderr(&ends(1, &folder, &["run", "pcie.toml", "--device", "cpu", "--out", "run"]));
     assert!(text.contains("batchstep: left out: `data = \"pinned\"` applies only to GPUs"), "{text}");
-    let tidy = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tidy = tidy(&text);
     assert!(tidy.contains("warning: settings that nothing here supports are left out: `data = \"pinned\"`"), "{text}");
     assert!(tidy.contains("`data = \"prefetch\"`") && tidy.contains("help: run the spec on a device"), "{text}");
-    let resolved = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("the resolved spec");
+    let resolved = read(&folder, "run/spec.toml");
     assert!(resolved.contains("data = [\"resident\", \"pageable\"]"), "{resolved}");
-    let again = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run", "--resume"]);
-    assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
+    ends(1, &folder, &["run", "pcie.toml", "--device", "cpu", "--out", "run", "--resume"]);
     // If no value of an axis is left, the run is refused.
-    write(
-        folder.path(),
-        "gpu.toml",
-        &small.replace("[\"resident\", \"pageable\", \"pinned\", \"prefetch\"]", "\"pinned\""),
-    );
-    let output = run(folder.path(), &["run", "gpu.toml", "--device", "cpu", "--out", "gpu"]);
-    assert!(output.status.code() == Some(2) && stderr(&output).contains("applies only to GPUs"), "{}", stderr(&output));
+    write(&folder, "gpu.toml", &small.replace("[\"resident\", \"pageable\", \"pinned\", \"prefetch\"]", "\"pinned\""));
+    refused(&folder, &["run", "gpu.toml", "--device", "cpu", "--out", "gpu"], &["applies only to GPUs"]);
 }
 
 /// 27 batch sizes under three settings on the GPU engine, and once with PyTorch.
 #[test]
 fn why_sixteen_is_planned_without_a_gpu_and_refused_where_it_cannot_run() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let spec = experiment("why_sixteen.toml");
-    let planned = run(folder.path(), &["run", &spec, "--dry-run"]);
+    let planned = run(&folder, &["run", &spec, "--dry-run"]);
     let text = stdout(&planned);
     assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
-    for words in ["winograd = [\"any\", \"never\", \"nonfused\"]", "cells      108"] {
-        assert!(text.contains(words), "{text}");
-    }
+    has(&text, &["winograd = [\"any\", \"never\", \"nonfused\"]", "cells      108"]);
     assert!(stderr(&planned).contains("the engine `torch` is optional"), "{}", stderr(&planned));
-    let refused = run(folder.path(), &["run", &spec, "--device", "cpu", "--out", "run"]);
+    let refused = run(&folder, &["run", &spec, "--device", "cpu", "--out", "run"]);
     let text = stderr(&refused);
     assert!(
         refused.status.code() == Some(2) && text.contains("`cudnn` runs on a GPU") && text.contains("help: "),
         "{text}"
     );
-    assert!(!folder.path().join("run").exists());
+    assert!(!folder.join("run").exists());
 }

@@ -1,6 +1,6 @@
 //! What is printed fits into the terminal, streams that cannot be written do not end a run, and options that would be ignored are refused.
 
-use crate::support;
+use crate::support::{Folder, batchstep, experiment, run, stderr, stdout};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,27 +12,26 @@ const SPEC: &str = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = \"1..=20\"\
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_ends_well_where_stderr_is_full_or_its_reader_has_gone() {
-    let folder = tempfile::tempdir().expect("a folder");
-    support::write(folder.path(), "t.toml", SPEC);
+    let folder = Folder::with("t.toml", SPEC);
     let full = || File::options().write(true).open("/dev/full").expect("a device");
-    let mut command = support::batchstep(folder.path());
+    let mut command = batchstep(&folder);
     let full = command.args(["run", "t.toml", "--out", "full"]).stdout(full()).stderr(full()).status();
 
-    let mut command = support::batchstep(folder.path());
+    let mut command = batchstep(&folder);
     command.args(["run", "t.toml", "--out", "gone"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("starts");
     let mut first = String::new();
     BufReader::new(child.stderr.take().expect("a pipe")).read_line(&mut first).expect("a line");
     let gone = child.wait();
 
-    let quiet = support::run(folder.path(), &["run", "t.toml", "--out", "heard"]).status.code();
+    let quiet = run(&folder, &["run", "t.toml", "--out", "heard"]).status.code();
     for (run, status) in [("full", full), ("gone", gone)] {
         assert_eq!(status.expect("it ends").code(), quiet, "{run}");
-        assert!(folder.path().join(run).join("steps.parquet").is_file(), "{run}");
+        assert!(folder.join(run).join("steps.parquet").is_file(), "{run}");
     }
 
     // A command that fails still says so by its exit code.
-    let mut command = support::batchstep(folder.path());
+    let mut command = batchstep(&folder);
     let stderr = File::options().write(true).open("/dev/full").expect("a device");
     assert_eq!(command.args(["run", "missing.toml"]).stderr(stderr).status().expect("it ends").code(), Some(2));
 }
@@ -41,11 +40,9 @@ fn a_run_ends_well_where_stderr_is_full_or_its_reader_has_gone() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    support::write(folder, "t.toml", SPEC);
+    let folder = Folder::with("t.toml", SPEC);
     let [stored, again] =
-        ["", "-again"].map(|end| support::experiment(&format!("runs/2026-11-23-epyc-2-cores-quickstart{end}")));
+        ["", "-again"].map(|end| experiment(&format!("runs/2026-11-23-epyc-2-cores-quickstart{end}")));
     let commands: [&[&str]; 8] = [
         &["jumps", &stored, "--format", "json"],
         &["advise", &stored, "--format", "json"],
@@ -58,12 +55,12 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     ];
     for arguments in commands {
         let full = File::options().write(true).open("/dev/full").expect("a device");
-        let output = support::batchstep(folder).args(arguments).stdout(full).output().expect("it runs");
-        let said = support::stderr(&output);
+        let output = batchstep(&folder).args(arguments).stdout(full).output().expect("it runs");
+        let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains("batchstep: the output could not be written: "), "{arguments:?}: {said}");
     }
-    let mut command = support::batchstep(folder);
+    let mut command = batchstep(&folder);
     let mut child = command.args(["completions", "bash"]).stdout(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("an end").code(), Some(0));
@@ -84,8 +81,8 @@ fn on_a_terminal(mut command: Command, as_stderr: bool) -> [String; 2] {
     // SAFETY: it was just opened, and nothing else owns it.
     let inside = unsafe { File::from_raw_fd(inside) };
     let (terminal, other) = (Stdio::from(inside), Stdio::piped());
-    let (stdout, stderr) = if as_stderr { (other, terminal) } else { (terminal, other) };
-    let child = command.stdout(stdout).stderr(stderr).stdin(Stdio::null()).spawn().expect("starts");
+    let (to_stdout, to_stderr) = if as_stderr { (other, terminal) } else { (terminal, other) };
+    let child = command.stdout(to_stdout).stderr(to_stderr).stdin(Stdio::null()).spawn().expect("starts");
     // It holds the inside of the terminal, whose outside ends with the last who does.
     drop(command);
     let reading = std::thread::spawn(move || {
@@ -95,7 +92,7 @@ fn on_a_terminal(mut command: Command, as_stderr: bool) -> [String; 2] {
         String::from_utf8_lossy(&said).into_owned()
     });
     let output = child.wait_with_output().expect("an end");
-    let other = if as_stderr { support::stdout(&output) } else { support::stderr(&output) };
+    let other = if as_stderr { stdout(&output) } else { stderr(&output) };
     [reading.join().expect("read"), other]
 }
 
@@ -103,10 +100,9 @@ fn on_a_terminal(mut command: Command, as_stderr: bool) -> [String; 2] {
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_terminal_that_shows_no_bar_every_line_is_printed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    support::write(folder.path(), "t.toml", &SPEC.replace("[synthetic]\n", "[synthetic]\nfails = [13]\n"));
+    let folder = Folder::with("t.toml", &SPEC.replace("[synthetic]\n", "[synthetic]\nfails = [13]\n"));
     for (run, term) in [("dumb", Some("dumb")), ("none", None)] {
-        let mut command = support::batchstep(folder.path());
+        let mut command = batchstep(&folder);
         command.args(["run", "t.toml", "--out", run]).env_remove("TERM").envs(term.map(|term| ("TERM", term)));
         let [said, _] = on_a_terminal(command, true);
         assert!(said.contains("at batch size 13: ") && said.contains("visits to 20 cells"), "{run}: {said}");
@@ -117,11 +113,10 @@ fn on_a_terminal_that_shows_no_bar_every_line_is_printed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_warning_looks_as_its_own_stream_can() {
-    let folder = tempfile::tempdir().expect("a folder");
     let rows: String = (1..=24).map(|n| format!("{n},{}\n", 10 + n)).collect();
-    support::write(folder.path(), "a.csv", &format!("batch,time_ms\n{rows}32,OOM\n"));
+    let folder = Folder::with("a.csv", &format!("batch,time_ms\n{rows}32,OOM\n"));
     let jumps = |as_stderr| {
-        let mut command = support::batchstep(folder.path());
+        let mut command = batchstep(&folder);
         command.args(["jumps", "a.csv"]).env("TERM", "xterm").env_remove("NO_COLOR");
         on_a_terminal(command, as_stderr)
     };
@@ -134,8 +129,7 @@ fn a_warning_looks_as_its_own_stream_can() {
 /// What would be left out silently is refused.
 #[test]
 fn options_that_exclude_each_other_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    support::write(folder.path(), "mine.py", "def step(batch_size):\n    return lambda: None\n");
+    let folder = Folder::with("mine.py", "def step(batch_size):\n    return lambda: None\n");
     let tried: &[&str] = &["run", "mine.py", "--try", "3"];
     let ignored: [&[&str]; 7] = [
         &["--dry-run"],
@@ -149,12 +143,12 @@ fn options_that_exclude_each_other_are_refused() {
     let tries = ignored.map(|ignored| [tried, ignored].concat());
     let doctors = [vec!["doctor", "--fix", "--format", "json"], vec!["doctor", "--bundle", "b", "--format", "json"]];
     for arguments in tries.into_iter().chain(doctors) {
-        let output = support::run(folder.path(), &arguments);
+        let output = run(&folder, &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(support::stderr(&output).contains("cannot be used with"), "{}", support::stderr(&output));
+        assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
     }
-    let output = support::run(folder.path(), &["run", "mine.py", "--try", "0"]);
-    assert!(output.status.code() == Some(2) && support::stderr(&output).contains("0 is not in 1"));
+    let output = run(&folder, &["run", "mine.py", "--try", "0"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("0 is not in 1"));
 }
 
 /// A line of one word, such as a path, may be longer.
@@ -175,9 +169,9 @@ fn what_is_printed_fits_into_the_terminal() {
     ];
     for width in [80, 100, 120] {
         for arguments in commands {
-            let mut command = support::batchstep(&runs);
+            let mut command = batchstep(&runs);
             let output = command.args(arguments).env("COLUMNS", width.to_string()).output().expect("it runs");
-            let text = support::stdout(&output);
+            let text = stdout(&output);
             assert!(!text.is_empty(), "{arguments:?}");
             for line in text.lines().filter(|line| line.trim().contains(' ')) {
                 assert!(line.chars().count() <= width, "{arguments:?} at {width}: {line}\n{text}");

@@ -10,6 +10,8 @@ use batchstep::chart::Chart;
 use batchstep::chart::figures::Figures;
 use batchstep::units::human;
 
+use crate::support::has;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -64,9 +66,7 @@ fn the_charts_of_the_readme_agree_with_their_data() {
 #[test]
 fn a_forecast_is_not_drawn_as_a_measurement() {
     let drawn = texts(&root().join("plots/why-sixteen.png"));
-    for said in ["Forecast, not measured. ", "\nforecast\n", "Forecast step time", "forecast and not measured"] {
-        assert!(drawn.contains(said), "{drawn}\nlacks: {said}");
-    }
+    has(&drawn, &["Forecast, not measured. ", "\nforecast\n", "Forecast step time", "forecast and not measured"]);
     assert!(!drawn.contains("false alarms") && !drawn.contains("median"), "{drawn}");
     // Today's forecast and its jumps are in the notebook and the README: after 16, 32, 48 and 64.
     assert!(drawn.contains("4 jumps after 16, 32, 48 and 64"), "{drawn}");

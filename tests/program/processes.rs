@@ -3,7 +3,7 @@
 use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{batchstep, run, stderr, stdout, write};
+use crate::support::{Folder, batchstep, ends, has, read, run, stderr, stdout, write};
 
 const SPEC: &str = r#"version = 1
 name = "p"
@@ -28,20 +28,18 @@ steps_per_visit = 2
 
 #[test]
 fn a_run_with_two_processes_says_how_efficient_they_are() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "p.toml", SPEC);
-    let output = run(folder.path(), &["run", "p.toml", "--device", "cpu", "--details"]);
+    let folder = Folder::with("p.toml", SPEC);
+    let output = run(&folder, &["run", "p.toml", "--device", "cpu", "--details"]);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
         return needs::missing("torch", stderr(&output));
     }
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     let text = stdout(&output);
-    for wanted in
-        ["Processes: data parallel training", "in all-reduce", "2 processes: ", "reach 95 %", "efficiency.png"]
-    {
-        assert!(text.contains(wanted), "{wanted}: {text}");
-    }
-    let run_directory = folder.path().join("results/p");
+    has(
+        &text,
+        &["Processes: data parallel training", "in all-reduce", "2 processes: ", "reach 95 %", "efficiency.png"],
+    );
+    let run_directory = folder.join("results/p");
     let mut reduced = 0;
     let columns = ["processes", "allreduce_time_s", "step_time_s"];
     Table::scan(&run_directory, &columns, &mut |batch| {
@@ -56,9 +54,8 @@ fn a_run_with_two_processes_says_how_efficient_they_are() {
     .expect("steps");
     // Two batch sizes, two scalings, two blocks, at least two steps.
     assert!(reduced >= 16, "{reduced}");
-    let output = run(folder.path(), &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let svg = std::fs::read_to_string(folder.path().join("drawn/efficiency.svg")).expect("drawn");
+    ends(0, &folder, &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
+    let svg = read(&folder, "drawn/efficiency.svg");
     assert!(svg.contains("Efficiency (%)") && svg.contains("strong, 2 processes"), "{svg}");
 }
 
@@ -80,21 +77,18 @@ done
 #[test]
 fn a_process_that_dies_ends_its_cells_and_not_the_run() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "p.toml", &SPEC.replace("scaling = [\"weak\", \"strong\"]", ""));
-    let python = write(folder.path(), "python3", DIES);
+    let folder = Folder::with("p.toml", &SPEC.replace("scaling = [\"weak\", \"strong\"]", ""));
+    let python = write(&folder, "python3", DIES);
     std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("a program");
-    let mut command = batchstep(folder.path());
+    let mut command = batchstep(&folder);
     let output = command.args(["run", "p.toml", "--device", "cpu"]).env("BATCHSTEP_PYTHON", &python).output();
     let output = output.expect("the program starts");
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    for wanted in ["process 2 of 2", "exit status: 7", "the GPU has fallen off the bus"] {
-        assert!(message.contains(wanted), "{wanted}: {message}");
-    }
+    has(&message, &["process 2 of 2", "exit status: 7", "the GPU has fallen off the bus"]);
     // A single process continues: its cells have all of their visits.
     let (mut one, mut failed) = (0, 0);
-    Table::scan(&folder.path().join("results/p"), &["processes", "status"], &mut |batch| {
+    Table::scan(&folder.join("results/p"), &["processes", "status"], &mut |batch| {
         for (processes, status) in batch.numbers("processes")?.into_iter().zip(batch.texts("status")?) {
             one += usize::from(processes == 1.0 && status == "ok");
             failed += usize::from(processes == 2.0 && status == "failed");

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use crate::support::{run, stderr, stdout};
+use crate::support::{ends, parsed, stdout};
 use serde_json::Value;
 
 /// The one series of a published file.
 fn series(file: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published");
-    let output = run(&folder, &["jumps", file, "--x", "tokens", "--y", "time_ms", "--format", "json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let output = ends(0, &folder, &["jumps", file, "--x", "tokens", "--y", "time_ms", "--format", "json"]);
+    let found = parsed(&stdout(&output));
     found["series"][0].clone()
 }
 

@@ -5,8 +5,8 @@ use std::process::Output;
 
 use batchstep::store::{Table, files};
 
-use super::support::{batchstep, stderr, write};
 use crate::needs::shared_library;
+use crate::support::{Folder, batchstep, parsed, read, stderr, write};
 
 const SPEC: &str = "version = 1\nname = \"q\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [4, 8, 16, 32]\n[train]\nprecision = \"fp32\"\n\
                     loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
@@ -34,18 +34,17 @@ fn qualified_in(folder: &Path, file: &str) -> Vec<Option<f64>> {
 
 #[test]
 fn a_checked_engine_says_so_once_and_every_row_has_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "q.toml", SPEC);
-    let first = stderr(&run(folder.path(), &["--qualify", "always"]));
+    let folder = Folder::with("q.toml", SPEC);
+    let first = stderr(&run(&folder, &["--qualify", "always"]));
     assert!(first.contains("checking cpu's step of mlp at batch sizes 31 and 32"), "{first}");
-    assert_eq!(qualified(folder.path()), [Some(1.0)]);
-    let second = stderr(&run(folder.path(), &["--qualify", "always"]));
+    assert_eq!(qualified(&folder), [Some(1.0)]);
+    let second = stderr(&run(&folder, &["--qualify", "always"]));
     assert!(!second.contains("checking"), "{second}");
-    assert_eq!(qualified(folder.path()), [Some(1.0)]);
+    assert_eq!(qualified(&folder), [Some(1.0)]);
     // The CPU engine is not checked without a request.
-    let third = stderr(&run(folder.path(), &[]));
+    let third = stderr(&run(&folder, &[]));
     assert!(!third.contains("checking"), "{third}");
-    assert_eq!(qualified(folder.path()), [None]);
+    assert_eq!(qualified(&folder), [None]);
 }
 
 const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_size = [16]\n[engine]\nname = \"cpu\"\n[measure]\nepochs = 2\n";
@@ -63,29 +62,28 @@ const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"q\"\n[model]\
 #[test]
 fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
     for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS), (PIPELINE, files::PIPELINE)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), "q.toml", spec);
-        let said = stderr(&run(folder.path(), &["--qualify", "always"]));
+        let folder = Folder::with("q.toml", spec);
+        let said = stderr(&run(&folder, &["--qualify", "always"]));
         assert!(said.contains("checking cpu's step of"), "{said}");
-        assert_eq!(qualified_in(folder.path(), file), [Some(1.0)]);
-        run(folder.path(), &[]);
-        assert_eq!(qualified_in(folder.path(), file), [None]);
+        assert_eq!(qualified_in(&folder, file), [Some(1.0)]);
+        run(&folder, &[]);
+        assert_eq!(qualified_in(&folder, file), [None]);
     }
 }
 
 /// The driver's library belongs to the tests and answers with recorded facts; nothing runs on a GPU.
 #[test]
 fn what_passed_with_one_driver_is_checked_again_with_the_next() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
-    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+    if !shared_library(LIBRARY, &folder.join("libnvidia-ml.so.1")) {
         return;
     }
-    write(folder.path(), "q.toml", SPEC);
+    write(&folder, "q.toml", SPEC);
     let is_checked = |driver: &str| {
-        write(folder.path(), "facts", &format!("driver_version {driver}\n"));
-        let mut command = batchstep(folder.path());
-        command.env("XDG_CACHE_HOME", folder.path().join("cache")).env("LD_LIBRARY_PATH", folder.path());
+        write(&folder, "facts", &format!("driver_version {driver}\n"));
+        let mut command = batchstep(&folder);
+        command.env("XDG_CACHE_HOME", folder.join("cache")).env("LD_LIBRARY_PATH", &*folder);
         let arguments = ["run", "q.toml", "--out", "run", "--device", "cpu", "--qualify", "always"];
         stderr(&command.args(arguments).output().expect("starts")).contains("checking cpu's step")
     };
@@ -96,15 +94,14 @@ fn what_passed_with_one_driver_is_checked_again_with_the_next() {
 /// What a report needs of a run with two engines: how their times and first losses compare, and where each jumps.
 #[test]
 fn how_two_engines_compared_is_taken_along_in_the_bundle() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "q.toml", &SPEC.replace("name = \"cpu\"", "name = [\"cpu\", \"candle\"]\nthreads = 1"));
-    run(folder.path(), &[]);
-    let mut command = batchstep(folder.path());
-    command.env("XDG_CACHE_HOME", folder.path().join("cache")).args(["doctor", "--bundle", "b.json"]);
+    let folder = Folder::with("q.toml", &SPEC.replace("name = \"cpu\"", "name = [\"cpu\", \"candle\"]\nthreads = 1"));
+    run(&folder, &[]);
+    let mut command = batchstep(&folder);
+    command.env("XDG_CACHE_HOME", folder.join("cache")).args(["doctor", "--bundle", "b.json"]);
     let output = command.output().expect("starts");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let text = std::fs::read_to_string(folder.path().join("b.json")).expect("written");
-    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let text = read(&folder, "b.json");
+    let document = parsed(&text);
     let lines = document["last_comparison"].as_array().expect("lines");
     let said = |what: &str| lines.iter().any(|line| line.as_str().is_some_and(|line| line.contains(what)));
     assert!(said("The first losses of ") && said("candle") && said("batchstep 0.1.0"), "{text}");

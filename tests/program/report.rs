@@ -7,36 +7,31 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::needs;
-use crate::support::{experiment, run, stderr, stdout, write};
+use crate::support::{Folder, Synthetic, ends, has, parsed, read, run, stderr, stdout, succeeds, synthetic, write};
 
 /// The JSON that the page's script reads.
 fn data(page: &str) -> Value {
     let start = "<script type=\"application/json\" id=\"data\">";
     let json = page.split(start).nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
-    serde_json::from_str(json).expect("JSON")
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    parsed(json)
 }
 
 #[test]
 fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml")]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("Report   results/synthetic/report.html"), "{}", stdout(&output));
-    let directory = folder.path().join("results/synthetic");
-    let page = read(&directory.join("report.html"));
+    let Synthetic { folder, output } = synthetic();
+    assert!(stdout(output).contains("Report   results/synthetic/report.html"), "{}", stdout(output));
+    let directory = folder.join("results/synthetic");
+    let page = read(&directory, "report.html");
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
-    for text in [
-        "The step time of synthetic jumps up after batch size 16, 32, 48 and 64.",
-        "batchstep run spec.toml",
-        "environment.json",
-        "Why synthetic jumps after 16",
-    ] {
-        assert!(page.contains(text), "the page lacks: {text}");
-    }
+    has(
+        &page,
+        &[
+            "The step time of synthetic jumps up after batch size 16, 32, 48 and 64.",
+            "batchstep run spec.toml",
+            "environment.json",
+            "Why synthetic jumps after 16",
+        ],
+    );
     // Nothing is loaded: attributes have no address except the empty icon and places in the page.
     for attribute in ["src=", "href=", "url(", "@import"] {
         for (at, _) in page.match_indices(attribute) {
@@ -46,7 +41,7 @@ fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
         }
     }
     let data = data(&page);
-    let stored: Value = serde_json::from_str(&read(&directory.join("jumps.json"))).expect("JSON");
+    let stored = parsed(&read(&directory, "jumps.json"));
     assert_eq!(data["documents"][0]["jumps"], stored);
     // The chart marks the same jumps; all points and steps are there.
     let series = &data["steps"][0]["series"][0];
@@ -62,28 +57,27 @@ fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
     assert_eq!(data["honesty"][0]["of"].as_u64(), Some(table.rows() as u64));
 
     // The command writes the same page again, and one for the metadata-free file.
-    let again = run(folder.path(), &["report", "results/synthetic", "--out", "again.html"]);
-    assert_eq!((again.status.code(), stdout(&again).as_str()), (Some(0), "again.html\n"), "{}", stderr(&again));
-    assert_eq!(read(&folder.path().join("again.html")), page);
+    let again = ends(0, folder, &["report", "results/synthetic", "--out", "again.html"]);
+    assert_eq!(stdout(&again), "again.html\n");
+    assert_eq!(read(folder, "again.html"), page);
 }
 
 #[test]
 fn several_runs_share_a_page_and_a_file_has_its_own() {
-    let folder = tempfile::tempdir().expect("a folder");
     let line = |batch: u32| format!("{batch},{}\n", 10.0 + f64::from(batch) + if batch > 16 { 6.0 } else { 0.0 });
     let table = |times: u32| -> String { (0..times).flat_map(|_| 1..=32).map(line).collect() };
-    write(folder.path(), "a.csv", &format!("batch_size,step_time_ms\n{}", table(3)));
-    write(folder.path(), "b.csv", &format!("batch_size,step_time_ms\n{}", table(4)));
-    let output = run(folder.path(), &["report", "a.csv"]);
+    let folder = Folder::with("a.csv", &format!("batch_size,step_time_ms\n{}", table(3)));
+    write(&folder, "b.csv", &format!("batch_size,step_time_ms\n{}", table(4)));
+    let output = run(&folder, &["report", "a.csv"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "a-report.html\n"), "{}", stderr(&output));
-    let output = run(folder.path(), &["report", "a.csv", "b.csv"]);
+    let output = run(&folder, &["report", "a.csv", "b.csv"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "report.html\n"), "{}", stderr(&output));
-    let data = data(&read(&folder.path().join("report.html")));
+    let data = data(&read(&folder, "report.html"));
     let names: Vec<&str> =
         data["steps"][0]["series"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
     assert!(names.len() == 2 && names[0].starts_with("a:") && names[1].starts_with("b:"), "{names:?}");
     assert_eq!(data["documents"].as_array().map(Vec::len), Some(2));
-    let page = read(&folder.path().join("report.html"));
+    let page = read(&folder, "report.html");
     assert_eq!(page.matches("batchstep report ").count(), 1, "one command makes the whole page again");
     assert!(page.contains(">batchstep report a.csv b.csv</pre>"), "that of both files");
 }
@@ -91,17 +85,16 @@ fn several_runs_share_a_page_and_a_file_has_its_own() {
 /// A region, a file with a gap and sizes that span too much: what a page says of them is what they are called.
 #[test]
 fn a_page_changes_no_name_and_claims_nothing_that_was_not_searched() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let mut text = "region,batch_size,step_time_us\nus-east-1,1,\n".to_owned();
     for (n, batch) in (0..4).flat_map(|_| 1..=16).enumerate() {
         for region in ["us-east-1", "us-west-2"] {
             text += &format!("{region},{batch},{}\n", 10.0 + f64::from(batch) + 0.01 * (n % 5) as f64);
         }
     }
-    write(folder.path(), "us.csv", &text);
-    let output = run(folder.path(), &["report", "us.csv"]);
-    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
-    let page = read(&folder.path().join("us-report.html"));
+    write(&folder, "us.csv", &text);
+    succeeds(&folder, &["report", "us.csv"]);
+    let page = read(&folder, "us-report.html");
     let body = page.split("<script type=\"application/json\"").next().expect("a part");
     assert!(body.contains("us-east-1") && body.contains("batchstep report us.csv"), "{body}");
     assert!(!body.contains("\u{b5}s-") && !body.contains("\u{b5}s.csv") && !body.contains("Us.csv"), "{body}");
@@ -109,18 +102,17 @@ fn a_page_changes_no_name_and_claims_nothing_that_was_not_searched() {
     let line =
         |power: i32| format!("{},{}\n", 1u64 << power, 10.0 + 1e-4 * 2f64.powi(power) + f64::from(power % 3) * 0.01);
     let times: String = (0..4).flat_map(|_| 0..=30).map(line).collect();
-    write(folder.path(), "wide.csv", &format!("bytes,latency_us\n{times}"));
-    let output = run(folder.path(), &["report", "wide.csv"]);
-    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
-    let page = read(&folder.path().join("wide-report.html"));
+    write(&folder, "wide.csv", &format!("bytes,latency_us\n{times}"));
+    succeeds(&folder, &["report", "wide.csv"]);
+    let page = read(&folder, "wide-report.html");
     assert!(page.contains("No jump was looked for: the sizes span too many orders of magnitude"), "{page}");
     assert!(!page.contains("has no jump"), "{page}");
 }
 
 #[test]
 fn every_command_has_two_examples() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let help = stdout(&run(folder.path(), &["--help"]));
+    let folder = Folder::new();
+    let help = stdout(&run(&folder, &["--help"]));
     let groups = help.split_once("\nMeasure\n").and_then(|(_, rest)| rest.split_once("\nOptions:"));
     let commands: Vec<&str> = groups
         .map_or("", |(groups, _)| groups)
@@ -130,7 +122,7 @@ fn every_command_has_two_examples() {
         .collect();
     assert!(commands.len() >= 9, "{commands:?}");
     for command in commands {
-        let help = stdout(&run(folder.path(), &[command, "--help"]));
+        let help = stdout(&run(&folder, &[command, "--help"]));
         let examples: Vec<&str> = help.split("Examples:\n").nth(1).unwrap_or_default().lines().collect();
         let lines = examples.iter().filter(|line| line.starts_with(&format!("  batchstep {command}"))).count();
         assert_eq!(lines, 2, "{command}:\n{help}");
@@ -139,38 +131,32 @@ fn every_command_has_two_examples() {
 
 #[test]
 fn completions_and_manual_pages_know_every_command() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = run(folder.path(), &["completions", shell]);
+        let output = run(&folder, &["completions", shell]);
         let script = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        for word in ["report", "compare", "fail-on", "smallest-jump"] {
-            assert!(script.contains(word), "{shell} lacks {word}");
-        }
+        has(&script, &["report", "compare", "fail-on", "smallest-jump"]);
     }
-    let bash = write(folder.path(), "batchstep.bash", &stdout(&run(folder.path(), &["completions", "bash"])));
+    let bash = write(&folder, "batchstep.bash", &stdout(&run(&folder, &["completions", "bash"])));
     let script = "source \"$1\"; COMP_WORDS=(batchstep rep); COMP_CWORD=1; _batchstep batchstep rep batchstep; echo \"${COMPREPLY[*]}\"";
     let output = Command::new("bash").args(["-c", script, "bash"]).arg(bash).output().expect("bash");
     assert_eq!(stdout(&output).trim(), "report", "{}", stderr(&output));
-    let output = run(folder.path(), &["man", "man"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    ends(0, &folder, &["man", "man"]);
     for (page, text) in
         [("batchstep.1", "batchstep"), ("batchstep-report.1", "Examples"), ("batchstep-run.1", "smallest")]
     {
-        let text_of = read(&folder.path().join("man").join(page));
+        let text_of = read(&folder.join("man"), page);
         assert!(text_of.starts_with(".") && text_of.contains(".TH") && text_of.contains(text), "{page}:\n{text_of}");
     }
 }
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("method/synthetic.toml")]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let checked = Command::new("node")
         .arg(root.join("scripts/check-report"))
-        .arg(folder.path().join("results/synthetic"))
+        .arg(synthetic().folder.join("results/synthetic"))
         .env("BATCHSTEP", env!("CARGO_BIN_EXE_batchstep"))
         .output();
     let Ok(checked) = checked else { return needs::missing("chromium", "node is not installed") };
@@ -183,7 +169,7 @@ fn the_page_works_in_a_browser() {
 /// As the workflow runs it, on runs whose times are planted.
 #[test]
 fn the_action_fails_where_a_batch_size_is_slower() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let table = |factor: f64| -> String {
         let mut text = "batch_size,step_time_ms,block\n".to_owned();
         for (block, batch) in (0..12).flat_map(|block| (1..=8).map(move |batch| (block, batch))) {
@@ -192,19 +178,19 @@ fn the_action_fails_where_a_batch_size_is_slower() {
         }
         text
     };
-    write(folder.path(), "before.csv", &table(1.0));
-    write(folder.path(), "same.csv", &table(1.0));
-    write(folder.path(), "slower.csv", &table(1.1));
+    write(&folder, "before.csv", &table(1.0));
+    write(&folder, "same.csv", &table(1.0));
+    write(&folder, "slower.csv", &table(1.1));
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder").to_owned();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let action_with = |baseline: &str, candidate: &str, fail: &str, in_turns: &str| {
-        let [summary, outputs] = ["summary.md", "outputs"].map(|name| folder.path().join(name));
+        let [summary, outputs] = ["summary.md", "outputs"].map(|name| folder.join(name));
         for file in [&summary, &outputs] {
             let _ = std::fs::remove_file(file);
         }
         let done = Command::new("bash")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/compare-action"))
-            .current_dir(folder.path())
+            .current_dir(&folder)
             .env("PATH", &path)
             .env("BASELINE", baseline)
             .env("CANDIDATE", candidate)
@@ -237,7 +223,7 @@ fn the_action_fails_where_a_batch_size_is_slower() {
     assert!(said.contains("DIFFERS at ") && said.contains("(+10 %25, "), "{said}");
     // Several runs a side, a line each; with these the verdict is on the code.
     for (name, factor) in [("before2", 1.001), ("before3", 0.999), ("slower2", 1.101), ("slower3", 1.099)] {
-        write(folder.path(), &format!("{name}.csv"), &table(factor));
+        write(&folder, &format!("{name}.csv"), &table(factor));
     }
     let [before, slower] = ["before", "slower"].map(|name| format!("{name}.csv\n  {name}2.csv\n\n{name}3.csv\n"));
     let (code, summary, outputs, log) = action_of(&before, &slower, "slower");
@@ -263,8 +249,8 @@ fn the_action_fails_where_a_batch_size_is_slower() {
         assert_eq!((code, outputs.as_str()), (Some(2), "slower=false\n"), "{option}: {summary}");
     }
     let foreign = "::error::x";
-    let text = std::fs::read_to_string(folder.path().join("slower.csv")).expect("readable");
-    write(folder.path(), "foreign.csv", &text.replace("step_time_ms", foreign));
+    let text = std::fs::read_to_string(folder.join("slower.csv")).expect("readable");
+    write(&folder, "foreign.csv", &text.replace("step_time_ms", foreign));
     let (_, _, _, log) = action("foreign.csv", "x\n::error::x");
     assert_eq!(log.lines().filter(|line| line.starts_with("::")).count(), 1, "{log}");
     let (_, summary, _, log) = action("foreign.csv", "slower");
@@ -302,7 +288,7 @@ fn workflows_pin_actions_by_commit_and_the_action_installs_its_own_version() {
 /// GitHub reads the file as YAML, where a plain value must not hold a colon with a space behind it, nor begin with a character that means something.
 #[test]
 fn the_values_of_the_action_are_valid_yaml() {
-    let text = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("action.yml"));
+    let text = read(Path::new(env!("CARGO_MANIFEST_DIR")), "action.yml");
     // What is indented more than `run: |` is a text of its own.
     let mut block: Option<usize> = None;
     let mut values = 0;

@@ -1,108 +1,85 @@
 //! Several runs compared: in one picture, and cell by cell.
 
-use std::fmt::Write;
-
-use crate::support::{run, stderr, stdout, write};
+use crate::support::{Folder, ends, parsed, planted, read, rows, run, stderr, stdout, tidy, write};
 
 /// Six blocks of 40 batch sizes of a line with a jump of 30 % after each of `jumps`; times in ms, times `factor`, with 0.2 % of noise.
 fn csv(seed: u64, factor: f64, jumps: &[u32]) -> String {
-    let mut random = batchstep::random::Rng::new(seed);
-    let mut text = String::from("batch_size,block,step_time_ms\n");
-    for block in 0..6 {
-        for batch in 1..=40u32 {
-            let steps = jumps.iter().filter(|&&jump| batch > jump).count() as f64;
-            let time = factor * (10.0 + 0.5 * f64::from(batch) + 4.0 * steps) * (1.0 + 0.002 * random.normal());
-            writeln!(text, "{batch},{block},{time:.6}").expect("a string");
-        }
-    }
-    text
+    let steps = |batch: u32| jumps.iter().filter(|&&jump| batch > jump).count() as f64;
+    let ms = |batch, _| factor * (10.0 + 0.5 * f64::from(batch) + 4.0 * steps(batch));
+    format!("batch_size,block,step_time_ms\n{}", rows(seed, 6, 1..=40, 0.002, ms))
 }
 
 #[test]
 fn several_runs_are_drawn_one_by_one_and_in_one_picture() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "t4.csv", &csv(1, 1.0, &[16, 32]));
-    write(folder.path(), "h100.csv", &csv(2, 0.1, &[16]));
-    let output = run(folder.path(), &["plot", "t4.csv", "h100.csv", "--format", "svg"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::with("t4.csv", &csv(1, 1.0, &[16, 32]));
+    write(&folder, "h100.csv", &csv(2, 0.1, &[16]));
+    let output = ends(0, &folder, &["plot", "t4.csv", "h100.csv", "--format", "svg"]);
     assert_eq!(stdout(&output), "t4-step_time.svg\nh100-step_time.svg\nruns.svg\n");
-    let picture = std::fs::read_to_string(folder.path().join("runs.svg")).expect("a picture");
+    let picture = read(&folder, "runs.svg");
     for text in ["2 runs side by side", "t4", "h100", "Both jump after 16.", "Jumps", "32", "Time per example"] {
         assert!(picture.lines().any(|line| line.trim().contains(text)), "{text} is not in the picture");
     }
-    let output = run(folder.path(), &["plot", "t4.csv", "h100.csv", "--format", "svg", "--out", "charts"]);
+    let output = run(&folder, &["plot", "t4.csv", "h100.csv", "--format", "svg", "--out", "charts"]);
     assert_eq!(stdout(&output), "charts/t4-step_time.svg\ncharts/h100-step_time.svg\ncharts/runs.svg\n");
 }
 
 #[test]
 fn runs_that_cannot_share_a_picture_are_drawn_separately_and_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "times.csv", &csv(1, 1.0, &[]));
-    write(folder.path(), "rates.csv", &csv(2, 1.0, &[]).replace("step_time_ms", "gbps"));
-    let output = run(folder.path(), &["plot", "times.csv", "rates.csv", "--format", "svg"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(!folder.path().join("runs.svg").exists());
+    let folder = Folder::with("times.csv", &csv(1, 1.0, &[]));
+    write(&folder, "rates.csv", &csv(2, 1.0, &[]).replace("step_time_ms", "gbps"));
+    let output = ends(0, &folder, &["plot", "times.csv", "rates.csv", "--format", "svg"]);
+    assert!(!folder.join("runs.svg").exists());
     assert!(stderr(&output).contains("no combined picture"), "{}", stderr(&output));
-    write(folder.path(), "more.csv", &csv(3, 1.0, &[]));
-    let output = run(folder.path(), &["plot", "times.csv", "rates.csv", "more.csv", "--format", "svg"]);
+    write(&folder, "more.csv", &csv(3, 1.0, &[]));
+    let output = run(&folder, &["plot", "times.csv", "rates.csv", "more.csv", "--format", "svg"]);
     assert!(stderr(&output).contains("rates.csv: not in the combined picture"), "{}", stderr(&output));
-    assert!(folder.path().join("runs.svg").exists());
+    assert!(folder.join("runs.svg").exists());
 }
 
 #[test]
 fn several_runs_are_compared_with_the_first_and_with_each_other() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "base.csv", &csv(1, 1.0, &[]));
-    write(folder.path(), "slower.csv", &csv(2, 1.1, &[]));
-    write(folder.path(), "again.csv", &csv(3, 1.0, &[]));
-    let compared = |files: &[&str]| {
-        run(folder.path(), &[&["compare"], files, &["--margin", "5%", "--fail-on", "slower"]].concat())
-    };
+    let folder = Folder::with("base.csv", &csv(1, 1.0, &[]));
+    write(&folder, "slower.csv", &csv(2, 1.1, &[]));
+    write(&folder, "again.csv", &csv(3, 1.0, &[]));
+    let compared =
+        |files: &[&str]| run(&folder, &[&["compare"], files, &["--margin", "5%", "--fail-on", "slower"]].concat());
     let output = compared(&["base.csv", "again.csv", "slower.csv"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stdout(&output);
-    let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<String> = text.lines().map(tidy).collect();
     for (start, end) in [
         ("SAME again: 1.00", " times base; 40 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS"),
         ("SLOWER slower: 1.10", " times base; 0 SAME, 0 FASTER, 40 SLOWER, 0 AMBIGUOUS"),
         ("All against each other", ""),
     ] {
-        assert!(tidy.iter().any(|line| line.starts_with(start) && line.ends_with(end)), "{text}\nlacks: {start}");
+        assert!(lines.iter().any(|line| line.starts_with(start) && line.ends_with(end)), "{text}\nlacks: {start}");
     }
     // By hand: 1.1 to three digits, within the noise of 240 steps of 0.2 %.
     for start in ["slower base 40 1.10", "slower again 40 1.10", "again base 40 1.00"] {
-        assert!(tidy.iter().any(|line| line.starts_with(start)), "{text}\nlacks: {start}");
+        assert!(lines.iter().any(|line| line.starts_with(start)), "{text}\nlacks: {start}");
     }
     assert_eq!(compared(&["slower.csv", "again.csv", "base.csv"]).status.code(), Some(0));
 }
 
 /// Six blocks of 12 batch sizes in which every run is slower or faster as a whole by what `run` says; times in ms, with 0.2 % of noise.
 fn one_of_several(seed: u64, run: f64, slower_at_7: f64) -> String {
-    let mut random = batchstep::random::Rng::new(seed);
-    let mut text = String::from("batch_size,block,step_time_ms\n");
-    for block in 0..6 {
-        for batch in 1..=12u32 {
-            let more = if batch == 7 { 1.0 + slower_at_7 } else { 1.0 };
-            let time = (10.0 + 0.5 * f64::from(batch)) * (1.0 + run) * more * (1.0 + 0.002 * random.normal());
-            writeln!(text, "{batch},{block},{time:.6}").expect("a string");
-        }
-    }
-    text
+    let more = |batch| if batch == 7 { 1.0 + slower_at_7 } else { 1.0 };
+    let ms = |batch: u32, _| (10.0 + 0.5 * f64::from(batch)) * (1.0 + run) * more(batch);
+    format!("batch_size,block,step_time_ms\n{}", rows(seed, 6, 1..=12, 0.002, ms))
 }
 
 /// The runs of both sides differ by as much as 3 % from one another, as on a machine whose clock changes: two of them would "differ".
 #[test]
 fn several_runs_a_side_are_compared_by_their_runs() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     for (i, run) in [0.0, 0.02, -0.01].into_iter().enumerate() {
-        write(folder.path(), &format!("a{i}.csv"), &one_of_several(10 + i as u64, run, 0.0));
-        write(folder.path(), &format!("same{i}.csv"), &one_of_several(20 + i as u64, 0.01 - run, 0.0));
-        write(folder.path(), &format!("slow{i}.csv"), &one_of_several(30 + i as u64, 0.005 - run, 0.08));
+        write(&folder, &format!("a{i}.csv"), &one_of_several(10 + i as u64, run, 0.0));
+        write(&folder, &format!("same{i}.csv"), &one_of_several(20 + i as u64, 0.01 - run, 0.0));
+        write(&folder, &format!("slow{i}.csv"), &one_of_several(30 + i as u64, 0.005 - run, 0.08));
     }
     let compared = |arguments: &[&str]| {
-        let output = run(folder.path(), &[&["compare"], arguments, &["--fail-on", "slower"]].concat());
-        let tidy = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-        (output.status.code(), tidy, stderr(&output))
+        let output = run(&folder, &[&["compare"], arguments, &["--fail-on", "slower"]].concat());
+        (output.status.code(), tidy(&stdout(&output)), stderr(&output))
     };
     // With one run a side every size differs: the machine changed by 3 %.
     let (code, text, said) = compared(&["a2.csv", "same2.csv"]);
@@ -128,7 +105,7 @@ fn several_runs_a_side_are_compared_by_their_runs() {
         assert!(code == Some(2) && said.contains(why), "{said}");
     }
     let output = run(
-        folder.path(),
+        &folder,
         &[
             "compare",
             "a0.csv",
@@ -142,7 +119,7 @@ fn several_runs_a_side_are_compared_by_their_runs() {
             "json",
         ],
     );
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = parsed(&stdout(&output));
     assert_eq!((&found["runs"], &found["version"]), (&serde_json::json!([3, 3]), &1.into()));
     let (series, cell) = (&found["series"][0], &found["cells"][6]);
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
@@ -157,20 +134,14 @@ fn several_runs_a_side_are_compared_by_their_runs() {
 /// Stored runs have their times: A B B A B A is by turns, and A A B B is not.
 #[test]
 fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let spec = |name: &str, seed: u32, base_ms: u32| {
-        format!(
-            "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = [1, 2, 3]\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"{base_ms}ms\"\nseed = {seed}\n\
-             noise = {{ sd = \"0.5%\" }}\n[measure]\ndecide = \"cells\"\nblocks = {{ min = 4, max = 4 }}\nsteps_per_visit = 2\n"
-        )
+        let truth = format!("base = \"{base_ms}ms\"\nseed = {seed}\nnoise = {{ sd = \"0.5%\" }}");
+        planted(name, "[1, 2, 3]", &truth, "decide = \"cells\"\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 2")
     };
     for (seed, name) in ["a0", "a1", "b1", "b2", "a2", "b3", "a3"].into_iter().enumerate() {
-        write(
-            folder.path(),
-            &format!("{name}.toml"),
-            &spec(name, seed as u32, if name.starts_with('a') { 20 } else { 22 }),
-        );
-        assert_eq!(run(folder.path(), &["run", &format!("{name}.toml")]).status.code(), Some(0));
+        write(&folder, &format!("{name}.toml"), &spec(name, seed as u32, if name.starts_with('a') { 20 } else { 22 }));
+        ends(0, &folder, &["run", &format!("{name}.toml")]);
     }
     let compared = |first: &[&str], second: &[&str]| {
         let path = |name: &&str| format!("results/{name}");
@@ -179,9 +150,8 @@ fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
         let mut all = vec!["compare"];
         all.extend(first.iter().map(String::as_str).chain(["--against"]).chain(second.iter().map(String::as_str)));
         all.extend(["--fail-on", "slower"]);
-        let output = run(folder.path(), &all);
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        (stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "), stderr(&output))
+        let output = ends(1, &folder, &all);
+        (tidy(&stdout(&output)), stderr(&output))
     };
     let (text, said) = compared(&["a1", "a2", "a3"], &["b1", "b2", "b3"]);
     // By hand: the geometric mean of 23 / 21, 24 / 22 and 25 / 23.
@@ -201,35 +171,34 @@ fn whether_several_runs_were_measured_by_turns_is_read_from_them() {
 /// Of each of two models, only one size of the second is slower.
 #[test]
 fn a_listed_cell_of_several_series_is_named_with_its_series() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let table = |seeds: [u64; 2], slower_at_7: f64| {
-        let rows = |(model, text): (&str, String)| -> String {
+        let of = |(model, text): (&str, String)| -> String {
             text.lines().skip(1).map(|line| format!("{model},{line}\n")).collect()
         };
         let [x, y] = [one_of_several(seeds[0], 0.0, 0.0), one_of_several(seeds[1], 0.0, slower_at_7)];
-        format!("model,batch_size,block,step_time_ms\n{}{}", rows(("x", x)), rows(("y", y)))
+        format!("model,batch_size,block,step_time_ms\n{}{}", of(("x", x)), of(("y", y)))
     };
-    write(folder.path(), "a.csv", &table([40, 41], 0.0));
-    write(folder.path(), "b.csv", &table([42, 43], 0.08));
-    let output = run(folder.path(), &["compare", "a.csv", "b.csv"]);
+    write(&folder, "a.csv", &table([40, 41], 0.0));
+    write(&folder, "b.csv", &table([42, 43], 0.08));
+    let output = run(&folder, &["compare", "a.csv", "b.csv"]);
     let text = stdout(&output);
-    let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert!(tidy.iter().any(|line| line.starts_with("series batch size first second")), "{text}{}", stderr(&output));
-    assert!(tidy.iter().any(|line| line.starts_with("y 7 ") && line.ends_with("SLOWER")), "{text}");
+    let lines: Vec<String> = text.lines().map(tidy).collect();
+    assert!(lines.iter().any(|line| line.starts_with("series batch size first second")), "{text}{}", stderr(&output));
+    assert!(lines.iter().any(|line| line.starts_with("y 7 ") && line.ends_with("SLOWER")), "{text}");
 }
 
 #[test]
 fn a_constant_ratio_of_single_values_is_a_difference_and_no_rate_of_false_alarms_is_promised() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let row = |batch: u32| {
         let old = 5.0 + 0.1 * f64::from(batch);
         format!("{batch},{old:.1},{:.1}\n", 2.0 * old)
     };
     let rows: String = (1..=40).map(row).collect();
-    write(folder.path(), "both.csv", &format!("batch,old_ms,new_ms\n{rows}"));
-    let output = run(folder.path(), &["compare", "both.csv", "--y", "old_ms,new_ms", "--fail-on", "slower"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let text = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    write(&folder, "both.csv", &format!("batch,old_ms,new_ms\n{rows}"));
+    let output = ends(1, &folder, &["compare", "both.csv", "--y", "old_ms,new_ms", "--fail-on", "slower"]);
+    let text = tidy(&stdout(&output));
     assert!(text.starts_with("DIFFERS at 40 of 40 sizes, most: ") && text.contains("(+100 %, "), "{text}");
     assert!(text.contains("how often equal tables have a size named FASTER or SLOWER is not known"), "{text}");
     assert!(text.contains("Give repetitions") && !text.contains("at most 5 %"), "{text}");

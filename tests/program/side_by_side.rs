@@ -5,13 +5,13 @@ use std::process::Output;
 use batchstep::store::Table;
 
 use crate::needs;
-use crate::support::{self, stderr, stdout};
+use crate::support::{self, Folder, batchstep, has, read, stderr, stdout, write};
 
 const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"candle\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
 fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
-    support::write(folder, "beside.toml", SPEC);
-    let mut command = support::batchstep(folder);
+    write(folder, "beside.toml", SPEC);
+    let mut command = batchstep(folder);
     command.args(["run", "beside.toml", "--device", "cpu", "--details"]);
     if let Some(python) = python {
         command.env("BATCHSTEP_PYTHON", python);
@@ -21,27 +21,25 @@ fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
 
 #[test]
 fn without_python_the_run_is_refused_before_it_begins() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), Some("/nonexistent/python3"));
+    let folder = Folder::new();
+    let output = run(&folder, Some("/nonexistent/python3"));
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
     assert!(message.contains("/nonexistent/python3") && message.contains("pip install torch"), "{message}");
-    assert!(!folder.path().join("results").exists());
+    assert!(!folder.join("results").exists());
 }
 
 #[test]
 fn a_run_of_three_engines_ends_with_their_ratios() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), None);
+    let folder = Folder::new();
+    let output = run(&folder, None);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
         return needs::missing("torch", stderr(&output));
     }
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    for line in ["Side by side: candle against cpu", "Side by side: torch against cpu", "geometric means"] {
-        assert!(text.contains(line), "{text}\nlacks: {line}");
-    }
-    let path = folder.path().join("results/beside");
+    has(&text, &["Side by side: candle against cpu", "Side by side: torch against cpu", "geometric means"]);
+    let path = folder.join("results/beside");
     let table = Table::read(&path, &["engine", "compile", "batch_size", "step", "loss"]).expect("a table");
     let (engines, losses) = (table.texts("engine").expect("texts"), table.numbers("loss").expect("numbers"));
     // The value is null for engines that compile nothing.
@@ -59,9 +57,9 @@ fn a_run_of_three_engines_ends_with_their_ratios() {
         // PyTorch draws its own dropout masks.
         assert!((cpu - candle).abs() < 1e-4 * cpu && torch.is_finite(), "{cpu} {candle} {torch}");
     }
-    let again = support::run(folder.path(), &["compare", "results/beside"]);
+    let again = support::run(&folder, &["compare", "results/beside"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert!(text.contains(&stdout(&again)), "the stored data give the same tables");
-    let environment = std::fs::read_to_string(path.join("environment.json")).expect("a file");
+    let environment = read(&path, "environment.json");
     assert!(environment.contains("\"version\": \"PyTorch "), "{environment}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::needs;
-use crate::support::{stderr, stdout, write};
+use crate::support::{Folder, stderr, stdout, write};
 
 /// `scripts/skypilot/check` on this file; `None`, and a recorded skip, if it lacks something.
 fn check(file: &Path) -> Option<Output> {
@@ -38,10 +38,10 @@ fn the_task_file_is_valid_by_skypilots_schemas() {
 
 #[test]
 fn a_wrong_task_file_is_refused_with_the_place() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let text = std::fs::read_to_string(sweep()).expect("readable");
     let wrong = text.replace("name: batchstep", "nme: batchstep").replace("disk_size", "disk").replace("_CACHED", "S");
-    let file = write(folder.path(), "wrong.yaml", &wrong);
+    let file = write(&folder, "wrong.yaml", &wrong);
     let Some(output) = check(&file) else { return };
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     for problem in ["'nme' was unexpected", "resources: Additional", "file_mounts./results.mode: 'MOUNTS' is none of"] {
@@ -52,10 +52,10 @@ fn a_wrong_task_file_is_refused_with_the_place() {
 /// The task's commands, with programs of the same names that record how they were called.
 #[test]
 fn each_node_of_a_task_runs_a_shard_into_its_own_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let text = std::fs::read_to_string(sweep()).expect("readable");
     let (_, script) = text.split_once("\nrun: |\n").expect("a script");
-    let bin = folder.path().join("batchstep/bin");
+    let bin = folder.join("batchstep/bin");
     std::fs::create_dir_all(&bin).expect("a folder");
     write(&bin, "activate", &format!("PATH={}:$PATH\n", bin.display()));
     let programs =
@@ -67,11 +67,11 @@ fn each_node_of_a_task_runs_a_shard_into_its_own_folder() {
     }
     let run = |nodes: &str, rank: &str, code: &str| {
         let mut command = Command::new("bash");
-        command.args(["-c", script]).env("HOME", folder.path()).env("SPEC", "vgg16").env("OPTIONS", "--time 20min");
+        command.args(["-c", script]).env("HOME", &*folder).env("SPEC", "vgg16").env("OPTIONS", "--time 20min");
         command.env("SKYPILOT_NUM_NODES", nodes).env("SKYPILOT_NODE_RANK", rank).env("CODE", code);
         command.output().expect("bash starts")
     };
-    let spec = folder.path().join("experiments/vgg16.toml");
+    let spec = folder.join("experiments/vgg16.toml");
     let expected = |out: &str, more: &str| {
         format!("run {} --device cuda:0 --out {out} --resume --time 20min{more}\n", spec.display())
     };

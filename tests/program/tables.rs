@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::support::{batchstep, run, stderr, stdout, write};
+use crate::support::{Folder, batchstep, ends, parsed, run, stderr, stdout, write};
 use polars::prelude::{Column, DataFrame, NamedFrom, ParquetWriter, Series};
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ fn columns(row: impl Fn(u32, f64, f64) -> String) -> String {
 
 /// What `jumps` prints about what comes through a pipe.
 fn piped(bytes: &[u8]) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut child = batchstep(folder.path())
+    let folder = Folder::new();
+    let mut child = batchstep(&folder)
         .args(["jumps", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -79,14 +79,13 @@ fn parquet_is_read_like_the_csv_of_the_same_cells() {
         format!("N,time_ms\n{}", columns(|n, _, b| format!("2^{n},{b:.4}\n"))),
         format!("gpu,batch,speedup\n{}", columns(|n, a, b| format!("T4,{n},{:.4}\nL4,{n},{:.4}\n", a / b, b / a))),
     ];
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     // The names are of the same length, so that lines break at the same places.
     let same = |text: &str, command: &str, arguments: &[&str]| -> String {
-        write(folder.path(), "a.csv", text);
-        std::fs::write(folder.path().join("a.pqt"), parquet(text)).expect("written");
+        write(&folder, "a.csv", text);
+        std::fs::write(folder.join("a.pqt"), parquet(text)).expect("writable");
         let [csv, parquet] = ["a.csv", "a.pqt"].map(|name| {
-            let output = run(folder.path(), &[&[command, name], arguments].concat());
-            assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+            let output = ends(0, &folder, &[&[command, name], arguments].concat());
             (stdout(&output) + &stderr(&output)).replace("a.pqt", "a.csv")
         });
         assert_eq!(parquet, csv, "{text}");
@@ -116,7 +115,7 @@ fn a_table_of_latex_is_read_as_it_is_printed() {
     });
     let head = "\\begin{tabular}{|c|c|c|}\n\\hline\nBatch size & Step time [ms] & Loss \\\\ \\hline\n";
     let found = said(&format!("{head}{rows}\\end{{tabular}}\n"), &["--format", "json"]);
-    let found: Value = serde_json::from_str(&found).expect("JSON");
+    let found = parsed(&found);
     assert_eq!(found["series"].as_array().map(Vec::len), Some(1), "{found}");
     let series = &found["series"][0];
     assert_eq!((&series["x"], &series["unit"]), (&"Batch size".into(), &"ms".into()), "{found}");
@@ -126,28 +125,16 @@ fn a_table_of_latex_is_read_as_it_is_printed() {
 }
 
 #[test]
-fn rows_of_errors_are_left_out_by_their_sizes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let text = "batch,time\n".to_string() + &columns(|n, a, _| format!("{n},{a:.4} ms\n")) + "32,OOM\n64,CUDA error\n";
-    write(folder.path(), "a.csv", &text);
-    let output = run(folder.path(), &["jumps", "a.csv"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let said = stderr(&output);
-    assert!(said.contains("2 rows") && said.contains("`OOM`") && said.contains("32, 64"), "{said}");
-}
-
-#[test]
 fn the_sizes_of_rows_left_out_are_counted_once() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let warned = |sizes: &[u32]| -> Value {
         let failed: String = sizes.iter().map(|size| format!("{size},OOM\n")).collect::<String>().repeat(8);
         write(
-            folder.path(),
+            &folder,
             "a.csv",
             &("batch,time\n".to_string() + &columns(|n, a, _| format!("{n},{a:.4} ms\n")) + &failed),
         );
-        let document: Value =
-            serde_json::from_str(&stdout(&run(folder.path(), &["jumps", "a.csv", "--format", "json"]))).expect("JSON");
+        let document = parsed(&stdout(&run(&folder, &["jumps", "a.csv", "--format", "json"])));
         assert_eq!(document["warnings"][0]["sizes"], document["series"][0]["left_out"][0]["sizes"], "{document}");
         document["warnings"][0].clone()
     };
@@ -162,10 +149,10 @@ fn the_sizes_of_rows_left_out_are_counted_once() {
 
 #[test]
 fn charts_and_pages_of_standard_input_are_called_after_it() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let text = "batch,time_ms\n".to_string() + &columns(|n, a, _| format!("{n},{a:.4}\n"));
     for command in ["plot", "report"] {
-        let mut child = batchstep(folder.path())
+        let mut child = batchstep(&folder)
             .args([command, "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -175,7 +162,7 @@ fn charts_and_pages_of_standard_input_are_called_after_it() {
         child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("written");
         assert_eq!(child.wait().expect("an end").code(), Some(0), "{command}");
     }
-    let names = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let names = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(names.contains(&"stdin-step_time.png".to_owned()), "{names:?}");
     assert!(
@@ -186,14 +173,12 @@ fn charts_and_pages_of_standard_input_are_called_after_it() {
 
 #[test]
 fn two_columns_are_compared_and_one_value_for_each_size_gives_no_nan() {
-    let folder = tempfile::tempdir().expect("a folder");
     let text = "batch,ours_ms,theirs_s\n".to_string() + &columns(|n, a, b| format!("{n},{b:.4},{:.7}\n", a / 1000.0));
-    write(folder.path(), "a.csv", &text);
-    write(folder.path(), "b.csv", &text);
+    let folder = Folder::with("a.csv", &text);
+    write(&folder, "b.csv", &text);
     let compared = |arguments: &[&str]| -> Value {
-        let output = run(folder.path(), &[&["compare"], arguments, &["--format", "json"]].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        serde_json::from_str(&stdout(&output)).expect("JSON")
+        let output = ends(0, &folder, &[&["compare"], arguments, &["--format", "json"]].concat());
+        parsed(&stdout(&output))
     };
     let decisions = |found: &Value, decision: &str| -> Vec<i64> {
         let cells = found["cells"].as_array().cloned().unwrap_or_default();
@@ -204,18 +189,15 @@ fn two_columns_are_compared_and_one_value_for_each_size_gives_no_nan() {
     assert!(found["yardstick"].as_f64().is_some_and(|yardstick| yardstick < 0.02), "{found}");
     let same = compared(&["a.csv", "b.csv", "--y", "ours_ms"]);
     assert!(decisions(&same, "FASTER").is_empty() && decisions(&same, "SLOWER").is_empty());
-    write(folder.path(), "short.csv", "batch,ours_ms\n1,2\n2,3\n3,4\n");
-    let output = run(folder.path(), &["compare", "short.csv", "short.csv"]);
-    assert_eq!(output.status.code(), Some(2));
+    write(&folder, "short.csv", "batch,ours_ms\n1,2\n2,3\n3,4\n");
+    let output = ends(2, &folder, &["compare", "short.csv", "short.csv"]);
     assert!(stderr(&output).contains("one value for each of 3 sizes") && stderr(&output).contains("repetitions"));
 }
 
 /// The output of `jumps` for a table.
 fn said(text: &str, arguments: &[&str]) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.csv", text);
-    let output = run(folder.path(), &[&["jumps", "a.csv"], arguments].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::with("a.csv", text);
+    let output = ends(0, &folder, &[&["jumps", "a.csv"], arguments].concat());
     stdout(&output)
 }
 
@@ -226,7 +208,7 @@ fn kernels_of_one_table_are_series_and_rates_fall_by_less_than_all() {
     assert!(found.starts_with("a.csv: `ms` against `size`, a time; 2 series by `kernel`"), "{found}");
     assert!(found.contains("tiled: 1 jump after 16") && found.contains("plain: No jump"), "{found}");
     let text = columns(|n, a, b| format!("{n},{:.3}\n", 900.0 * a / b));
-    let found: Value = serde_json::from_str(&said(&format!("n_ctx,t/s\n{text}"), &["--format", "json"])).expect("JSON");
+    let found = parsed(&said(&format!("n_ctx,t/s\n{text}"), &["--format", "json"]));
     let series = &found["series"][0];
     assert_eq!((&series["y_kind"], &series["jumps"][0]["after"]), (&"rate".into(), &16.into()), "{found}");
     assert!(series["jumps"][0]["relative"].as_f64().is_some_and(|fall| -0.4 < fall && fall < -0.2), "{found}");
@@ -253,7 +235,7 @@ fn slow_multiples_are_named_with_their_divisor() {
     let text = format!("n,ms\n{}", (1..=66).map(&mut row).collect::<String>());
     let found = said(&text, &[]);
     assert!(found.contains("Slow     multiples of 48: +40 % (8 of 8"), "{found}");
-    let found: Value = serde_json::from_str(&said(&text, &["--format", "json"])).expect("JSON");
+    let found = parsed(&said(&text, &["--format", "json"]));
     let slow = &found["series"][0]["slow_sizes"];
     assert_eq!((&slow["class"]["divisor"], slow["sizes"].as_array().map(Vec::len)), (&48.into(), Some(8)), "{found}");
 }

@@ -1,18 +1,15 @@
 //! `batchstep doctor --topology` on this machine, whatever its hardware.
 
-use serde_json::Value;
-
-use crate::support::{run, stderr, stdout};
+use crate::support::{Folder, ends, parsed, run, stdout};
 
 #[test]
 fn the_topology_is_drawn_and_is_there_as_a_document() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["doctor", "--topology"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::new();
+    let output = ends(0, &folder, &["doctor", "--topology"]);
     let text = stdout(&output);
     assert!(text.starts_with("PCI Express") && text.contains("NUMA nodes"), "{text}");
-    let output = run(folder.path(), &["doctor", "--topology", "--format", "json"]);
-    let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let output = run(&folder, &["doctor", "--topology", "--format", "json"]);
+    let document = parsed(&stdout(&output));
     assert_eq!(document["version"], 1);
     let complexes = document["topology"]["topology"]["complexes"].as_array().expect("a list");
     // Each line of the tree that names a root complex has an entry.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use batchstep::report::Style;
 use batchstep::store::{EpochRow, rows_of};
@@ -12,7 +11,10 @@ use batchstep::study::training::{hyperfine, report};
 use serde_json::Value;
 
 use crate::needs;
-use crate::support::{batchstep, run, stderr, stdout, write};
+use crate::support::{
+    Folder, ends, has, kill, parsed, parts, prints, read, refused, run, start, stderr, stdout, succeeds, tidy, until,
+    warns, write,
+};
 
 const NETWORK: &str = r#"
 [model]
@@ -58,29 +60,30 @@ fn epochs(run: &Path) -> Vec<EpochRow> {
 
 #[test]
 fn a_study_writes_its_table_its_chart_and_hyperfines_json() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "study.toml", &spec("study", DIGITS));
-    let dry = stdout(&run(folder.path(), &["run", "study.toml", "--dry-run"]));
-    assert!(dry.contains("kind = \"training\"") && dry.contains("4 cells, visited 2 times each: 8 epochs"), "{dry}");
-    let output = run(folder.path(), &["run", "study.toml", "--export-json", "out.json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::with("study.toml", &spec("study", DIGITS));
+    prints(
+        &folder,
+        &["run", "study.toml", "--dry-run"],
+        &["kind = \"training\"", "4 cells, visited 2 times each: 8 epochs"],
+    );
+    let output = ends(0, &folder, &["run", "study.toml", "--export-json", "out.json"]);
     let text = stdout(&output);
-    for wanted in [
-        "Epochs of 250 drawn digits, tested on 100",
-        "Summary",
-        "times faster than",
-        "How many workers",
-        "context switches",
-    ] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
-    }
-    let directory = folder.path().join("results/study");
+    has(
+        &text,
+        &[
+            "Epochs of 250 drawn digits, tested on 100",
+            "Summary",
+            "times faster than",
+            "How many workers",
+            "context switches",
+        ],
+    );
+    let directory = folder.join("results/study");
     for name in ["epochs.parquet", "batches.parquet", "spec.toml", "environment.json", "training.png"] {
         assert!(directory.join(name).is_file(), "{name}");
     }
     assert!(!directory.join("parts").exists());
-    let document: Value =
-        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out.json")).expect("a file")).expect("JSON");
+    let document = parsed(&read(&folder, "out.json"));
     let rows = epochs(&directory);
     let first: Vec<f64> = rows
         .iter()
@@ -91,45 +94,26 @@ fn a_study_writes_its_table_its_chart_and_hyperfines_json() {
     assert!((mean - 0.5 * (first[0] + first[1])).abs() < 1e-12 && first.len() == 2);
     assert_eq!(document["results"][0]["parameters"]["batch_size"], "30");
 
-    let output = run(folder.path(), &["plot", "results/study", "--format", "svg", "--out", "drawn"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let drawn = std::fs::read_to_string(folder.path().join("drawn/training.svg")).expect("drawn");
+    ends(0, &folder, &["plot", "results/study", "--format", "svg", "--out", "drawn"]);
+    let drawn = read(&folder, "drawn/training.svg");
     assert!(drawn.contains("250 drawn digits"), "the data are named on the chart");
-    let output = run(folder.path(), &["jumps", "results/study"]);
-    assert!(
-        output.status.code() == Some(2) && stderr(&output).contains("this run is a training"),
-        "{}",
-        stderr(&output)
-    );
-    let again = run(folder.path(), &["run", "study.toml", "--resume"]);
+    refused(&folder, &["jumps", "results/study"], &["this run is a training"]);
+    let again = run(&folder, &["run", "study.toml", "--resume"]);
     assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
 }
 
 #[test]
 fn a_killed_study_continues_to_the_same_plan() {
-    let folder = tempfile::tempdir().expect("a folder");
     let text = spec("killed", &DIGITS.replace("repetitions = 2", "repetitions = 12"));
-    write(folder.path(), "killed.toml", &text);
-    let directory = folder.path().join("results/killed");
-    let mut child = batchstep(folder.path());
-    let mut child =
-        child.args(["run", "killed.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-    let parts = || {
-        let listed = directory.join("parts").read_dir().into_iter().flatten().flatten();
-        listed.filter(|entry| entry.file_name().to_string_lossy().starts_with("epochs-")).count()
-    };
-    let begun = Instant::now();
-    while parts() < 5 && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().expect("killed");
-    child.wait().expect("reaped");
+    let folder = Folder::with("killed.toml", &text);
+    let directory = folder.join("results/killed");
+    let child = start(&folder, &["run", "killed.toml"]);
+    until("epochs are stored", || parts(&directory, "epochs-") >= 5);
+    kill(child);
     let before = epochs(&directory);
     assert!(before.len() >= 5 && before.len() < 2 * 4 * 12, "{} rows at the kill", before.len());
-    let refused = run(folder.path(), &["run", "killed.toml"]);
-    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--resume"), "{}", stderr(&refused));
-    let output = run(folder.path(), &["run", "killed.toml", "--resume"]);
-    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    refused(&folder, &["run", "killed.toml"], &["--resume"]);
+    succeeds(&folder, &["run", "killed.toml", "--resume"]);
     let after = epochs(&directory);
     assert!(before.iter().all(|row| after.contains(row)), "what was stored stays as it was");
     let visits: BTreeSet<(i64, i64)> = after.iter().map(|row| (row.cell, row.block)).collect();
@@ -176,20 +160,21 @@ warmup_steps = 1
 
 #[test]
 fn a_damaged_image_is_named_and_the_run_continues_or_ends_as_the_spec_says() {
-    let folder = tempfile::tempdir().expect("a folder");
-    images(&folder.path().join("train"), 60, true);
-    images(&folder.path().join("test"), 5, false);
-    for (name, code) in [("fail", 1), ("skip", 1), ("stop", 1)] {
-        write(folder.path(), "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
-        let output = run(folder.path(), &["run", "f.toml"]);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{said}");
+    let folder = Folder::new();
+    images(&folder.join("train"), 60, true);
+    images(&folder.join("test"), 5, false);
+    for name in ["fail", "skip", "stop"] {
+        write(&folder, "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
+        let said = stderr(&ends(1, &folder, &["run", "f.toml"]));
         assert!(said.contains("train/dog/3.png: the image cannot be read"), "{said}");
-        let rows = epochs(&folder.path().join("results").join(name));
+        let rows = epochs(&folder.join("results").join(name));
         let failed = rows.iter().filter(|row| row.error.is_some() && row.epoch_time_s.is_none()).count();
         match name {
             "fail" => assert_eq!(failed, 2, "each cell fails once and is left out"),
-            "stop" => assert_eq!((failed, rows.iter().map(|row| row.visit).max()), (1, Some(0))),
+            "stop" => {
+                assert_eq!((failed, rows.iter().map(|row| row.visit).max()), (1, Some(0)));
+                assert!(said.contains("repair the image, then continue with `--resume`"), "{said}");
+            }
             _ => {
                 let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
                 assert!(counted.len() == 8 && counted.iter().all(|row| (row.examples, row.skipped) == (119, 1)));
@@ -201,26 +186,13 @@ fn a_damaged_image_is_named_and_the_run_continues_or_ends_as_the_spec_says() {
             }
         }
     }
-}
-
-/// What the message says to do after `on_error = "stop"`: repair the file and go on.
-#[test]
-fn a_run_that_a_damaged_image_ended_goes_on_once_it_is_repaired() {
-    let folder = tempfile::tempdir().expect("a folder");
-    images(&folder.path().join("train"), 20, true);
-    images(&folder.path().join("test"), 5, false);
-    write(folder.path(), "f.toml", &spec("stop", &FOLDERS.replace("ON_ERROR", "stop")));
-    let stopped = run(folder.path(), &["run", "f.toml"]);
-    assert!(stderr(&stopped).contains("repair the image, then continue with `--resume`"), "{}", stderr(&stopped));
     // Not repaired, it ends again at the same visit.
-    let again = run(folder.path(), &["run", "f.toml", "--resume"]);
-    assert!(again.status.code() == Some(1) && stderr(&again).contains("the run ended early"), "{}", stderr(&again));
-    images(&folder.path().join("train"), 20, false);
-    let output = run(folder.path(), &["run", "f.toml", "--resume"]);
-    let said = stderr(&output);
-    // 1: epochs of a millisecond may be outliers.
-    assert!(output.status.code().is_some_and(|code| code < 2) && !said.contains("failed"), "{said}");
-    let study = Results::read(&folder.path().join("results/stop")).expect("read");
+    let resume = ["run", "f.toml", "--resume"];
+    warns(1, &folder, &resume, &["the run ended early"]);
+    images(&folder.join("train"), 60, false);
+    let said = stderr(&succeeds(&folder, &resume));
+    assert!(!said.contains("failed"), "{said}");
+    let study = Results::read(&folder.join("results/stop")).expect("read");
     assert_eq!((study.failed.len(), study.blocks), (0, 2));
     // Two cells, two visits of two epochs each.
     assert_eq!(study.cells.iter().map(|cell| cell.times.runs).collect::<Vec<_>>(), [4, 4]);
@@ -229,21 +201,19 @@ fn a_run_that_a_damaged_image_ended_goes_on_once_it_is_repaired() {
 /// A folder has the name of an image; not even root can read it as a file.
 #[test]
 fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
-    let folder = tempfile::tempdir().expect("a folder");
-    images(&folder.path().join("train"), 20, false);
-    images(&folder.path().join("test"), 5, false);
-    std::fs::remove_file(folder.path().join("train/dog/3.png")).expect("removed");
-    std::fs::create_dir(folder.path().join("train/dog/3.png")).expect("a folder");
+    let folder = Folder::new();
+    images(&folder.join("train"), 20, false);
+    images(&folder.join("test"), 5, false);
+    std::fs::remove_file(folder.join("train/dog/3.png")).expect("removed");
+    std::fs::create_dir(folder.join("train/dog/3.png")).expect("a folder");
     for (name, visits) in [("fail", 2), ("stop", 1)] {
-        write(folder.path(), "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
-        let output = run(folder.path(), &["run", "f.toml"]);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        write(&folder, "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
+        let said = stderr(&ends(1, &folder, &["run", "f.toml"]));
         assert!(
             said.contains("train/dog/3.png: the image cannot be read") && !said.contains("that you may write to"),
             "{said}"
         );
-        let rows = epochs(&folder.path().join("results").join(name));
+        let rows = epochs(&folder.join("results").join(name));
         let failed: Vec<&EpochRow> = rows.iter().filter(|row| row.error.is_some()).collect();
         assert_eq!(failed.len(), visits, "{rows:?}");
     }
@@ -252,18 +222,16 @@ fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
 /// One of the ten test images is truncated.
 #[test]
 fn a_damaged_test_image_is_counted_and_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    images(&folder.path().join("train"), 20, false);
-    images(&folder.path().join("test"), 5, true);
-    write(folder.path(), "f.toml", &spec("tested", &FOLDERS.replace("ON_ERROR", "skip")));
-    let output = run(folder.path(), &["run", "f.toml"]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let folder = Folder::new();
+    images(&folder.join("train"), 20, false);
+    images(&folder.join("test"), 5, true);
+    write(&folder, "f.toml", &spec("tested", &FOLDERS.replace("ON_ERROR", "skip")));
+    let said = stderr(&ends(1, &folder, &["run", "f.toml"]));
     // Once for each of two cells, however many visits and epochs they have.
     assert_eq!(said.matches("1 test example was left out of the accuracy; the first: ").count(), 2, "{said}");
     assert!(said.contains("test/dog/3.png: the image cannot be read"), "{said}");
     assert!(said.contains("1 test example could not be read: the accuracy is that of the others"), "{said}");
-    let rows = epochs(&folder.path().join("results/tested"));
+    let rows = epochs(&folder.join("results/tested"));
     let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
     assert!(counted.len() == 8 && counted.iter().all(|row| (row.skipped, row.test_skipped) == (0, Some(1))));
     assert!(counted.iter().all(|row| row.error.as_deref().is_some_and(|error| error.contains("test/dog/3.png"))));
@@ -291,13 +259,13 @@ warmup_steps = 1
 #[test]
 fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/images");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let go = |name: &str, data: &str, on_error: &str| {
         let data = PARQUET.replace("FOLDER", fixtures.join(data).to_str().expect("UTF-8"));
         let text = spec(name, &data.replace("ON_ERROR", on_error)).replace("out_features = 10", "out_features = 3");
-        write(folder.path(), "p.toml", &text);
-        let output = run(folder.path(), &["run", "p.toml"]);
-        let rows = rows_of::<EpochRow>(&folder.path().join("results").join(name)).unwrap_or_default();
+        write(&folder, "p.toml", &text);
+        let output = run(&folder, &["run", "p.toml"]);
+        let rows = rows_of::<EpochRow>(&folder.join("results").join(name)).unwrap_or_default();
         (output, rows)
     };
     let (output, rows) = go("hub", "hub", "fail");
@@ -323,28 +291,22 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
 
 #[test]
 fn bad_data_are_refused_with_the_place_and_a_remedy() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let refusal = |body: &str| {
-        write(folder.path(), "bad.toml", &spec("bad", body));
-        let output = run(folder.path(), &["run", "bad.toml"]);
-        assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
-        stderr(&output)
+    let folder = Folder::new();
+    let refusal = |body: &str, parts: &[&str]| {
+        write(&folder, "bad.toml", &spec("bad", body));
+        refused(&folder, &["run", "bad.toml"], parts);
     };
-    let idx = refusal("[data]\nsource = \"idx\"\npath = \"nowhere\"");
-    assert!(idx.contains("nowhere: there is no `train-images-idx3-ubyte`") && idx.contains("digits"), "{idx}");
-    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
-    let empty = refusal("[data]\nsource = \"images\"\ntrain = \"empty\"");
-    assert!(empty.contains("empty: there are no images") && empty.contains("train/<class>"), "{empty}");
-    let table = refusal("[data]\nsource = \"parquet\"\npath = \"empty\"");
-    assert!(
-        table.contains("empty: no Parquet file is the training part's by its name: the folder is empty"),
-        "{table}"
-    );
-    let engine = refusal("[data]\nsource = \"digits\"\nexamples = 10\nmean = [0.1, 0.2]\nsd = [0.3, 0.4]");
-    assert!(engine.contains("`mean` has 2 values, and the images 1 channels"), "{engine}");
-    write(folder.path(), "odd.toml", &spec("odd", "").replace("out_features = 10", "out_features = 4"));
-    let classes = stderr(&run(folder.path(), &["run", "odd.toml"]));
-    assert!(classes.contains("the network has 4 outputs, and the data 10 classes"), "{classes}");
+    let nowhere = "[data]\nsource = \"idx\"\npath = \"nowhere\"";
+    refusal(nowhere, &["nowhere: there is no `train-images-idx3-ubyte`", "digits"]);
+    std::fs::create_dir(folder.join("empty")).expect("a folder");
+    let images = "[data]\nsource = \"images\"\ntrain = \"empty\"";
+    refusal(images, &["empty: there are no images", "train/<class>"]);
+    let table = "[data]\nsource = \"parquet\"\npath = \"empty\"";
+    refusal(table, &["empty: no Parquet file is the training part's by its name: the folder is empty"]);
+    let channels = "[data]\nsource = \"digits\"\nexamples = 10\nmean = [0.1, 0.2]\nsd = [0.3, 0.4]";
+    refusal(channels, &["`mean` has 2 values, and the images 1 channels"]);
+    write(&folder, "odd.toml", &spec("odd", "").replace("out_features = 10", "out_features = 4"));
+    refused(&folder, &["run", "odd.toml"], &["the network has 4 outputs, and the data 10 classes"]);
 }
 
 /// hyperfine's output for one command.
@@ -371,8 +333,8 @@ impl Printed {
 /// hyperfine times two commands; our statistics of its times, our table and our comparison agree with its output.
 #[test]
 fn the_statistics_of_hyperfines_times_are_hyperfines() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("hyperfine.json");
+    let folder = Folder::new();
+    let path = folder.join("hyperfine.json");
     let program = std::env::var("BATCHSTEP_HYPERFINE").unwrap_or_else(|_| "hyperfine".to_owned());
     let mut command = Command::new(&program);
     command.args([
@@ -395,7 +357,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
             stdout(&output)
         }
     };
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+    let document = parsed(&std::fs::read_to_string(&path).expect("a file"));
     let number = |value: &Value| value.as_f64().expect("a number");
     // A cell for each command, whose runs are the epochs of one visit. hyperfine exports processor times only as means, so every epoch has the mean.
     let rows: Vec<EpochRow> = (0..)
@@ -442,9 +404,7 @@ fn the_statistics_of_hyperfines_times_are_hyperfines() {
     // `2.02 ± 0.05 times faster than sleep 0.02`, digit for digit.
     let ratio = |text: &str| {
         let line = text.lines().find(|line| line.contains("times faster than")).map(str::trim).map(str::to_owned);
-        line.and_then(|line| {
-            line.split(" times faster").next().map(|ratio| ratio.split_whitespace().collect::<Vec<_>>().join(" "))
-        })
+        line.and_then(|line| line.split(" times faster").next().map(tidy))
     };
     let said = report::document(&study).render(&Style::PLAIN);
     assert!(ratio(&printed).is_some_and(|ratio| ratio.contains(" ± ")), "{printed}");

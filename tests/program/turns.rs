@@ -2,51 +2,42 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
 
-use crate::support::{batchstep, run, stderr, stdout, write};
+use crate::support::{
+    Folder, batchstep, ends, has, kill, planted, read, refused, rows, run, signal, start, stderr, stdout, tidy, until,
+    write,
+};
 
 fn spec(name: &str, base_ms: u32) -> String {
-    format!(
-        "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = [1, 2, 3]\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"{base_ms}ms\"\n\
-         noise = {{ sd = \"0.5%\" }}\n[measure]\ndecide = \"cells\"\nblocks = {{ min = 2, max = 2 }}\nsteps_per_visit = 2\n"
-    )
+    let truth = format!("base = \"{base_ms}ms\"\nnoise = {{ sd = \"0.5%\" }}");
+    planted(name, "[1, 2, 3]", &truth, "decide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2")
 }
 
-/// Without the breaks of its lines.
-fn tidy(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A batchstep that records each call in `calls`, and then runs.
-fn noting(folder: &Path, name: &str) -> String {
-    let path = write(
-        folder,
-        name,
-        &format!("#!/bin/sh\necho {name} >> calls\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_batchstep")),
-    );
+/// A program of that name, which runs batchstep behind some lines of shell.
+fn script(folder: &Path, name: &str, lines: &str) -> String {
+    let text = format!("#!/bin/sh\n{lines}\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_batchstep"));
+    let path = write(folder, name, &text);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
     format!("./{name}")
 }
 
 #[test]
 fn two_specs_are_measured_in_turns_each_by_its_program() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (old, new) = (noting(folder.path(), "old"), noting(folder.path(), "new"));
-    write(folder.path(), "a.toml", &spec("a", 20));
-    write(folder.path(), "b.toml", &spec("b", 30));
+    let folder = Folder::new();
+    let [old, new] = ["old", "new"].map(|name| script(&folder, name, &format!("echo {name} >> calls")));
+    write(&folder, "a.toml", &spec("a", 20));
+    write(&folder, "b.toml", &spec("b", 30));
     let arguments =
         ["compare", "--in-turns", "a.toml", "b.toml", "--rounds", "4", "--program", &old, "--program", &new];
-    let output = run(folder.path(), &[&arguments[..], &["--fail-on", "slower", "--run-arg=--device=cpu"]].concat());
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let output = ends(1, &folder, &[&arguments[..], &["--fail-on", "slower", "--run-arg=--device=cpu"]].concat());
     let text = stdout(&output);
     assert!(text.contains("0 SAME, 0 FASTER, 3 SLOWER, 0 AMBIGUOUS"), "{text}");
     assert!(
         text.contains("Measured in turns, in 4 rounds") && !text.contains("looks the same as slower code"),
         "{text}"
     );
-    let calls = std::fs::read_to_string(folder.path().join("calls")).expect("calls");
+    let calls = read(&folder, "calls");
     let calls: Vec<&str> = calls.lines().collect();
     let rounds: Vec<&[&str]> = calls.chunks(2).collect();
     assert_eq!(rounds.len(), 4, "{calls:?}");
@@ -55,21 +46,21 @@ fn two_specs_are_measured_in_turns_each_by_its_program() {
         assert!(pair[0].iter().rev().eq(pair[1]), "a round is the one before it the other way round: {calls:?}");
     }
     // Each turn is a separate run, and all can be compared again; none is overwritten by a new measurement.
-    assert!(folder.path().join("results/in-turns/b/4/steps.parquet").is_file());
-    let again = run(folder.path(), &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"]);
+    assert!(folder.join("results/in-turns/b/4/steps.parquet").is_file());
+    let again = run(&folder, &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"]);
     assert_eq!((again.status.code(), stdout(&again)), (Some(0), text), "{}", stderr(&again));
-    let over = run(folder.path(), &["compare", "--in-turns", "a.toml", "b.toml"]);
-    assert_eq!(over.status.code(), Some(2));
-    assert!(stderr(&over).contains("in-turns/a: turns were measured into this folder before"), "{}", stderr(&over));
+    refused(
+        &folder,
+        &["compare", "--in-turns", "a.toml", "b.toml"],
+        &["in-turns/a: turns were measured into this folder before"],
+    );
 }
 
 #[test]
 fn a_turn_that_fails_ends_the_comparison_with_its_message() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.toml", &spec("a", 20));
+    let folder = Folder::with("a.toml", &spec("a", 20));
     let compare = |arguments: &[&str]| {
-        let output = run(folder.path(), &[&["compare", "--in-turns", "a.toml", "a.toml"], arguments].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        let output = ends(2, &folder, &[&["compare", "--in-turns", "a.toml", "a.toml"], arguments].concat());
         stderr(&output)
     };
     assert!(compare(&["--run-arg=--device=cuda:7x"]).contains("cuda:7x"));
@@ -82,40 +73,27 @@ fn a_turn_that_fails_ends_the_comparison_with_its_message() {
 
 /// A batchstep whose turns run, until after so many calls one hangs, and writes its number to `pid`.
 fn hanging(folder: &Path, calls: usize) -> String {
-    let program = env!("CARGO_BIN_EXE_batchstep");
-    let text = format!(
-        "#!/bin/sh\necho x >> calls\nif [ $(wc -l < calls) -gt {calls} ]; then\n  mkdir -p \"$3\"\n  echo $$ > pid\n  exec sleep 600\nfi\n\
-         exec '{program}' \"$@\"\n"
-    );
-    let path = write(folder, "hanging", &text);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
-    "./hanging".to_owned()
+    let hangs = "mkdir -p \"$3\"; echo $$ > pid; exec sleep 600";
+    script(folder, "hanging", &format!("echo x >> calls\nif [ $(wc -l < calls) -gt {calls} ]; then {hangs}; fi"))
 }
 
 /// A comparison in turns under way, and the number of the process that hangs in it.
 fn under_way(folder: &Path, program: &str) -> (Child, String) {
     write(folder, "a.toml", &spec("a", 20));
-    let mut command = batchstep(folder);
-    command.args(["compare", "--in-turns", "a.toml", "a.toml", "--rounds", "3", "--program", program]);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
-    let start = Instant::now();
-    loop {
-        match std::fs::read_to_string(folder.join("pid")) {
-            Ok(pid) if pid.ends_with('\n') => return (child, pid.trim().to_owned()),
-            _ => assert!(start.elapsed() < Duration::from_secs(120), "no turn hangs"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let arguments = ["compare", "--in-turns", "a.toml", "a.toml", "--rounds", "3", "--program", program];
+    let child = start(folder, &arguments);
+    let pid = || std::fs::read_to_string(folder.join("pid")).unwrap_or_default();
+    until("a turn hangs", || pid().ends_with('\n'));
+    (child, pid().trim().to_owned())
 }
 
 #[test]
 fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
     for (calls, rounds) in [(1, 0), (4, 2)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let program = hanging(folder.path(), calls);
-        let (child, pid) = under_way(folder.path(), &program);
-        let killed = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status().expect("sh");
-        assert!(killed.success());
+        let folder = Folder::new();
+        let program = hanging(&folder, calls);
+        let (child, pid) = under_way(&folder, &program);
+        signal(&child, "-TERM");
         let output = child.wait_with_output().expect("an end");
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -123,18 +101,19 @@ fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
         assert!(!Path::new("/proc").join(pid).exists(), "the turn goes on");
 
         let again = "`batchstep compare --in-turns results/in-turns/a results/in-turns/b`";
-        let over = run(folder.path(), &["compare", "--in-turns", "a.toml", "a.toml"]);
+        let over = run(&folder, &["compare", "--in-turns", "a.toml", "a.toml"]);
         for said in [said, stderr(&over)] {
             assert!(said.contains("`--out DIR`") && said.contains(again) == (rounds >= 2), "{said}");
         }
         // What is not complete has another name.
         let round = rounds + 1;
-        let aside = ["a", "b"].map(|side| folder.path().join(format!("results/in-turns/{side}/{round}-unfinished")));
+        let aside = ["a", "b"].map(|side| folder.join(format!("results/in-turns/{side}/{round}-unfinished")));
         assert_eq!(aside.iter().filter(|turn| turn.is_dir()).count(), 1);
         if rounds >= 2 {
-            let output = run(folder.path(), &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"]);
-            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-            assert!(stdout(&output).contains("in 2 rounds"), "{}", stdout(&output));
+            has(
+                &stdout(&ends(0, &folder, &["compare", "--in-turns", "results/in-turns/a", "results/in-turns/b"])),
+                &["in 2 rounds"],
+            );
         }
     }
 }
@@ -142,29 +121,22 @@ fn a_signal_ends_the_turn_under_way_and_the_complete_rounds_can_be_compared() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_comparison_that_is_killed_leaves_no_turn_behind() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = hanging(folder.path(), 0);
-    let (mut child, pid) = under_way(folder.path(), &program);
-    child.kill().expect("killed");
-    child.wait().expect("reaped");
-    let start = Instant::now();
+    let folder = Folder::new();
+    let program = hanging(&folder, 0);
+    let (child, pid) = under_way(&folder, &program);
+    kill(child);
     // A zombie is over; it has nothing in its memory.
     let is_there = || std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
-    while is_there() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the turn goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the turn ends", || !is_there());
 }
 
 /// Two runs of the same spec, between which the machine got slower.
 #[test]
 fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_changed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.toml", &spec("a", 20).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
-    write(folder.path(), "b.toml", &spec("b", 22).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
-    assert_eq!(run(folder.path(), &["run", "a.toml", "b.toml"]).status.code(), Some(0));
-    let output = run(folder.path(), &["compare", "results/a", "results/b", "--fail-on", "slower"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let folder = Folder::with("a.toml", &spec("a", 20).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
+    write(&folder, "b.toml", &spec("b", 22).replace("max = 2", "max = 8").replace("min = 2", "min = 8"));
+    ends(0, &folder, &["run", "a.toml", "b.toml"]);
+    let output = ends(1, &folder, &["compare", "results/a", "results/b", "--fail-on", "slower"]);
     let text = tidy(&stdout(&output));
     assert!(text.contains("measured at different times"), "{text}");
     assert!(text.contains("looks the same as slower code"), "{text}");
@@ -174,24 +146,16 @@ fn of_two_runs_at_two_times_the_verdict_carries_that_the_machine_may_have_change
 /// A table for each side, whose blocks were measured in turns on a machine that gets slower with every block.
 #[test]
 fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let table = |later: f64| {
-        let mut random = batchstep::random::Rng::new(later.to_bits());
-        let mut text = "batch_size,block,step_time_ms\n".to_owned();
-        for block in 0..8 {
-            let machine = 1.0 + 0.05 * (f64::from(block) + later);
-            for batch in 1..=10 {
-                let time = 10.0 * f64::from(batch) * machine * (1.0 + 0.002 * random.normal());
-                text.push_str(&format!("{batch},{block},{time}\n"));
-            }
-        }
-        text
+        let ms = |batch, block| 10.0 * f64::from(batch) * (1.0 + 0.05 * (f64::from(block) + later));
+        format!("batch_size,block,step_time_ms\n{}", rows(later.to_bits(), 8, 1..=10, 0.002, ms))
     };
-    write(folder.path(), "first.csv", &table(0.0));
-    write(folder.path(), "in-turns.csv", &table(0.01));
-    write(folder.path(), "after.csv", &table(8.0));
+    write(&folder, "first.csv", &table(0.0));
+    write(&folder, "in-turns.csv", &table(0.01));
+    write(&folder, "after.csv", &table(8.0));
     let compare = |arguments: &[&str]| {
-        let output = run(folder.path(), &[&["compare", "first.csv"], arguments, &["--fail-on", "slower"]].concat());
+        let output = run(&folder, &[&["compare", "first.csv"], arguments, &["--fail-on", "slower"]].concat());
         (output.status.code(), tidy(&stdout(&output)))
     };
     let (code, text) = compare(&["in-turns.csv", "--in-turns", "--margin", "2%"]);
@@ -199,18 +163,18 @@ fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() 
     let (code, text) = compare(&["after.csv"]);
     assert!(code == Some(1) && text.contains("When these were measured is not known"), "{text}");
     // A gate that does not know does not pass: a size that is missing, or a single round.
-    let first = std::fs::read_to_string(folder.path().join("first.csv")).expect("readable");
+    let first = read(&folder, "first.csv");
     let kept = |keeps: &dyn Fn(&str) -> bool| -> String {
         first.lines().filter(|line| line.starts_with("batch") || keeps(line)).map(|line| format!("{line}\n")).collect()
     };
-    write(folder.path(), "no7.csv", &kept(&|line| !line.starts_with("7,")));
-    write(folder.path(), "one.csv", &kept(&|line| line.contains(",3,")));
+    write(&folder, "no7.csv", &kept(&|line| !line.starts_with("7,")));
+    write(&folder, "one.csv", &kept(&|line| line.contains(",3,")));
     // Each round with its own line of names, as `>>` makes it, is one table.
     let rounds = (0..8).map(|block| kept(&|line| line.contains(&format!(",{block},"))));
-    write(folder.path(), "names.csv", &rounds.collect::<String>());
+    write(&folder, "names.csv", &rounds.collect::<String>());
     let gate = |second: &str| {
         let arguments = ["compare", "--in-turns", "first.csv", second, "--fail-on", "slower"];
-        let output = run(folder.path(), &arguments);
+        let output = run(&folder, &arguments);
         (output.status.code(), stdout(&output), stderr(&output))
     };
     let (code, _, said) = gate("no7.csv");
@@ -224,9 +188,8 @@ fn tables_with_blocks_that_were_measured_in_turns_are_compared_block_by_block() 
     let (code, text) = compare(&["after.csv", "--margin", "2%"]);
     assert!(code == Some(1) && text.starts_with("DIFFERS at 10 of 10 sizes, most: "), "{text}");
     assert!(text.contains("one run a side cannot tell, three interleaved runs a side can (--against)"), "{text}");
-    write(folder.path(), "bare.csv", "batch_size,step_time_ms\n1,2\n2,3\n");
-    let output =
-        batchstep(folder.path()).args(["compare", "--in-turns", "first.csv", "bare.csv"]).output().expect("starts");
+    write(&folder, "bare.csv", "batch_size,step_time_ms\n1,2\n2,3\n");
+    let output = batchstep(&folder).args(["compare", "--in-turns", "first.csv", "bare.csv"]).output().expect("starts");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("the column `block`"), "{}", stderr(&output));
 }
@@ -243,32 +206,28 @@ fn own_step(shell: &str, base_us: u32, sizes: &str) -> String {
 
 #[test]
 fn versions_of_a_step_of_ones_own_are_compared_whatever_they_are_called() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "before.toml", &own_step("sh", 100, "[1, 2, 3]"));
-    write(folder.path(), "after.toml", &own_step("bash", 200, "[1, 2, 3]"));
-    let output = run(folder.path(), &["compare", "--in-turns", "before.toml", "after.toml", "--rounds", "2"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = Folder::with("before.toml", &own_step("sh", 100, "[1, 2, 3]"));
+    write(&folder, "after.toml", &own_step("bash", 200, "[1, 2, 3]"));
+    let output = ends(0, &folder, &["compare", "--in-turns", "before.toml", "after.toml", "--rounds", "2"]);
     // By hand: 210, 220 and 230 µs over 110, 120 and 130.
     let text = tidy(&stdout(&output));
     assert!(text.contains("0 SAME, 0 FASTER, 3 SLOWER") && text.contains("1.909") && text.contains("1.769"), "{text}");
     assert!(stderr(&output).contains("the step `sh` is compared with `bash`"), "{}", stderr(&output));
     let [a, b, again] = ["a/1", "b/1", "a/2"].map(|turn| format!("results/in-turns/{turn}"));
-    let output = run(folder.path(), &["compare", &a, &b]);
+    let output = run(&folder, &["compare", &a, &b]);
     assert!(stdout(&output).starts_with("DIFFERS at 3 of 3 sizes"), "{}{}", stdout(&output), stderr(&output));
-    let output = run(folder.path(), &["compare", &a, &b, &again]);
+    let output = run(&folder, &["compare", &a, &b, &again]);
     assert!(tidy(&stdout(&output)).contains("1.909 SLOWER 1.000"), "{}{}", stdout(&output), stderr(&output));
 }
 
 #[test]
 fn specs_with_no_cell_in_common_are_refused_before_they_are_measured() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "a.toml", &spec("a", 20));
-    write(folder.path(), "sizes.toml", &spec("b", 20).replace("[1, 2, 3]", "[4, 5]"));
-    write(folder.path(), "step.toml", &own_step("sh", 100, "[1, 2, 3]"));
+    let folder = Folder::with("a.toml", &spec("a", 20));
+    write(&folder, "sizes.toml", &spec("b", 20).replace("[1, 2, 3]", "[4, 5]"));
+    write(&folder, "step.toml", &own_step("sh", 100, "[1, 2, 3]"));
     let refusal = |second: &str| {
-        let output = run(folder.path(), &["compare", "--in-turns", "a.toml", second]);
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        assert!(!folder.path().join("results").exists(), "{}", stderr(&output));
+        let output = ends(2, &folder, &["compare", "--in-turns", "a.toml", second]);
+        assert!(!folder.join("results").exists(), "{}", stderr(&output));
         tidy(&stderr(&output))
     };
     let said = refusal("sizes.toml");

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::run::environment::RunEnvironment;
-use crate::store::{self, MergedDirectory, StepRow, Story, files};
+use crate::store::{self, MergedDirectory, StepRow, files};
 use cells::Cells;
 use layers::Layers;
 use source::SourceRun;
@@ -42,9 +42,7 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let mut statement = Statement::new(&sources);
     let run_id = run_id(&sources);
     let environment = RunEnvironment { run_id: run_id.clone(), spec_digest: None, ..sources[0].environment.clone() };
-    let (spec, environment) = (whole.to_toml(), environment.to_json());
-    let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
-    let directory = MergedDirectory::begin(out, story)?;
+    let directory = MergedDirectory::begin(out, &whole.to_toml(), &environment.to_json(), statement.is_complete())?;
     let mut merging = Merging { notices, ..Merging::default() };
     directory.write::<StepRow>(files::STEPS, |put| {
         sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))

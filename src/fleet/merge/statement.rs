@@ -22,8 +22,6 @@ pub struct Statement {
     pub runs: Vec<MergedRun>,
     /// Differences between runs of the same spec: versions of batchstep, of a library, of the driver.
     pub differences: Vec<String>,
-    #[serde(skip)]
-    devices: BTreeSet<String>,
 }
 
 /// One of the runs.
@@ -68,14 +66,7 @@ impl Statement {
             last: -1,
         };
         let runs = sources.iter().map(run).collect();
-        Self {
-            version: VERSION,
-            shards: count,
-            missing,
-            runs,
-            differences: differences(sources),
-            devices: BTreeSet::new(),
-        }
+        Self { version: VERSION, shards: count, missing, runs, differences: differences(sources) }
     }
 
     /// Records a visit of the run at that place.
@@ -84,9 +75,6 @@ impl Statement {
         run.visits += 1;
         run.lost += row.visit - run.last - 1;
         run.last = row.visit;
-        if !self.devices.contains(&row.device_name) {
-            self.devices.insert(row.device_name.clone());
-        }
         let name = row.node.as_deref().unwrap_or_default();
         match run.nodes.iter_mut().find(|node| node.name == name) {
             Some(node) => node.visits += 1,
