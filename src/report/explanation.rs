@@ -44,7 +44,7 @@ fn laid_out(
     }
     if answers.jumps.is_empty() {
         // Where nothing was searched, silence is no result.
-        let why = if findings.is_judged() { "no jump to explain".to_owned() } else { summary(findings, None) };
+        let why = if findings.is_judged() { "no jump to explain".to_owned() } else { summary(findings) };
         let mut document = Document::from(Block::Heading(format!("{label}: {why}")));
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;

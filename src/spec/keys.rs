@@ -134,10 +134,13 @@ pub(crate) fn list<T: PartialEq + 'static>(element: KeyForm<T>) -> KeyForm<Vec<T
     KeyForm::new(move |field| distinct(field, &read), written)
 }
 
+/// Reads a key into a struct.
+type ReadInto<S> = Box<dyn Fn(&Field, &mut S) -> Result<()>>;
+
 /// A key, and the field of the struct that holds its value.
 struct Key<S> {
     name: &'static str,
-    read: Box<dyn Fn(&Field, &mut S) -> Result<()>>,
+    read: ReadInto<S>,
     write: Write<S>,
 }
 

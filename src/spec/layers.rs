@@ -52,7 +52,7 @@ fn operation(kind: &str, section: &mut Section) -> Result<OperationSpec> {
     const KERNEL: &str = "kernel = 3, or kernel = [3, 3]";
     let extent = |field: &Field| field.count(1, MAX_EXTENT);
     let share = |field: &Field| field.number(0.0, 1.0);
-    let bias = |section: &mut Section| given(section, "bias", true, Field::boolean);
+    let bias = |section: &mut Section| given(section, "bias", true, |field| field.boolean());
     Ok(match kind {
         "conv2d" => OperationSpec::Conv2d {
             out_channels: needed(section, "out_channels", "out_channels = 64", extent)?,

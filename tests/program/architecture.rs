@@ -98,8 +98,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "study",
         &[
-            "chart", "data", "device", "engine", "error", "network", "page", "random", "report", "run",
-            "settings", "spec", "stats", "store", "units",
+            "chart", "data", "device", "engine", "error", "network", "page", "random", "report", "run", "settings",
+            "spec", "stats", "store", "units",
         ],
     ),
 ];
