@@ -427,8 +427,8 @@ fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
         ..plain()
     };
     assert_eq!(of(rejected(32.0, Rejection::NotAmongNeighbours { local: 1.1 })), doubted);
-    assert_eq!(of(rejected(30.0, Rejection::SizeUnknown)), doubted);
-    assert_eq!(of(rejected(28.0, Rejection::SizeUnknown)), seen);
+    assert_eq!(of(rejected(30.0, Rejection::Rough { count: 3 })), doubted);
+    assert_eq!(of(rejected(28.0, Rejection::Rough { count: 3 })), seen);
     // It was judged too small.
     assert_eq!(of(rejected(32.0, Rejection::BelowSmallestJump { relative: 0.001 })), seen);
     // A small rejected step leaves only its own place in doubt: half of the layer's step of 23 % is 0.3 ms.

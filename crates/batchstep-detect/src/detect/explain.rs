@@ -4,8 +4,8 @@ use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point, Rejecti
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
-use super::model::boundary;
-use super::model::candidates::{CandidateTerms, Term};
+use super::model::boundary::{self, Boundary};
+use super::model::candidates::{CandidateTerms, EDGE, Term};
 use super::model::fit::Model;
 use super::model::neighbourhood;
 use super::model::place::{self, Places};
@@ -15,7 +15,7 @@ use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::search;
-use super::search::{cliffs, levels};
+use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
 use super::size::{interval, sizes};
 use super::verify::examination::{
@@ -90,16 +90,17 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &first.terms);
-    let changed = rough.is_some() || finer.is_some();
+    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
+    let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let kept = initial.kept.clone();
-    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, scaled.floor) };
+    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
     let looks = candidates.n * candidates.len;
     let limit = threshold::threshold(looks, model.error_freedom(), settings.false_positive_rate);
     let in_turn = series.order.is_none() || series.in_turn();
-    let model = levels::sorted(model, in_turn, limit);
+    let (model, likelier) = levels::sorted(model, in_turn, limit);
     let curve = model.fitted(|term| !matches!(term, Term::Off { .. }));
     let examination = Examination {
         model: &model,
@@ -110,19 +111,35 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
         tick: &scaled.tick,
         limit,
         delays: series.by_fastest.map_or(0.0, |scatter| BY_DELAYS * scatter.of_middles),
+        likelier,
         explained_below: autoregressive::explained_below(&model),
     };
     let report = Report { series, reduced, scaled: &scaled, settings, model: &model, curve, examination, looks };
     findings.points = report.points();
     findings.detectable = power::detectable(&report.examination, &report.curve);
-    report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled.unit).as_ref());
-    findings.kinks = report.kinks();
+    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled.unit).as_ref());
+    findings.kinks = report.kinks(bends);
     findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     (findings, model.length())
 }
+
+/// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
+/// differ.
+///
+/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
+fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
+    let candidates = model.problem.candidates;
+    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
+    let bare = model.less(&scaled.y, is_pattern);
+    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
+    (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
+}
+
+/// The share of the variance between neighbours that is certainly noise.
+const SURE: f64 = 0.35;
 
 /// Fewer multiples of a number are points off the curve by themselves.
 const FEWEST_MULTIPLES: usize = 4;
@@ -184,20 +201,23 @@ impl Report<'_, '_, '_> {
             if let Term::Off { at, length } = term
                 && self.model.z(place) > self.examination.limit
             {
-                for (i, off) in off.iter_mut().enumerate().skip(at).take(length) {
-                    *off |= (self.scaled.y[i] - self.curve[i]).abs() > 0.5 * size.abs();
+                for i in at..at + length {
+                    off[i] |= (self.scaled.y[i] - self.curve[i]).abs() > 0.5 * size.abs();
                 }
             }
         }
         off
     }
 
-    fn jumps(&self, findings: &mut Findings, blocks: Option<&Blocks>) {
+    /// Also the bends that looked like jumps.
+    fn jumps(&self, findings: &mut Findings, blocks: Option<&Blocks>) -> Vec<Kink> {
         let (x, unit, examination) = (&self.series.x, self.scaled.unit, &self.examination);
         let mut accepted = Vec::new();
-        for found in boundary::boundaries(self.model) {
-            match examination.objection(&found) {
-                None => accepted.push(found),
+        let all = boundary::boundaries(self.model);
+        let objections = examination.objections(&all);
+        for (found, objection) in all.iter().zip(&objections) {
+            match *objection {
+                None => accepted.push(found.clone()),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
@@ -206,6 +226,16 @@ impl Report<'_, '_, '_> {
                 }),
             }
         }
+        let is_bend = |(_, objection): &(&Boundary, &Option<Rejection>)| matches!(objection, Some(Rejection::Bend));
+        let bends = all.iter().zip(&objections).filter(is_bend).filter_map(|(found, _)| {
+            let bend = neighbourhood::bend(self.model, &examination.straightened, found.k, f64::INFINITY)?;
+            let (from, to) = (x[found.k], x[found.k + 1]);
+            let span = x[x.len() - 1] - x[0];
+            let [slope_before, slope_after] = bend.slopes.map(|slope| slope / span * unit);
+            let at = from + bend.share * (to - from);
+            Some(Kink { at, slope_before, slope_after, p_value: self.p_value(found.z()) })
+        });
+        let bends = bends.collect();
         let mut sizes = sizes::sizes(self.model, &accepted);
         for (found, size) in accepted.iter().zip(&mut sizes) {
             let local = neighbourhood::local_size(self.model, &examination.straightened, found.k);
@@ -242,6 +272,7 @@ impl Report<'_, '_, '_> {
             });
         }
         findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
+        bends
     }
 
     fn multiples(&self) -> Vec<Multiples> {
@@ -268,8 +299,8 @@ impl Report<'_, '_, '_> {
         found.collect()
     }
 
-    /// Those of the model's bends that count. A bend that is nowhere as much as the smallest jump that counts is none, and neither is a slight one.
-    fn kinks(&self) -> Vec<Kink> {
+    /// Those of the model's bends, and those of `bends` that are none of them. A bend that is nowhere as much as the smallest jump that counts is none, and neither is a slight one.
+    fn kinks(&self, bends: Vec<Kink>) -> Vec<Kink> {
         let (x, examination) = (&self.series.x, &self.examination);
         let slopes = Slopes::new(self.model, x);
         // With fewer points between a bend and a step, the slope there is not known either.
@@ -289,6 +320,13 @@ impl Report<'_, '_, '_> {
             }
             let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
             kinks.push(Kink { at: x[k], slope_before, slope_after, p_value: self.p_value(z) });
+        }
+        let place = |at: f64| x.partition_point(|x| *x < at);
+        for bend in bends {
+            let is_other = |kink: &Kink| place(kink.at).abs_diff(place(bend.at)) >= EDGE;
+            if kinks.iter().all(is_other) {
+                kinks.push(bend);
+            }
         }
         kinks.retain(|kink| kink.share() >= LEAST_BEND);
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));

@@ -224,9 +224,19 @@ pub enum Rejection {
     NearTheEnd,
     /// An autoregressive process explains it equally well.
     CorrelatedErrors,
+    /// The curve returns after `points` points: they were disturbed.
+    Returns {
+        points: usize,
+    },
+    /// Several other changes nearby are about as large, and are not jumps either.
+    Rough {
+        count: usize,
+    },
     /// The curve changes from point to point by as much as the step, so that the step's size depends on the shape of
     /// the curve.
     TooSteep,
+    /// The lines on both sides meet between the two x: a bend.
+    Bend,
     /// The interval of its size has zero in it.
     SizeUnknown,
     /// The lines through its neighbours show a smaller step.
@@ -248,8 +258,14 @@ impl fmt::Display for Rejection {
             Self::OfThePeriodAlone { local } => {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
+            Self::Bend => f.write_str("the lines on both sides meet between the two sizes: the curve bends there"),
             Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
+            Self::Returns { points } => {
+                let plural = if *points == 1 { "point" } else { "points" };
+                write!(f, "the curve returns after {points} {plural}, which were disturbed")
+            }
+            Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::SizeUnknown => f.write_str("its neighbours disagree by so much that its size may be zero"),
             Self::NotAmongNeighbours { local } if *local < 0.0 => {

@@ -33,6 +33,33 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
     Some((size, (variance * dispersion.max(whole) / whole).sqrt() * model.spread()))
 }
 
+/// Two straight lines around a boundary that meet between its two points, so that the curve bends there and does not jump.
+pub(crate) struct Bend {
+    /// Where they meet, from 0 at the point before to 1 at the point after.
+    pub share: f64,
+    /// Their slopes, per unit of t.
+    pub slopes: [f64; 2],
+}
+
+/// Distances beyond the two points up to which lines that meet make a bend: noise moves the place of a bend by a point.
+const BESIDE: f64 = 1.0;
+
+/// The bend between `k` and k + 1, if the lines of [`local_size`] meet there within `doubt` standard errors of their gap; `None` where a side has too
+/// few points for a slope of its own.
+pub(crate) fn bend(model: &Model, y: &[f64], k: usize, doubt: f64) -> Option<Bend> {
+    let (gap, error) = local_size(model, y, k)?;
+    let neighbourhood = Neighbourhood::new(model, k);
+    let sides = [neighbourhood.side(y, neighbourhood.from..k + 1), neighbourhood.side(y, k + 1..neighbourhood.to)];
+    let slopes = sides.each_ref().map(|side| side.ty / side.tt);
+    // How far the two slopes part over the distance of the two points.
+    let change = (slopes[1] - slopes[0]) * (neighbourhood.t[k + 1] - neighbourhood.t[k]);
+    let share = 1.0 - gap / change;
+    let meet = sides.iter().all(|side| side.count >= OWN_SLOPE)
+        && change.abs() > error
+        && (share - 0.5).abs() < 0.5 + BESIDE + doubt * error / change.abs();
+    meet.then_some(Bend { share, slopes })
+}
+
 /// The fewest points of a side for its line to have its own slope.
 pub(crate) const OWN_SLOPE: usize = 6;
 /// The weight of the whole series' dispersion, in degrees of freedom, compared with that of the neighbours.

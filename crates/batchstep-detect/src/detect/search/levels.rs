@@ -13,16 +13,16 @@ const LIKELIER: [f64; 2] = [0.5, 5.0];
 /// A curve with this many other jumps may have short levels too.
 const STEPPED: usize = 3;
 /// The share of the larger of two steps that may remain of both together, if the points between them are off the curve.
-const LEFT_OVER: f64 = 1.0 / 3.0;
+pub(crate) const LEFT_OVER: f64 = 1.0 / 3.0;
 /// The least variance of a typical residual, as a share of that of all: rounded values may all be on the curve.
 const LEAST: f64 = 0.01;
 
-/// `model` with short levels as two steps each, and with other points off the curve as such. `in_turn`:
+/// `model` with short levels as two steps each, and with other points off the curve as such, and how much likelier the former had to be. `in_turn`:
 /// whether neighbours may have been measured one after another; `limit`: the least standard errors of a jump.
-pub(crate) fn sorted<'a, 'b>(model: Model<'a, 'b>, in_turn: bool, limit: f64) -> Model<'a, 'b> {
+pub(crate) fn sorted<'a, 'b>(model: Model<'a, 'b>, in_turn: bool, limit: f64) -> (Model<'a, 'b>, f64) {
     let [usual, careful] = LIKELIER;
     let least = if in_turn && other_jumps(&model, limit) < STEPPED { careful } else { usual };
-    as_points(as_levels(model, least), least)
+    (as_points(as_levels(model, least), least), least)
 }
 
 /// The steps of `model` that no neighbouring step takes back.
@@ -48,7 +48,7 @@ fn returning(model: &Model) -> Vec<(usize, usize)> {
 
 /// Whether the points `from..to`, which are off the curve, agree as those of a level do. The curve is that without points off it and without a step
 /// right before them.
-fn is_level(model: &Model, from: usize, to: usize, least: f64) -> bool {
+pub(crate) fn is_level(model: &Model, from: usize, to: usize, least: f64) -> bool {
     if to - from < EDGE {
         return false;
     }

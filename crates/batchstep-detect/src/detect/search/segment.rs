@@ -90,7 +90,7 @@ fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f6
 
 /// The dispersion of neighbours about one another, from the distance of each point to the line through its two
 /// neighbours, in units of its error. It does not depend on level, slope and a few jumps.
-fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
+pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
     let bend = |i: usize| {
         let after = (t[i] - t[i - 1]) / (t[i + 1] - t[i - 1]);
         let before = 1.0 - after;
@@ -105,10 +105,14 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    type Cost<'a> = &'a dyn Fn(usize, usize) -> f64;
-
     /// Every way to cut `from..n` into stretches of `shortest` and more, cheapest first found: the obvious, exponential search.
-    fn exhaustive(cost: Cost, from: usize, n: usize, shortest: usize, penalty: f64) -> (f64, Vec<usize>) {
+    fn exhaustive(
+        cost: &dyn Fn(usize, usize) -> f64,
+        from: usize,
+        n: usize,
+        shortest: usize,
+        penalty: f64,
+    ) -> (f64, Vec<usize>) {
         let mut best = (cost(from, n), Vec::new());
         for cut in from + shortest..=n.saturating_sub(shortest) {
             let (rest, mut cuts) = exhaustive(cost, cut, n, shortest, penalty);
@@ -136,7 +140,8 @@ mod tests {
                 let mean = y[from..to].iter().sum::<f64>() / (to - from) as f64;
                 y[from..to].iter().map(|y| (y - mean).powi(2)).sum::<f64>()
             };
-            for (shortest, cost) in [(SHORTEST, &lines as Cost), (1, &levels)] {
+            let costs: [(usize, &dyn Fn(usize, usize) -> f64); 2] = [(SHORTEST, &lines), (1, &levels)];
+            for (shortest, cost) in costs {
                 for penalty in [0.3, 1.0, 4.0] {
                     let expected = exhaustive(cost, 0, n, shortest, penalty).1;
                     assert_eq!(segment(cost, n, shortest, penalty), expected, "seed {seed}, {shortest}");

@@ -255,8 +255,19 @@ fn what_is_no_jump_says_why() {
     let block = |x: f64| line(x) * if x > 30.0 && x <= 34.0 { 1.1 + 0.1 * (x - 32.0) } else { 1.0 };
     let findings = found(&single(1).of(block));
     assert!(findings.jumps.is_empty(), "{:?}", findings.jumps);
-    let texts = [Rejection::TooSteep, Rejection::Rounded { units: 1.0 }].map(|reason| reason.to_string());
-    let expected = ["the curve is too steep here to decide", "1.0 units of the last digit: rounding makes such steps"];
+    let texts = [
+        Rejection::Returns { points: 3 },
+        Rejection::TooSteep,
+        Rejection::Rough { count: 4 },
+        Rejection::Rounded { units: 1.0 },
+    ]
+    .map(|reason| reason.to_string());
+    let expected = [
+        "the curve returns after 3 points, which were disturbed",
+        "the curve is too steep here to decide",
+        "4 other changes nearby are about as large and no jumps",
+        "1.0 units of the last digit: rounding makes such steps",
+    ];
     assert_eq!(texts, expected);
 }
 

@@ -2,14 +2,21 @@
 
 use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
-use crate::detect::model::candidates::{EDGE, Term};
+use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood;
+use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
 
 /// The share of a jump that the points next to it must show, within [`DOUBT`] of their standard errors.
 const SHOWN: f64 = 1.0 / 3.0;
 const DOUBT: f64 = 2.5;
+/// The number of points on each side that are searched for other changes. If changes that are not jumps, of at least
+/// the share [`AS_LARGE`] of the step's size, occur at more than one in [`SELDOM`] of these points, the step counts as
+/// one of them.
+const AROUND: usize = 10;
+const SELDOM: usize = 9;
+const AS_LARGE: f64 = 0.3;
 /// Units of rounded times that a jump must reach: more than two. No whole number, since sizes of rounded times are whole numbers of units.
 pub(crate) const LEAST_UNITS: f64 = 2.5;
 
@@ -36,6 +43,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub limit: f64,
     /// The largest change, as a share of the level, that delays of steps may have made; 0 if they are not delayed.
     pub delays: f64,
+    /// How much likelier a few points must be as a level than as disturbed ones.
+    pub likelier: f64,
     /// The size in standard errors below which the autoregressive alternative explains a step as well.
     pub explained_below: f64,
 }
@@ -51,9 +60,49 @@ pub(crate) fn without_alternation(model: &Model, y: &[f64]) -> Vec<f64> {
     model.less(y, |term| candidates.alternates(candidates.index(term)))
 }
 
+/// A change that is not a jump.
+struct Change {
+    k: usize,
+    size: f64,
+}
+
 impl Examination<'_, '_, '_> {
-    /// Why a boundary is not a jump; `None` if it is one.
-    pub fn objection(&self, found: &Boundary) -> Option<Rejection> {
+    /// For each boundary, why it is not a jump; `None` if it is one.
+    pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
+        let level = |from: usize, to: usize| levels::is_level(self.model, from, to, self.likelier);
+        let own = |place: usize| returns(all, place, &level).or_else(|| self.objection(&all[place]));
+        let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
+        let others = self.no_jumps(all, &objections);
+        for (found, objection) in all
+            .iter()
+            .zip(&mut objections)
+            .filter(|(found, objection)| objection.is_none() && !found.in_staircase && !self.is_cliff(found.k))
+        {
+            let as_large = |other: &&Change| {
+                other.k.abs_diff(found.k) <= AROUND && other.size.abs() >= AS_LARGE * found.size.abs()
+            };
+            let count = others.iter().filter(as_large).count();
+            let around = found.k.saturating_sub(AROUND)..(found.k + AROUND + 1).min(self.level.len());
+            *objection = (count * SELDOM > around.len()).then_some(Rejection::Rough { count });
+        }
+        objections
+    }
+
+    /// Disturbed points, and steps that are not accepted.
+    fn no_jumps(&self, all: &[Boundary], objections: &[Option<Rejection>]) -> Vec<Change> {
+        let off = self.model.sized().filter_map(|(term, size)| match term {
+            Term::Off { at, .. } => Some(Change { k: at, size }),
+            _ => None,
+        });
+        // A step caused by rounding has its size from the last digit, whatever the curve does.
+        let is_rough =
+            |objection: &Option<Rejection>| objection.is_some_and(|why| !matches!(why, Rejection::Rounded { .. }));
+        let steps = all.iter().zip(objections).filter(|(_, objection)| is_rough(objection));
+        off.chain(steps.map(|(step, _)| Change { k: step.k, size: step.size })).collect()
+    }
+
+    /// Why a boundary by itself is not a jump.
+    fn objection(&self, found: &Boundary) -> Option<Rejection> {
         let (z, relative) = (found.z(), found.size.abs() / self.level[found.k]);
         if relative < self.smallest {
             return Some(Rejection::BelowSmallestJump { relative });
@@ -117,6 +166,9 @@ impl Examination<'_, '_, '_> {
         if local < LOCAL_Z {
             return Some(Rejection::NotAmongNeighbours { local });
         }
+        if neighbourhood::bend(self.model, &self.straightened, found.k, DOUBT).is_some() {
+            return Some(Rejection::Bend);
+        }
         let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
         let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
@@ -130,5 +182,45 @@ impl Examination<'_, '_, '_> {
         let (rest, error) = neighbourhood::local_size(self.model, &self.straightened, found.k)?;
         let height = staircase::height(self.model, found.k);
         Some((rest + height) / error * found.size.signum())
+    }
+}
+
+/// Whether a boundary is one end of a few disturbed points, after which the curve returns. `level` says of the points from one position to another
+/// whether they are a level of their own.
+fn returns(all: &[Boundary], place: usize, level: &dyn Fn(usize, usize) -> bool) -> Option<Rejection> {
+    let near = |i: &usize| all[*i].k.abs_diff(all[place].k) <= MOST_OFF;
+    let (first, last) = ((0..=place).find(near)?, (place..all.len()).rfind(near)?);
+    if all[first..=last].iter().any(|step| step.in_staircase) {
+        return None;
+    }
+    let pairs = (first..=place).flat_map(|i| (place..=last).map(move |j| (i, j))).filter(|(i, j)| i < j);
+    let returning = |&(i, j): &(usize, usize)| {
+        let steps = || all[i..=j].iter().map(|step| step.size);
+        let largest = steps().map(f64::abs).fold(0.0, f64::max);
+        let is_level = || j == i + 1 && level(all[i].k + 1, all[j].k + 1);
+        all[j].k - all[i].k <= MOST_OFF && steps().sum::<f64>().abs() < LEFT_OVER * largest && !is_level()
+    };
+    pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boundary(k: usize, size: f64) -> Boundary {
+        Boundary { k, in_staircase: false, size, error: 0.01 }
+    }
+
+    #[test]
+    fn steps_that_cancel_within_four_points_are_disturbed_points() {
+        // 0.3 - 0.25 leaves a sixth; 0.3 - 0.1 two thirds; five points are a level of their own; three steps may cancel together.
+        let of = |steps: &[(usize, f64)]| -> Vec<bool> {
+            let all: Vec<Boundary> = steps.iter().map(|&(k, size)| boundary(k, size)).collect();
+            (0..all.len()).map(|place| returns(&all, place, &|_, _| false).is_some()).collect()
+        };
+        assert_eq!(of(&[(10, 0.3), (13, -0.25)]), [true, true]);
+        assert_eq!(of(&[(10, 0.3), (13, -0.1)]), [false, false]);
+        assert_eq!(of(&[(10, 0.3), (15, -0.3)]), [false, false]);
+        assert_eq!(of(&[(10, 0.3), (12, -0.1), (14, -0.2), (30, 0.2)]), [true, true, true, false]);
     }
 }
