@@ -201,9 +201,8 @@ impl Report<'_, '_, '_> {
             if let Term::Off { at, length } = term
                 && self.model.z(place) > self.examination.limit
             {
-                for i in at..at + length {
-                    off[i] |= (self.scaled.y[i] - self.curve[i]).abs() > 0.5 * size.abs();
-                }
+                let is_off = |i: usize| (self.scaled.y[i] - self.curve[i]).abs() > 0.5 * size.abs();
+                (at..at + length).for_each(|i| off[i] |= is_off(i));
             }
         }
         off

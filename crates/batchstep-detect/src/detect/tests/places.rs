@@ -1,7 +1,7 @@
 //! Jumps are found where they are.
 
 use super::{Simulation, afters, found, jumping, line};
-use crate::detect::Note;
+use crate::detect::{Note, Observation, Settings, detect};
 
 #[test]
 fn a_jump_is_found_where_it_is() {
@@ -58,4 +58,21 @@ fn long_series_are_searched_in_reasonable_time() {
 fn the_same_seed_gives_the_same_findings() {
     let observations = Simulation::new(40).of(jumping(0.05, &[33.0]));
     assert_eq!(found(&observations).jumps, found(&observations).jumps);
+}
+
+/// Tables that people had: a doubling at the last of thirty sizes (ml-explore/mlx PR 3863), where nothing else happens, and the rate of a copy over
+/// powers of two, which falls from 270 to 150 after 2^18.
+#[test]
+fn an_eye_sees_no_jump_beside_a_doubled_end_and_one_where_a_rate_falls() {
+    let times = [
+        5.033, 4.983, 5.005, 4.996, 4.987, 4.991, 4.992, 4.999, 5.006, 5.015, 5.003, 5.016, 5.006, 5.001, 4.996, 4.985,
+        4.976, 4.998, 4.997, 5.004, 5.004, 4.980, 4.989, 4.983, 5.014, 4.997, 5.001, 4.986, 4.980, 9.981,
+    ];
+    let steps: Vec<_> = (1..).zip(times).map(|(x, y)| Observation::new(f64::from(x), y)).collect();
+    assert_eq!(afters(&found(&steps)), Vec::<f64>::new());
+
+    let rates = [1, 2, 4, 8, 16, 31, 60, 110, 180, 240, 270, 150, 152, 151, 153, 152];
+    let copies: Vec<_> = (8..).zip(rates).map(|(e, y)| Observation::new(2f64.powi(e), f64::from(y))).collect();
+    let findings = detect(&copies, &Settings { is_rate: true, ..Settings::default() });
+    assert_eq!(afters(&findings), [262_144.0]);
 }
