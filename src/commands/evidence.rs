@@ -1,11 +1,8 @@
 //! What the stored data of a run say, gathered once for its tables, its charts and its page.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use batchstep::analysis::advice::{self, Advice, Options, Silence};
-use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
-use batchstep::analysis::control::Control;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::losses::{self, Agreement};
 use batchstep::analysis::mechanisms::{self, Answers};
@@ -14,55 +11,20 @@ use batchstep::analysis::roofline::{self, Nearest};
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::{Pair, side_by_side};
 use batchstep::analysis::transfer::transfers;
-use batchstep::analysis::{Analysed, Query, Series, analyse, control};
+use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::chart::ChartSeries;
 use batchstep::chart::figures::{self, Drawing, Figures};
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::os::look;
 use batchstep::page::{Charts, Files, Picture, Reason, RunPage};
-use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
+use batchstep::report::{self, Answer, Document, Entry, Question};
 use batchstep::store::files;
 use serde_json::json;
 
-use super::jumps::{explain, inside, jump_tables, switches};
+use super::findings::PathFindings;
+use super::jumps::{inside, jump_tables, switches};
 use super::output::or_said;
-
-/// What the series of one run or file show.
-pub struct PathFindings {
-    pub path: PathBuf,
-    pub found: Vec<Analysed>,
-    pub controls: Vec<Control>,
-    /// For each series the layers behind its jumps.
-    pub explained: Vec<Vec<Explanation>>,
-    /// For each series which sizes to use.
-    pub advices: Vec<std::result::Result<Advice, Silence>>,
-    pub warnings: Vec<Warning>,
-}
-
-impl PathFindings {
-    /// Of the series `found` in `path`, for a run that `ended` with these warnings.
-    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Self {
-        let warnings = report::warnings(&found, ended);
-        let explained = explain(path, &found);
-        let advices = advice::of_run(path, &found, &Options::default());
-        Self { path: path.to_path_buf(), found, controls, explained, advices, warnings }
-    }
-
-    /// The same with the A/A controls and the warnings that lie beside it.
-    ///
-    /// # Errors
-    /// As [`report::kept_warnings`].
-    pub fn stored(path: &Path, found: Vec<Analysed>) -> Result<Self> {
-        Ok(Self::of(path, found, control::near(path), report::kept_warnings(path)?))
-    }
-
-    /// What `jumps.json` says.
-    pub fn said(&self) -> report::json::RunResults<'_> {
-        let Self { path, found, controls, explained, advices, warnings } = self;
-        report::json::RunResults { path, found, controls, explained, advices, warnings }
-    }
-}
 
 /// Everything that is known about one run or file.
 pub struct Evidence {

@@ -14,8 +14,9 @@ use batchstep::predict::published_kernels::{PATH, Published};
 use batchstep::report::{self, Entry, Forecasts, Style, Warning};
 use batchstep::store::files;
 
+use super::findings::explain as causes;
 use super::intervene::intervene;
-use super::jumps::{DETAILS, explain as causes, tell_apart, warn};
+use super::jumps::{DETAILS, tell_apart, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 

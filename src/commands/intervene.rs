@@ -13,6 +13,7 @@ use batchstep::spec::plan::Plan;
 use batchstep::store::files;
 use serde_json::Value;
 
+use super::findings::explain;
 use super::{Exit, jumps, notice, print, run, seconds_of};
 use crate::cli::ExplainArgs;
 
@@ -58,7 +59,7 @@ pub fn intervene(args: &ExplainArgs) -> Result<Exit> {
 /// What became of the jumps with each value of the variable.
 fn verdicts(folder: &Path) -> Result<String> {
     let found = analyse(folder, &Query::default(), None)?;
-    let answers = jumps::mechanisms(folder, &found, &jumps::explain(folder, &found));
+    let answers = jumps::mechanisms(folder, &found, &explain(folder, &found));
     let known =
         found.iter().zip(&answers).filter_map(|(found, answers)| Some((found.series.label(), answers.as_ref()?)));
     let document = report::interventions(&known.collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::advice::{Advice, Silence};
-use batchstep::analysis::causes::{self, Explanation};
+use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::mechanisms::{self, Answers};
 use batchstep::analysis::{Analysed, Series, analyse, kernels, run_names, switches};
@@ -13,9 +13,9 @@ use batchstep::foreign;
 use batchstep::report::{self, Document, JumpTable, Warning};
 use batchstep::units::human;
 
-use super::evidence::PathFindings;
+use super::findings::PathFindings;
 use super::output::or_said;
-use super::{Exit, notice, print, print_aside, query};
+use super::{Exit, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
@@ -94,14 +94,6 @@ pub fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Exit {
         }
     }
     exit
-}
-
-/// The layers that explain the jumps of a run; nothing where `path` is no run directory.
-pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
-    causes::of_run(path, found).unwrap_or_else(|error| {
-        notice(format!("the jumps are not explained: {error}"));
-        vec![Vec::new(); found.len()]
-    })
 }
 
 /// The advice on sizes, after a blank line, for as many series as fit; empty if no series allows advice.

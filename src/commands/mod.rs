@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod evidence;
 mod explain;
+mod findings;
 mod generate;
 mod inside;
 mod intervene;

@@ -31,7 +31,8 @@ use batchstep::store::{Begin, Opened, RunDirectory, StepRow, files};
 use batchstep::study::{Spec, Study};
 use batchstep::units::Share;
 
-use super::evidence::{Evidence, PathFindings};
+use super::evidence::Evidence;
+use super::findings::PathFindings;
 use super::inside;
 use super::jumps::{advice_lines, likely, reasons, switch_lines, tables};
 use super::left_out::drop_unsupported;
