@@ -17,6 +17,7 @@ mod exponential;
 pub mod filters;
 pub(super) mod global_average_pool;
 pub mod huge_pages;
+mod lanes;
 pub mod max_pool2d;
 pub(super) mod mean_squared_error;
 pub(super) mod parallel;

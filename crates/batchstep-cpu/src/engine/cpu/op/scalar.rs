@@ -6,7 +6,7 @@ use std::ops::Neg;
 use num_traits::NumAssign;
 
 use super::exponential;
-use super::vector::Lanes;
+use super::lanes::Lanes;
 
 /// float32, or float64 as a reference for it.
 pub trait Scalar:

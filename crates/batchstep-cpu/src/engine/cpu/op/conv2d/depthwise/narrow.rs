@@ -10,10 +10,10 @@ use super::{Filter, K};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
+use crate::engine::cpu::op::lanes::Lanes;
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
-use crate::engine::cpu::op::vector::Lanes;
 use crate::network::{Extent, Padding};
 
 const TAPS: usize = K * K;

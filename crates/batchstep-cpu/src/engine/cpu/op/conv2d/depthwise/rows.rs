@@ -6,9 +6,9 @@ use super::phases::{Phases, Tap};
 use super::{Filter, K};
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
+use crate::engine::cpu::op::lanes::Lanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
-use crate::engine::cpu::op::vector::Lanes;
 
 /// Which rows of a plane the rows of a filter multiply for the rows of the result.
 #[derive(Clone, Copy)]
