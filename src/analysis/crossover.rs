@@ -190,7 +190,7 @@ impl SharedSize {
         Self { size, first: times(first), second: times(second), ratios: ratios.collect() }
     }
 
-    /// Whether one is shown to be faster, where so many pairs are told.
+    /// Whether one is shown to be faster, where `pairs` are judged together.
     fn is_decided(&self, pairs: usize) -> bool {
         let interval = paired_ratio(&self.ratios, 1.0 - (1.0 - CONFIDENCE) / pairs as f64);
         interval.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
@@ -241,7 +241,7 @@ fn crossover([first, second]: [String; 2], a: &VisitMedians, b: &VisitMedians, p
     })
 }
 
-/// Of the medians of what `of` takes of the times.
+/// The ratio at each size: of the medians of the times that `of` picks or draws.
 fn log_ratios(shared: &[SharedSize], mut of: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<LogRatio> {
     let mut middle = |times: &[f64]| median(&mut of(times));
     let point =
@@ -395,7 +395,7 @@ pub(crate) mod tests {
         let high = |all: &[Series]| crossovers(all)[0].at.expect("they cross").high;
         let twice = |times: [f64; 3]| [times, times].concat();
         // Every visit of one is slower than every visit of the other, so that all resamples agree. By hand: logs of the ratios of mean 0.03982 and
-        // sd 0.03560. Three blocks: t = 1.94 of the 4.30 that it takes. The same six: 3.06 of 2.57, and of 3.53 where three pairs are told.
+        // sd 0.03560. Three blocks: t = 1.94 of the 4.30 that it takes. The same six: 3.06 of 2.57, and of 3.53 where three pairs are judged.
         assert_eq!(high(&[of("cpu", 0.5, &slower), of("candle", 0.6, &faster)]), None);
         let pair = [of("cpu", 0.5, &twice(slower)), of("candle", 0.6, &twice(faster))];
         assert!(high(&pair).is_some_and(|high| high < 1000.0));

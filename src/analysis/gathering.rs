@@ -104,7 +104,7 @@ impl Names {
 }
 
 impl Gathering {
-    /// Of at most `most` steps of all series together, and for a run what its spec asks for.
+    /// Gathers at most `most` steps of all series together; `asked` is what the spec of a run asks for.
     pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();

@@ -181,7 +181,7 @@ fn the_size_to_use_is_the_best_of_the_fitted_curve() {
         own_levels += usize::from(used(&Analysed { findings: with_factor, ..found }) == "64");
     }
     assert!(own_levels < 8, "their own levels have the same order");
-    // Of rates the factor is the inverse.
+    // For rates the factor is the inverse.
     let found = unsteady(1);
     let rates = as_rates(&found.series, "throughput", "images/s", |x| x);
     assert_eq!(used(&Analysed { findings: rates.find(&Settings::default()), series: rates }), "64");

@@ -206,7 +206,7 @@ fn tables_with_one_value_for_each_size_are_judged_whatever_kind_of_file_they_are
 fn an_interval_is_without_bounds_where_nothing_bounds_it() {
     let mut rng = Rng::new(17);
     let (mut first, second) = (of_one_value_each(&mut rng, 1.0), of_one_value_each(&mut rng, 1.1));
-    // Of a run, one block proves nothing.
+    // One block of a run proves nothing.
     first[0].cells.insert(0);
     let found = runs(&first, &second, &Rules::default()).expect("compared");
     assert!(found.cells.iter().all(|cell| (cell.low, cell.high) == (0.0, f64::INFINITY)), "{:?}", found.cells[0]);

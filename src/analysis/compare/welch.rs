@@ -15,7 +15,7 @@ pub(super) struct Welch {
 }
 
 impl Welch {
-    /// Of the mean of some values; infinite for a single one.
+    /// The error of the mean of `values`; infinite for a single one.
     pub(super) fn of_mean(values: &[f64]) -> Self {
         let n = values.len() as f64;
         let error = if values.len() > 1 { (squares(values) / (n - 1.0) / n).sqrt() } else { f64::INFINITY };

@@ -9,7 +9,7 @@ use super::build::Builder;
 use super::layer::{Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
 use crate::error::Result;
 
-/// The configuration with so many convolutions in each block, and 3 dense layers.
+/// The configuration with `convolutions` in its five blocks, and 3 dense layers.
 ///
 /// # Errors
 /// [`crate::error::Kind::Spec`] where `input` is not maps of at least 32x32, or `classes` is 0.
