@@ -149,6 +149,7 @@ fn jump(jump: &Jump) -> Value {
         "relative": jump.relative,
         "direction": jump.direction(),
         "p_value": jump.p_value,
+        "nearby_p_value": jump.nearby_p_value,
     });
     if let Some(verdict) = jump.verdict {
         entry["verdict"] = verdict.name().into();

@@ -204,14 +204,14 @@ impl JumpTable<'_> {
     pub fn render(&self, style: &Style) -> String {
         // Narrow terminals keep what decides: where, how much, what it is.
         let wide = style.width >= 72;
-        self.painted(&self.laid_out(wide, wide, |_| true).render(style), style)
+        self.painted(&self.laid_out(wide, [wide; 2], |_| true).render(style), style)
     }
 
     /// What was found, without how it was found: no column in which all rows agree, no remark on the method.
     pub fn brief(&self, style: &Style) -> String {
         let wide = style.width >= 72;
         let p: BTreeSet<String> = self.found.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
-        let findings = self.laid_out(wide, wide && p.len() > 1, |subject| FINDINGS.contains(&subject));
+        let findings = self.laid_out(wide, [wide && p.len() > 1, false], |subject| FINDINGS.contains(&subject));
         self.painted(&findings.render(style), style)
     }
 
@@ -221,11 +221,11 @@ impl JumpTable<'_> {
 
     /// Everything, not laid out yet.
     pub fn document(&self) -> Document {
-        self.laid_out(true, true, |_| true)
+        self.laid_out(true, [true; 2], |_| true)
     }
 
-    /// The table with or without the columns of intervals and p-values, and the remarks whose subject is shown.
-    fn laid_out(&self, interval: bool, p: bool, is_shown: impl Fn(&str) -> bool) -> Document {
+    /// The table with or without the columns of intervals and of both p-values, and the remarks whose subject is shown.
+    fn laid_out(&self, interval: bool, p: [bool; 2], is_shown: impl Fn(&str) -> bool) -> Document {
         let mut document = Document::from(Block::Heading(self.heading()));
         if !self.found.findings.jumps.is_empty() {
             document.table(self.table(interval, p));
@@ -240,13 +240,14 @@ impl JumpTable<'_> {
         if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
     }
 
-    fn table(&self, interval: bool, p: bool) -> Table {
+    fn table(&self, interval: bool, [p, nearby]: [bool; 2]) -> Table {
         // Without a clock there are no verdicts.
         let told = self.found.findings.jumps.iter().any(|jump| jump.verdict.is_some());
-        let shown = [true, true, interval, true, p, told];
-        let [after, size, relative, p] = ["after", "size", "relative", "p"].map(Column::right);
+        let nearby = nearby && self.found.findings.jumps.iter().any(|jump| jump.nearby_p_value.is_some());
+        let shown = [true, true, interval, true, p, nearby, told];
+        let [after, size, relative, p, nearby] = ["after", "size", "relative", "p", "p nearby"].map(Column::right);
         let [interval, more_work] = ["95 % interval", "more work"].map(Column::left);
-        let mut table = Table::new(those([after, size, interval, relative, p, more_work], shown));
+        let mut table = Table::new(those([after, size, interval, relative, p, nearby, more_work], shown));
         let repeated = Repeated::of(&self.found.findings);
         let mut listed = false;
         for jump in &self.found.findings.jumps {
@@ -269,6 +270,7 @@ impl JumpTable<'_> {
             human::range(jump.low, jump.high, &self.found.series.unit),
             human::signed_percent(jump.relative),
             human::p_value(jump.p_value),
+            jump.nearby_p_value.map_or(String::new(), human::p_value),
             more_work(jump.verdict),
         ]
     }
@@ -282,6 +284,7 @@ impl JumpTable<'_> {
             human::range(smallest, largest, &self.found.series.unit),
             format!("{} each", human::signed_percent(repeated.relative())),
             human::p_value(repeated.p_value()),
+            String::new(),
             more_work(repeated.verdict()),
         ]
     }
@@ -384,7 +387,7 @@ impl JumpTable<'_> {
 }
 
 /// The columns that a jump table may have.
-const COLUMNS: usize = 6;
+const COLUMNS: usize = 7;
 
 /// Those of all columns that are shown.
 fn those<T>(all: [T; COLUMNS], shown: [bool; COLUMNS]) -> impl Iterator<Item = T> {

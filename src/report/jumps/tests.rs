@@ -41,10 +41,10 @@ fn the_table_says_where_how_much_and_what() {
     found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NearTheEnd }];
     let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
-  after        size   95 % interval         relative        p   more work
+  after        size   95 % interval         relative        p   p nearby   more work
  ────────────────────────────────────────────────────────────────────────
- 16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   yes
- 32    ▼ -580 µs   -557 to -609 µs          -0.40 %   0.0002   yes
+ 16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002     0.010   yes
+ 32    ▼ -580 µs   -557 to -609 µs          -0.40 %   0.0002     0.010   yes
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): too near the end to be confirmed

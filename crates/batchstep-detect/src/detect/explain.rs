@@ -4,16 +4,18 @@ use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point, Rejecti
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
+use super::logarithms;
 use super::model::boundary::{self, Boundary};
 use super::model::candidates::{CandidateTerms, EDGE, Term};
 use super::model::fit::Model;
-use super::model::neighbourhood;
+use super::model::neighbourhood::{self, Local};
 use super::model::place::{self, Places};
 use super::model::problem::Problem;
 use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
+use super::prepare::unfitted;
 use super::search;
 use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
@@ -32,65 +34,82 @@ const AS_LIKELY: f64 = 6.0;
 
 /// Errors to which a roughness of the curve is added, as a share of the level, so that they match the residuals of
 /// `model`; `None` if the repetitions explain the residuals.
-fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
+fn roughened(model: &Model, level: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     let freedom = model.freedom();
     if model.rss <= 1.2 * freedom {
         return None;
     }
     let residual: Vec<f64> = model.residual.iter().zip(error).map(|(r, e)| r * e).collect();
     let ratio = |tau: f64| -> f64 {
-        residual.iter().zip(error).zip(y).map(|((r, e), y)| r * r / (e * e + (tau * y).powi(2))).sum()
+        residual.iter().zip(error).zip(level).map(|((r, e), level)| r * r / (e * e + (tau * level).powi(2))).sum()
     };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if ratio(middle) > freedom { low = middle } else { high = middle }
     }
-    Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
+    Some(error.iter().zip(level).map(|(e, level)| e.hypot(high * level)).collect())
 }
 
 /// The points, jumps, kinks, period and rejected candidates of a series.
 ///
 /// A time y and a rate 1 / y are one measurement, and a curve that has a short description as one of them may need a long one as the other. So both are described, and the
 /// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks. A rate is also described as x / y: a step in the time of
-/// x examples is none in their rate where x grows by a factor from one to the next.
+/// x examples is none in their rate where x grows by a factor from one to the next. Where x grows so, a time is described as it is and by logarithms, in which a power of x is a line.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
-    let (mut best, mut length) = fitted(series, undisturbed, settings);
-    let reciprocal = undisturbed.reciprocal();
-    let of_steps = undisturbed.of_steps(series).filter(|_| settings.is_rate);
-    let others = [(Some(reciprocal), false), (of_steps, true)];
-    for (other, is_of_steps) in others.into_iter().filter_map(|(other, is_of_steps)| Some((other?, is_of_steps))) {
-        let (mut other, others_length) = fitted(series, &other, settings);
-        let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
-        let (own_claims, others_claims) = (claims(&best), claims(&other));
-        let about_as_likely = (length - others_length).abs() < AS_LIKELY && own_claims != others_claims;
-        let is_better = if about_as_likely { others_claims < own_claims } else { others_length < length };
-        if is_better && other.points.iter().all(|point| point.fit > 0.0) {
-            other.turn(|x| if is_of_steps { x } else { 1.0 });
-            other.kinks.retain(|kink| kink.share() >= LEAST_BEND);
-            (best, length) = (other, others_length);
+    let as_it_is = || fitted(series, undisturbed, &Scaled::new(&undisturbed.reduced), settings);
+    let turned = |other: Undisturbed, times: &dyn Fn(f64) -> f64| {
+        let (mut findings, length) = fitted(series, &other, &Scaled::new(&other.reduced), settings);
+        findings.points.iter().all(|point| point.fit > 0.0).then(|| {
+            findings.turn(times);
+            findings.kinks.retain(|kink| kink.share() >= LEAST_BEND);
+            (findings, length)
+        })
+    };
+    let reciprocal = || turned(undisturbed.reciprocal(), &|_| 1.0);
+    let of_steps = || undisturbed.of_steps(series).and_then(|other| turned(other, &|x| x));
+    let times = || if settings.is_rate { vec![reciprocal(), of_steps()] } else { vec![Some(as_it_is())] };
+    let best = match logarithms::of(&series.x) {
+        None => {
+            let steps = || settings.is_rate.then(of_steps).flatten();
+            [Some(as_it_is()), reciprocal(), steps()].into_iter().flatten().reduce(shorter)
         }
-    }
-    best
+        Some(x) => {
+            let scaled = Scaled::logarithms(&undisturbed.reduced);
+            let mut own = fitted(&Prepared { x, ..series.clone() }, undisturbed, &scaled, settings);
+            own.0.raise(&series.x);
+            let others = if unfitted::can_be_resolved(&series.x) { times() } else { Vec::new() };
+            [Some(own)].into_iter().chain(others).flatten().min_by(|one, other| one.1.total_cmp(&other.1))
+        }
+    };
+    best.map(|(findings, _)| findings).unwrap_or_default()
+}
+
+/// Of two descriptions with their lengths the shorter one; of two that are about as likely, the one that claims less.
+fn shorter(one: (Findings, f64), other: (Findings, f64)) -> (Findings, f64) {
+    let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
+    let (own, others) = (claims(&one.0), claims(&other.0));
+    let about_as_likely = (one.1 - other.1).abs() < AS_LIKELY && own != others;
+    let is_better = if about_as_likely { others < own } else { other.1 < one.1 };
+    if is_better { other } else { one }
 }
 
 /// The findings, and the length of the description from which they follow.
-fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> (Findings, f64) {
+fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, settings: &Settings) -> (Findings, f64) {
     let mut findings = Findings::default();
     let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
-    let scaled = Scaled::new(reduced);
     let least = |k: usize| {
         let noise = if reduced.repeated { CLIFF * scaled.error[k].hypot(scaled.error[k + 1]) } else { 0.0 };
-        noise.max(settings.smallest_jump * scaled.y[k]).max(LEAST_UNITS * scaled.tick[k])
+        noise.max(settings.smallest_jump * scaled.level[k]).max(LEAST_UNITS * scaled.tick[k])
     };
-    let kept = cliffs::cliffs(&candidates, &scaled.y, least);
+    let kept = cliffs::cliffs(&candidates, &scaled.y, &scaled.level, least);
     let initial = Problem { kept, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
     let first = search::search(&initial, &scaled.y);
     // The error of single values is their own scatter; any excess is in the dispersion.
-    let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
+    let rough = roughened(&first, &scaled.level, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &first.terms);
-    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
+    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, scaled) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let kept = initial.kept.clone();
@@ -104,7 +123,7 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
     let curve = model.fitted(|term| !matches!(term, Term::Off { .. }));
     let examination = Examination {
         model: &model,
-        level: curve.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+        level: curve.iter().map(|fit| scaled.level_of(*fit)).collect(),
         measured: without_alternation(&model, &scaled.y),
         straightened: straightened(&model, &scaled.y),
         smallest: settings.smallest_jump,
@@ -114,10 +133,11 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> 
         likelier,
         explained_below: autoregressive::explained_below(&model),
     };
-    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, curve, examination, looks };
+    let report = Report { series, reduced, scaled, settings, model: &model, curve, examination, looks };
     findings.points = report.points();
     findings.detectable = power::detectable(&report.examination, &report.curve);
-    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled.unit).as_ref());
+    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled).as_ref());
+    findings.detectable = findings.detectable.map(|seen| seen.max(report.doubted(&findings.rejected, seen)));
     findings.kinks = report.kinks(bends);
     findings.multiples = report.multiples();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
@@ -146,6 +166,9 @@ const FEWEST_MULTIPLES: usize = 4;
 /// A bend by a smaller share of the steeper slope is slight. Beside a compiler, an engine that computes in proportion to the batch had bends of up to 6.4 % in 8 of 10 runs, and none
 /// without (`scripts/under-load`): what is in the caches depends on the other program.
 const LEAST_BEND: f64 = 0.1;
+
+/// How many times the smallest jump that would have been seen a rejected change must be to doubt that.
+const FAR_ABOVE: f64 = 2.0;
 
 /// The fewest further points on each side of a kink, up to an end or a step.
 const BESIDE_KINK: usize = 4;
@@ -187,7 +210,7 @@ impl Report<'_, '_, '_> {
                 center: center.exp(),
                 low: (center - z * error).exp(),
                 high: (center + z * error).exp(),
-                fit: self.curve[i] * self.scaled.unit,
+                fit: self.scaled.value(self.curve[i]),
                 off: off[i],
             }
         };
@@ -237,10 +260,10 @@ impl Report<'_, '_, '_> {
         let bends = bends.collect();
         let mut sizes = sizes::sizes(self.model, &accepted);
         for (found, size) in accepted.iter().zip(&mut sizes) {
-            let local = neighbourhood::local_size(self.model, &examination.straightened, found.k);
+            let local = examination.nearby(found).filter(|_| !found.in_staircase);
             // Where their lines are less certain than the jump is high, they say nothing about it.
-            if let Some(local) = local.filter(|(_, error)| !found.in_staircase && *error < size.value.abs()) {
-                size.doubt(local);
+            if let Some(local) = local.filter(|local| local.error < size.value.abs()) {
+                size.doubt((local.size, local.error));
             }
             size.rounded(examination.tick[found.k]);
         }
@@ -267,11 +290,31 @@ impl Report<'_, '_, '_> {
                 high: high * unit,
                 relative: size.value / examination.level[found.k],
                 p_value,
+                nearby_p_value: examination
+                    .nearby(found)
+                    .map(|Local { size, error, freedom }| threshold::p_value(size.abs() / error, freedom, x.len() - 1)),
                 verdict: None,
             });
         }
         findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
         bends
+    }
+
+    /// The largest change in the middle third, as a share of the level, that is far above the smallest jump that would have been `seen`, and was rejected for
+    /// what its neighbours do: of such a size another jump might have been missed too.
+    fn doubted(&self, rejected: &[Candidate], seen: f64) -> f64 {
+        let (n, level) = (self.series.x.len(), &self.examination.level);
+        let is_doubt = |reason: &Rejection| {
+            use Rejection::{CorrelatedErrors, NotAmongNeighbours, Rough, SizeUnknown, TooSteep};
+            matches!(reason, CorrelatedErrors | NotAmongNeighbours { .. } | Rough { .. } | SizeUnknown | TooSteep)
+        };
+        let share = |candidate: &Candidate| {
+            let k = self.series.x.partition_point(|x| *x < candidate.after);
+            let share = candidate.size.abs() / self.scaled.unit / level[k];
+            (k + 1 >= n / 3 && k < n - n / 3 && share > FAR_ABOVE * seen && is_doubt(&candidate.reason))
+                .then_some(share)
+        };
+        rejected.iter().filter_map(share).fold(0.0, f64::max)
     }
 
     fn multiples(&self) -> Vec<Multiples> {
@@ -310,7 +353,7 @@ impl Report<'_, '_, '_> {
             let Some(k) = term.hinge() else { continue };
             let z = self.model.z(place);
             // With fewer points on one side, the slope there is that of one disturbed point.
-            let departure = slopes.departure(k) / self.curve[k].abs();
+            let departure = slopes.departure(k) / examination.level[k];
             let is_small = departure < self.settings.smallest_jump;
             let beside = if departure < examination.delays { BESIDE_IF_DELAYED } else { BESIDE_KINK };
             let near_an_end = k < beside || k + beside >= x.len();

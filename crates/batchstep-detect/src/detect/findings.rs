@@ -140,8 +140,10 @@ pub struct Jump {
     pub high: f64,
     /// `size` divided by the fit at `after`.
     pub relative: f64,
-    /// The p-value, corrected for looking at every boundary of the series.
+    /// The p-value, corrected for looking at every boundary of the series. It holds if the curve between jumps is one of the smooth shapes of the model.
     pub p_value: f64,
+    /// The same of straight lines through up to sixteen points on each side, whatever the curve does elsewhere; `None` near an end.
+    pub nearby_p_value: Option<f64>,
     /// `None` if no clock was read with the steps, so that nothing can be said.
     pub verdict: Option<Verdict>,
 }
@@ -156,7 +158,19 @@ impl Jump {
     #[doc(hidden)]
     pub fn planted(after: f64, size: f64, relative: f64) -> Self {
         let (low, high, verdict) = (size, size, Some(Verdict::Work));
-        Self { after, after_low: after, after_high: after, size, low, high, relative, p_value: 0.001, verdict }
+        let nearby_p_value = Some(0.01);
+        Self {
+            after,
+            after_low: after,
+            after_high: after,
+            size,
+            low,
+            high,
+            relative,
+            p_value: 0.001,
+            nearby_p_value,
+            verdict,
+        }
     }
 }
 

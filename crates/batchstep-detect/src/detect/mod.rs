@@ -43,6 +43,7 @@ mod explain;
 mod findings;
 mod input;
 mod interpret;
+mod logarithms;
 mod machines;
 mod model;
 mod prepare;

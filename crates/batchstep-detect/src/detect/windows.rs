@@ -118,7 +118,9 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
         one.p_value = corrected(one.p_value);
     }
     findings.p_value = findings.p_value.map(corrected);
-    findings.jumps.iter_mut().for_each(|jump| jump.p_value = corrected(jump.p_value));
+    for jump in &mut findings.jumps {
+        (jump.p_value, jump.nearby_p_value) = (corrected(jump.p_value), jump.nearby_p_value.map(corrected));
+    }
     findings.kinks.iter_mut().for_each(|kink| kink.p_value = corrected(kink.p_value));
     findings.rejected.iter_mut().for_each(|rejected| rejected.p_value = corrected(rejected.p_value));
     findings

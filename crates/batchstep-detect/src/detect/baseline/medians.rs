@@ -54,6 +54,7 @@ impl Medians {
             relative: size / self.y[k],
             p_value: p_value
                 .unwrap_or_else(|| threshold::p_value(self.z(k).abs(), f64::INFINITY, self.differences.len())),
+            nearby_p_value: None,
             verdict: None,
         }
     }

@@ -51,8 +51,8 @@ fn verdict(problem: &Problem, y: &[f64], places: &[usize], k: usize, in_seconds:
         .filter(|&j| problem.candidates.allowed(j))
         .collect();
     let model = Model::new(problem, &steps);
-    let Some((size, error)) = neighbourhood::local_size(&model, y, k) else { return Verdict::Ambiguous };
-    let (size, error) = (size / y[k], error / y[k]);
+    let Some(local) = neighbourhood::local_size(&model, y, k) else { return Verdict::Ambiguous };
+    let (size, error) = (local.size / y[k], local.error / y[k]);
     let expected = THERE * in_seconds.abs();
     let along = size * in_seconds.signum();
     if along > CLEAR * error && along > expected {

@@ -10,16 +10,25 @@ const WINDOW: usize = 16;
 ///
 /// A model can be wrong far away and make a step look certain; this test depends on nearby points only.
 pub(crate) fn local_z(model: &Model, y: &[f64], k: usize) -> f64 {
-    local_size(model, y, k).map_or(0.0, |(size, error)| size.abs() / error)
+    local_size(model, y, k).map_or(0.0, |local| local.size.abs() / local.error)
 }
 
-/// Size and standard error of the jump after `k` from two straight lines over at most sixteen points on each side, not
+/// What the points around a boundary show of a jump by themselves.
+pub(crate) struct Local {
+    pub size: f64,
+    /// Standard error of the size.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    pub freedom: f64,
+}
+
+/// The jump after `k` from two straight lines over at most sixteen points on each side, not
 /// beyond the next event, both extended to k + 1. If one side has fewer than six points, both lines have the same
 /// slope.
 ///
 /// If these points scatter more about the lines than all points about the model, their own dispersion counts, as far as
 /// there are enough of them.
-pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64)> {
+pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<Local> {
     let neighbourhood = Neighbourhood::new(model, k);
     let (left, right) =
         (neighbourhood.side(y, neighbourhood.from..k + 1), neighbourhood.side(y, k + 1..neighbourhood.to));
@@ -27,10 +36,11 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
     let own = left.count.min(right.count) >= OWN_SLOPE;
     let found = if own { Side::gap(&left, &right, at) } else { Side::gap_of_one_slope(&left, &right) };
     let (size, variance, rss) = found?;
-    let freedom = (left.count + right.count) as f64 - if own { 4.0 } else { 3.0 };
+    let freedom = PRIOR + ((left.count + right.count) as f64 - if own { 4.0 } else { 3.0 }).max(0.0);
     let whole = model.dispersion();
-    let dispersion = (PRIOR * whole + rss) / (PRIOR + freedom.max(0.0));
-    Some((size, (variance * dispersion.max(whole) / whole).sqrt() * model.spread()))
+    let dispersion = (PRIOR * whole + rss) / freedom;
+    let error = (variance * dispersion.max(whole) / whole).sqrt() * model.spread();
+    Some(Local { size, error, freedom })
 }
 
 /// Two straight lines around a boundary that meet between its two points, so that the curve bends there and does not jump.
@@ -47,7 +57,7 @@ const BESIDE: f64 = 1.0;
 /// The bend between `k` and k + 1, if the lines of [`local_size`] meet there within `doubt` standard errors of their gap; `None` where a side has too
 /// few points for a slope of its own.
 pub(crate) fn bend(model: &Model, y: &[f64], k: usize, doubt: f64) -> Option<Bend> {
-    let (gap, error) = local_size(model, y, k)?;
+    let Local { size: gap, error, .. } = local_size(model, y, k)?;
     let neighbourhood = Neighbourhood::new(model, k);
     let sides = [neighbourhood.side(y, neighbourhood.from..k + 1), neighbourhood.side(y, k + 1..neighbourhood.to)];
     let slopes = sides.each_ref().map(|side| side.ty / side.tt);

@@ -16,11 +16,15 @@ const ERRORS: f64 = 1e9;
 pub(crate) struct Scaled {
     pub y: Vec<f64>,
     pub error: Vec<f64>,
+    /// At each x, what the whole value is a share of: y, and one for logarithms, whose differences are shares.
+    pub level: Vec<f64>,
     /// What the unit to which the input is rounded is here; 0 if none is detected.
     pub tick: Vec<f64>,
-    /// The factor that converts back to the unit of the input.
+    /// The factor that converts differences back to the unit of the input; one for logarithms.
     pub unit: f64,
     pub floor: f64,
+    /// For logarithms, that of the unit of `y`.
+    logarithm: Option<f64>,
 }
 
 impl Scaled {
@@ -32,7 +36,26 @@ impl Scaled {
         let y: Vec<f64> = reduced.center.iter().map(|center| to(VALUES, (center - middle).exp())).collect();
         let tick = reduced.tick.iter().zip(&y).map(|(tick, y)| tick * y).collect();
         let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| to(ERRORS, *e) * level).collect();
-        Self { y, error, tick, unit: middle.exp(), floor: if reduced.repeated { KNOWN } else { GUESSED } }
+        let floor = if reduced.repeated { KNOWN } else { GUESSED };
+        Self { level: y.clone(), y, error, tick, unit: middle.exp(), floor, logarithm: None }
+    }
+
+    /// Logarithms of the values.
+    pub fn logarithms(reduced: &Reduced) -> Self {
+        let Self { y, floor, unit, .. } = Self::new(reduced);
+        let (y, level) = (y.iter().map(|y| y.ln()).collect(), vec![1.0; y.len()]);
+        let (error, tick) = (reduced.error.clone(), reduced.tick.clone());
+        Self { y, error, level, tick, unit: 1.0, floor, logarithm: Some(unit.ln()) }
+    }
+
+    /// A value of the fit in the unit of the input.
+    pub fn value(&self, fit: f64) -> f64 {
+        self.logarithm.map_or(fit * self.unit, |unit| (fit + unit).exp())
+    }
+
+    /// What a value of the fit is a share of.
+    pub fn level_of(&self, fit: f64) -> f64 {
+        if self.logarithm.is_some() { 1.0 } else { fit.abs().max(f64::MIN_POSITIVE) }
     }
 }
 

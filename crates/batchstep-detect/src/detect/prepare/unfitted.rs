@@ -4,6 +4,7 @@ use super::node_means::Level;
 use super::prepared::Prepared;
 use crate::detect::findings::{Note, Point};
 use crate::detect::input::Settings;
+use crate::detect::logarithms;
 use crate::random::Rng;
 use crate::stats::{bootstrap, distribution, quantile::median};
 
@@ -37,11 +38,16 @@ pub(crate) fn of_machines(series: &Prepared, levels: &[Level], settings: &Settin
 
 /// The note on x or ln y that span more than double precision can resolve in one fit.
 pub(crate) fn too_wide(x: &[f64], log: &[f64]) -> Option<Note> {
+    let (low, high) = log.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let sizes = !can_be_resolved(x) && logarithms::of(x).is_none();
+    (sizes || high - low > WIDEST).then_some(Note::TooWide { sizes })
+}
+
+/// Whether one fit has digits enough for the closest x.
+pub(crate) fn can_be_resolved(x: &[f64]) -> bool {
     let span = x[x.len() - 1] - x[0];
     let closest = x.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
-    let (low, high) = log.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
-    let sizes = !span.is_finite() || closest < 1e-9 * span;
-    (sizes || high - low > WIDEST).then_some(Note::TooWide { sizes })
+    span.is_finite() && closest >= 1e-9 * span
 }
 
 /// Largest ln of the ratio of two step times in one series.

@@ -14,8 +14,13 @@ const CALM: f64 = 4.0;
 const AROUND: usize = 8;
 const CLEAR: f64 = 4.0;
 
-/// The steps at the cliffs of `y`, each at least `least` high.
-pub(crate) fn cliffs(candidates: &CandidateTerms, y: &[f64], least: impl Fn(usize) -> f64) -> Vec<usize> {
+/// The steps at the cliffs of `y`, which is a share of `level`, each at least `least` high.
+pub(crate) fn cliffs(
+    candidates: &CandidateTerms,
+    y: &[f64],
+    level: &[f64],
+    least: impl Fn(usize) -> f64,
+) -> Vec<usize> {
     let t = &candidates.t;
     let gap = |k: usize| t[k + 1] - t[k];
     let others = |k: usize| (k.saturating_sub(AROUND)..(k + 1 + AROUND).min(y.len() - 1)).filter(move |j| *j != k);
@@ -25,13 +30,13 @@ pub(crate) fn cliffs(candidates: &CandidateTerms, y: &[f64], least: impl Fn(usiz
         move |j: usize| y[j + 1] - y[j] - usual * gap(j)
     };
     let scatter = |k: usize| scale(&others(k).map(changes(k)).collect::<Vec<_>>());
-    let share: Vec<f64> = (0..y.len() - 1).map(|k| scatter(k) / y[k]).collect();
+    let share: Vec<f64> = (0..y.len() - 1).map(|k| scatter(k) / level[k]).collect();
     let usual = median(&mut share.clone());
     let is_cliff = |k: usize| {
         let signed = changes(k);
         let change = |j: usize| signed(j).abs();
         let mut beside = (k - BESIDE..k).chain(k + 1..k + 1 + BESIDE).map(change);
-        let scatter = y[k] * share[k].max(usual);
+        let scatter = level[k] * share[k].max(usual);
         change(k) >= least(k).max(CLEAR * scatter) && beside.all(|other| CALM * other <= change(k))
     };
     let places = (BESIDE..y.len().saturating_sub(BESIDE + 1)).filter(|&k| is_cliff(k));

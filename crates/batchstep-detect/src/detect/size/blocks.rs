@@ -10,6 +10,7 @@ use super::sizes::Size;
 use crate::detect::model::fit::Model;
 use crate::detect::prepare::prepared::Prepared;
 use crate::detect::prepare::reduce::{Reduced, Share};
+use crate::detect::prepare::scaled::Scaled;
 use crate::random::Rng;
 use crate::stats::robust;
 
@@ -21,9 +22,7 @@ const STEEP: f64 = 0.3;
 /// The data that a resample needs, for each x and block.
 pub(crate) struct Blocks {
     count: usize,
-    /// The unit of the model's y.
-    unit: f64,
-    /// For each x, by block: the sum of psi divided by the mean of psi' at this x, in y; and the number of
+    /// For each x, by block: the sum of psi divided by the mean of psi' at this x, in the model's y; and the number of
     /// observations, or the weight of the machine.
     moves: Vec<Vec<(f64, f64)>>,
 }
@@ -32,9 +31,9 @@ impl Blocks {
     /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
     /// `None` if blocks are not known, if there are fewer than four, or if they have too few x to be passes.
-    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced, unit: f64) -> Option<Self> {
+    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced, scaled: &Scaled) -> Option<Self> {
         if !reduced.shares.is_empty() {
-            return Self::of_machines(reduced, unit);
+            return Self::of_machines(reduced, scaled);
         }
         let block = series.block.as_ref()?;
         let mut names = block.clone();
@@ -59,33 +58,33 @@ impl Blocks {
                 steep += slope / group.len() as f64;
             }
             for (psi, _) in &mut own {
-                *psi *= center.exp() / steep.max(STEEP);
+                *psi *= scaled.level[i] / steep.max(STEEP);
             }
             own
         };
-        Self::passes(count, unit, series.groups.iter().enumerate().map(at).collect())
+        Self::passes(count, series.groups.iter().enumerate().map(at).collect())
     }
 
     /// The machines from which the levels are computed.
-    fn of_machines(reduced: &Reduced, unit: f64) -> Option<Self> {
+    fn of_machines(reduced: &Reduced, scaled: &Scaled) -> Option<Self> {
         let count = reduced.shares.iter().flatten().map(|share| share.node + 1).max().unwrap_or(0);
         if count < FEWEST {
             return None;
         }
-        let at = |(shares, center): (&Vec<Share>, &f64)| {
+        let at = |(shares, level): (&Vec<Share>, &f64)| {
             let mut own = vec![(0.0, 0.0); count];
             for Share { node, weight, away } in shares {
-                own[*node] = (weight * away * center.exp(), *weight);
+                own[*node] = (weight * away * level, *weight);
             }
             own
         };
-        Self::passes(count, unit, reduced.shares.iter().zip(&reduced.center).map(at).collect())
+        Self::passes(count, reduced.shares.iter().zip(&scaled.level).map(at).collect())
     }
 
     /// `None` if they have too few x each.
-    fn passes(count: usize, unit: f64, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
+    fn passes(count: usize, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
         let seen: usize = moves.iter().flatten().filter(|(_, count)| *count > 0.0).count();
-        (2 * seen > count * moves.len()).then_some(Self { count, unit, moves })
+        (2 * seen > count * moves.len()).then_some(Self { count, moves })
     }
 
     /// Degrees of freedom of a spread between blocks.
@@ -100,7 +99,7 @@ impl Blocks {
     pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
         let (mut times, mut moved) = (vec![0.0; self.count], vec![0.0; self.moves.len()]);
-        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt() / self.unit;
+        let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt();
         for _ in 0..resamples {
             times.fill(0.0);
             for _ in 0..self.count {

@@ -44,6 +44,24 @@ fn x_may_have_gaps_or_be_spaced_in_ratios() {
     assert_eq!(afters(&found(&simulation.of(jumping(0.15, &[k])))), [k]);
 }
 
+/// Messages of 8 bytes to 8 gigabytes, each twice the one before: 5 us and a nanosecond for ten bytes, and 30 % more beyond 64 kB, as where a
+/// protocol changes.
+#[test]
+fn doubled_sizes_over_thirty_octaves_show_their_jump_and_no_other() {
+    let xs: Vec<f64> = (3..=33).map(|power| 2f64.powi(power)).collect();
+    let time = |x: f64| 5e-6 + 1e-10 * x;
+    let (mut found_there, mut covered) = (0, 0);
+    for seed in 0..40 {
+        let simulation = || Simulation { xs: xs.clone(), ..Simulation::new(seed).reps(4).noise(0.02) };
+        assert_eq!(afters(&found(&simulation().of(time))), [], "{seed}");
+        let jump = found(&simulation().of(|x| time(x) * if x > 65536.0 { 1.3 } else { 1.0 })).jumps;
+        found_there += usize::from(matches!(&jump[..], [jump] if jump.after == 65536.0));
+        covered +=
+            jump.iter().filter(|jump| jump.low < 0.3 * time(131_072.0) && 0.3 * time(131_072.0) < jump.high).count();
+    }
+    assert!(found_there >= 38 && covered >= 36, "{found_there} found, {covered} intervals with the size, of 40");
+}
+
 #[test]
 fn long_series_are_searched_in_reasonable_time() {
     let mut simulation = Simulation::new(23).noise(0.004).reps(2);

@@ -4,7 +4,7 @@ use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::Model;
-use crate::detect::model::neighbourhood;
+use crate::detect::model::neighbourhood::{self, Local};
 use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
 
@@ -147,11 +147,10 @@ impl Examination<'_, '_, '_> {
 
     /// The steps of a staircase were tested together and support each other, but each of them must also be there.
     fn staircase_objection(&self, found: &Boundary) -> Option<Rejection> {
-        match self.own_step(found) {
-            Some(own) if own >= LOCAL_Z => None,
-            Some(local) => Some(Rejection::OfThePeriodAlone { local }),
-            None => Some(Rejection::NearTheEnd),
-        }
+        let Some(Local { size, error, .. }) = self.nearby(found) else { return Some(Rejection::NearTheEnd) };
+        // Negative if it goes the other way.
+        let local = size / error * found.size.signum();
+        (local < LOCAL_Z).then_some(Rejection::OfThePeriodAlone { local })
     }
 
     /// Why the neighbours do not show a jump of about its sign and size, if they do not.
@@ -176,12 +175,11 @@ impl Examination<'_, '_, '_> {
         (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
-    /// The step at a place of a staircase, computed from its own neighbours, in standard errors; negative if it goes
-    /// the other way. `None` at an end, where there are too few neighbours for a line.
-    fn own_step(&self, found: &Boundary) -> Option<f64> {
-        let (rest, error) = neighbourhood::local_size(self.model, &self.straightened, found.k)?;
-        let height = staircase::height(self.model, found.k);
-        Some((rest + height) / error * found.size.signum())
+    /// The step by its own neighbours. `None` at an end, where there are too few neighbours for a line.
+    pub fn nearby(&self, found: &Boundary) -> Option<Local> {
+        let local = neighbourhood::local_size(self.model, &self.straightened, found.k)?;
+        let height = if found.in_staircase { staircase::height(self.model, found.k) } else { 0.0 };
+        Some(Local { size: local.size + height, ..local })
     }
 }
 

@@ -46,8 +46,8 @@ fn smallest_at(conditions: &Examination, curve: &[f64], k: usize) -> Option<f64>
     let (_, unit_error) = model.addition(step)?;
     let spread = model.spread();
     let error = unit_error * spread;
-    let (_, local) = neighbourhood::local_size(model, &straightened(model, curve), k)?;
-    let level = curve[k].abs();
+    let local = neighbourhood::local_size(model, &straightened(model, curve), k)?.error;
+    let level = conditions.level[k];
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
     let preferred = autoregressive::smallest_preferred(model, &unit).min(autoregressive::WEAK * error);
