@@ -20,6 +20,7 @@ use super::search;
 use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;
 use super::size::{interval, sizes};
+use super::unexplained::{self, Place};
 use super::verify::examination::{
     BESIDE_IF_DELAYED, BY_DELAYS, Examination, LEAST_UNITS, straightened, without_alternation,
 };
@@ -68,21 +69,30 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     };
     let reciprocal = || turned(undisturbed.reciprocal(), &|_| 1.0);
     let of_steps = || undisturbed.of_steps(series).and_then(|other| turned(other, &|x| x));
-    let times = || if settings.is_rate { vec![reciprocal(), of_steps()] } else { vec![Some(as_it_is())] };
-    let best = match logarithms::of(&series.x) {
-        None => {
-            let steps = || settings.is_rate.then(of_steps).flatten();
-            [Some(as_it_is()), reciprocal(), steps()].into_iter().flatten().reduce(shorter)
-        }
-        Some(x) => {
-            let scaled = Scaled::logarithms(&undisturbed.reduced);
-            let mut own = fitted(&Prepared { x, ..series.clone() }, undisturbed, &scaled, settings);
-            own.0.raise(&series.x);
-            let others = if unfitted::can_be_resolved(&series.x) { times() } else { Vec::new() };
-            [Some(own)].into_iter().chain(others).flatten().min_by(|one, other| one.1.total_cmp(&other.1))
-        }
+    let steps = || settings.is_rate.then(of_steps).flatten();
+    let Some(x) = logarithms::of(&series.x) else {
+        let all = [Some(as_it_is()), reciprocal(), steps()];
+        return all.into_iter().flatten().reduce(shorter).map(|(findings, _)| findings).unwrap_or_default();
     };
-    best.map(|(findings, _)| findings).unwrap_or_default()
+    let scaled = Scaled::logarithms(&undisturbed.reduced);
+    let mut own = fitted(&Prepared { x, ..series.clone() }, undisturbed, &scaled, settings);
+    own.0.raise(&series.x);
+    // Whether each is a rate: near zero, a rate of a few long times is any line, so a time counts for more.
+    let mut all = vec![(false, Some(own))];
+    if unfitted::can_be_resolved(&series.x) {
+        all.extend([(settings.is_rate, Some(as_it_is())), (!settings.is_rate, reciprocal()), (false, steps())]);
+    }
+    let ranked = all.into_iter().filter_map(|(is_rate, one)| {
+        let (findings, length) = one?;
+        Some((unnamed(&findings), is_rate, length, findings))
+    });
+    let best = ranked.min_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+    best.map(|(.., findings)| findings).unwrap_or_default()
+}
+
+/// The number of changes that anyone sees and nothing names.
+fn unnamed(findings: &Findings) -> usize {
+    unexplained::unexplained(findings).iter().filter(|change| change.place == Place::Between).count()
 }
 
 /// Of two descriptions with their lengths the shorter one; of two that are about as likely, the one that claims less.

@@ -30,11 +30,8 @@ impl Findings {
             jump.relative = jump.size.exp_m1();
             [jump.size, jump.low, jump.high] = [jump.size, jump.low, jump.high].map(|size| level * size.exp_m1());
         }
-        for kink in &mut self.kinks {
-            let slope = fit[place(kink.at)] / kink.at.exp();
-            kink.at = if logarithms.contains(&kink.at) { x[place(kink.at)] } else { kink.at.exp() };
-            (kink.slope_before, kink.slope_after) = (kink.slope_before * slope, kink.slope_after * slope);
-        }
+        // The logarithm of a straight line bends.
+        self.kinks.clear();
         for candidate in &mut self.rejected {
             let after = place(candidate.after);
             candidate.size = trend(after, candidate.size) * candidate.size.exp_m1();
@@ -47,7 +44,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::findings::{Jump, Kink, Point};
+    use crate::detect::findings::{Jump, Point};
 
     #[test]
     fn sizes_that_grow_by_factors_are_told_from_even_ones() {
@@ -58,25 +55,21 @@ mod tests {
         assert!(!of(&[256, 512, 768, 1024, 1280, 1536, 1792, 2048]));
     }
 
-    /// y = x up to 2, and half as much again from there on: at 4 the trend is 4 and the curve 6. Below the kink at 4 the slope is
-    /// that of x^1 through 6 at 4, above it that of x^2.
+    /// y = x up to 2, and half as much again from there on: at 4 the trend is 4 and the curve 6.
     #[test]
-    fn shares_become_sizes_and_exponents_slopes() {
+    fn shares_become_sizes() {
         let x = [1.0, 2.0, 4.0, 8.0];
         let point =
             |(x, fit): (&f64, f64)| Point { x: x.ln(), count: 1, center: fit, low: fit, high: fit, fit, off: false };
         let points = x.iter().zip([1.0, 2.0, 6.0, 24.0]).map(point).collect();
         let [size, low, high] = [1.5f64, 1.25, 2.0].map(f64::ln);
         let jump = Jump { low, high, ..Jump::planted(2f64.ln(), size, size) };
-        let kink = Kink { at: 4f64.ln(), slope_before: 1.0, slope_after: 2.0, p_value: 0.001 };
-        let mut found = Findings { points, jumps: vec![jump], kinks: vec![kink], ..Findings::default() };
+        let mut found = Findings { points, jumps: vec![jump], ..Findings::default() };
         found.raise(&x);
         assert_eq!(found.points.iter().map(|point| point.x).collect::<Vec<_>>(), x);
         let jump = &found.jumps[0];
         let near = |one: f64, other: f64| (one - other).abs() < 1e-12;
         assert!(jump.after == 2.0 && near(jump.relative, 0.5), "{jump:?}");
         assert!(near(jump.size, 2.0) && near(jump.low, 1.0) && near(jump.high, 4.0), "{jump:?}");
-        let kink = &found.kinks[0];
-        assert!(kink.at == 4.0 && near(kink.slope_before, 1.5) && near(kink.slope_after, 3.0), "{kink:?}");
     }
 }
