@@ -77,6 +77,8 @@ fn encoded(image: &[u8], (width, height): (u32, u32), description: String) -> Re
     encoder.set_color(::png::ColorType::Indexed);
     encoder.set_palette(palette);
     encoder.set_compression(::png::Compression::High);
+    // Filters predict a value from its neighbours; places in a palette are no values, and take a fifth more with them.
+    encoder.set_filter(::png::Filter::NoFilter);
     encoder.add_itxt_chunk("Description".to_owned(), description)?;
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&pixels)?;
