@@ -9,7 +9,6 @@
 //! losses, which depend on everything.
 
 mod cases;
-mod difference;
 mod failure;
 #[cfg(test)]
 mod tests;
