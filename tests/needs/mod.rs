@@ -80,13 +80,23 @@ pub fn required() -> Result<Vec<String>, String> {
     }
 }
 
+/// A folder on the disk of the build, also where the system's folder for temporary files is in memory.
+#[allow(dead_code)]
+pub fn on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(built()).expect("a folder")
+}
+
+/// `target/debug` above `target/debug/deps`.
+fn built() -> PathBuf {
+    let program = std::env::current_exe().expect("a path");
+    program.ancestors().nth(2).expect("target/debug above target/debug/deps").to_owned()
+}
+
 /// The skips of the test processes that process `runner` started. `cargo test` starts them all, so its process number
 /// and start time distinguish one test run from another.
 pub fn record_of(runner: u32) -> PathBuf {
     let stat = std::fs::read_to_string(format!("/proc/{runner}/stat")).unwrap_or_default();
     // After the name, which is in brackets, the start is the 20th field; proc_pid_stat(5).
     let start = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)).unwrap_or("0");
-    let program = std::env::current_exe().expect("a path");
-    let folder = program.ancestors().nth(2).expect("target/debug above target/debug/deps");
-    folder.join("skipped").join(format!("{runner}-{start}"))
+    built().join("skipped").join(format!("{runner}-{start}"))
 }

@@ -43,7 +43,7 @@ fn rows(run: &Path) -> Vec<PipelineRow> {
 
 #[test]
 fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images() {
-    let folder = Folder::new();
+    let folder = Folder::on_disk();
     let images = folder.join("disk");
     let body = format!(
         "[data]\nfolder = {:?}\nimages = 8\nsize = 16\nformat = [\"raw\", \"jpeg\"]\n[loader]\nworkers = [0, 2]",
@@ -90,7 +90,7 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
 
 #[test]
 fn damaged_images_are_counted_and_named() {
-    let folder = Folder::new();
+    let folder = Folder::on_disk();
     let body = |on_error: &str| {
         format!(
             "[data]\nimages = 8\ndamaged = 2\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = 1\non_error = \"{on_error}\""

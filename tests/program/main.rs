@@ -20,6 +20,7 @@ mod feeding;
 mod fit;
 mod foreign;
 mod gpu_check;
+mod job_array;
 mod kill;
 mod licences;
 mod mounts;

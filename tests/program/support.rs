@@ -9,12 +9,19 @@ use std::time::{Duration, Instant};
 use batchstep::random::Rng;
 use serde_json::Value;
 
+use crate::needs;
+
 /// A folder of its own for a test, gone at the test's end.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    /// On a disk, also where temporary folders are in memory.
+    pub fn on_disk() -> Self {
+        Self(needs::on_disk())
     }
 
     /// With a file of that text.

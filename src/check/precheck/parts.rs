@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::Workload;
-use crate::engine::cpu::part::{Expected, expected};
+use crate::engine::cpu::part::{Distance, Expected, LimitOfOne, expected};
 use crate::engine::part::{Numbers, Part, Quantity, See};
 use crate::error::{Error, Result};
 use crate::settings::Precision;
@@ -46,7 +46,7 @@ fn most(precision: Precision) -> f32 {
 pub(super) fn check(part: Part) -> Result<()> {
     let Part { workload, task, found } = part;
     let most = most(workload.settings.precision);
-    if task.operands().flat_map(|numbers| &numbers.values).any(|value| value.is_nan() || value.abs() > most) {
+    if task.operands().any(|numbers| numbers.exceed(most)) {
         return Ok(());
     }
     let wanted: Vec<Quantity> = found.iter().map(|(quantity, _)| *quantity).collect();
@@ -71,38 +71,20 @@ impl See for Only<'_> {
 }
 
 /// What is wrong with numbers: `off by 1.0e0 (allowed: 1e-2), most of all at [0, 3, 1, 1]: 0.25 instead of 0.5`.
-pub(super) fn fault(
-    workload: &Workload,
-    found: &Numbers,
-    Expected { values: expected, natural_norm }: &Expected,
-) -> Option<String> {
+pub(super) fn fault(workload: &Workload, found: &Numbers, expected: &Expected) -> Option<String> {
     let precision = workload.settings.precision;
-    if found.values.len() != expected.len() {
-        return Some(format!("{} numbers instead of {}", found.values.len(), expected.len()));
+    let (of_found, of_expected) = (found.values.len(), expected.values.len());
+    if of_found != of_expected {
+        return Some(format!("{of_found} numbers instead of {of_expected}"));
     }
-    let count = (expected.len() as f64).sqrt();
     let smallest = if precision == Precision::Fp16 { SMALLEST_F16 } else { 0.0 };
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
-    let scale = norm(&mut expected.iter().map(|value| f64::from(*value))).max(*natural_norm).max(f64::MIN_POSITIVE);
-    let apart = |at: usize| match (found.values[at], expected[at]) {
-        (found, expected) if found.is_finite() => (f64::from(found) - f64::from(expected)).abs(),
-        // Both overflow.
-        (_, expected) if expected.is_nan() || expected.abs() > most(precision) => 0.0,
-        _ => f64::INFINITY,
-    };
-    // Below 1 where it passes.
-    let off = |at: usize| {
-        let own = f64::from(expected[at].abs()) + scale / count;
-        apart(at) / (limit_of_one(precision) * own + smallest)
-    };
-    let worst = (0..expected.len()).map(|at| (at, off(at))).max_by(|(_, a), (_, b)| a.total_cmp(b));
-    let (place, most) = worst?;
-    let all = norm(&mut (0..expected.len()).map(apart));
-    if most <= 1.0 && all <= limit(precision) * scale + smallest * count {
+    let of_one = LimitOfOne { share: limit_of_one(precision), smallest, most: most(precision) };
+    let Distance { all, scale, worst: (place, share) } = expected.distance(&found.values, of_one)?;
+    if share <= 1.0 && all <= limit(precision) * scale + smallest * (of_expected as f64).sqrt() {
         return None;
     }
     let (error, allowed) = (all / scale, limit(precision));
-    let (indices, found, expected) = (indices(&found.dims, place), found.values[place], expected[place]);
+    let (indices, found, expected) = (indices(&found.dims, place), found.values[place], expected.values[place]);
     Some(format!(
         "off by {error:.1e} (allowed: {allowed:.0e}), most of all at {indices:?}: {found:e} instead of {expected:e}"
     ))

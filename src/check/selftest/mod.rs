@@ -9,7 +9,6 @@
 //! losses, which depend on everything.
 
 mod cases;
-mod difference;
 mod failure;
 #[cfg(test)]
 mod tests;
@@ -139,14 +138,10 @@ pub fn run(
 /// As [`run`].
 fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &CheckFilter, seen: CheckReceiver) -> Result<()> {
     let mut nothing = true;
-    let mut expected: Vec<(Workload, Expected)> = Vec::new();
+    let mut known = Vec::new();
     for settings in cases::supported(engine) {
         for workload in cases::workloads(&settings)?.into_iter().filter(|workload| choice.takes(workload)) {
-            let plain = cases::of_reference(&workload);
-            if !expected.iter().any(|(known, _)| *known == plain) {
-                expected.push((plain.clone(), Expected::of(reference, &plain)?));
-            }
-            let Some((_, expected)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
+            let expected = remembered(&mut known, reference, &workload)?;
             let check = compare(engine, expected, &workload);
             let refused = check.errors.output.is_infinite();
             nothing = false;
@@ -162,6 +157,24 @@ fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &CheckFilte
         return Err(Error::spec("no check has these words").hint("`batchstep selftest` lists them all as it runs them"));
     }
     Ok(())
+}
+
+/// What the reference makes of a workload, which it computes once for all ways to compute it.
+fn remembered<'a>(
+    known: &'a mut Vec<(Workload, Expected)>,
+    reference: &mut dyn Engine,
+    workload: &Workload,
+) -> Result<&'a Expected> {
+    let plain = cases::of_reference(workload);
+    let place = match known.iter().position(|(known, _)| *known == plain) {
+        Some(place) => place,
+        None => {
+            let expected = Expected::of(reference, &plain)?;
+            known.push((plain, expected));
+            known.len() - 1
+        }
+    };
+    Ok(&known[place].1)
 }
 
 /// Receives each check when it is done, with its engine; breaks off if no further check is wanted.
@@ -182,14 +195,19 @@ fn still_works(engine: &mut dyn Engine, last: &Workload) -> Result<()> {
     Err(Error::device(what).hint(format!("begin again without it: `--skip '{name} {precision} {layout}'`")))
 }
 
-/// One check, against the reference's own run of the workload.
+/// A check of each workload, against the reference's own run of it.
 ///
 /// # Errors
 /// What the reference refuses.
 #[cfg(test)]
-pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<Check> {
-    let expected = Expected::of(reference, &cases::of_reference(workload))?;
-    Ok(compare(engine, &expected, workload))
+pub(crate) fn checks(
+    engine: &mut dyn Engine,
+    reference: &mut dyn Engine,
+    workloads: &[Workload],
+) -> Result<Vec<Check>> {
+    let mut known = Vec::new();
+    let check = |workload| Ok(compare(engine, remembered(&mut known, reference, workload)?, workload));
+    workloads.iter().map(check).collect()
 }
 
 /// The first steps of a workload as it is, from its own seed, against those of another engine, and whether the first one gives the same bits when it

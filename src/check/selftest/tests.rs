@@ -2,11 +2,11 @@
 
 mod memory;
 
-use super::difference::{Apart, worst};
 use super::wrong_engines::mnist;
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::cpu::op::product::bf16;
+use crate::engine::difference::{Apart, worst};
 use crate::engine::open::Engines;
 use crate::engine::refusing::preparing;
 use crate::engine::{Computed, DeviceName, LayerExecution, Step, StepTimes};

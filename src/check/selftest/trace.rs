@@ -1,8 +1,8 @@
 //! What an engine makes of the first steps of a workload, and how far that is from another engine's.
 
 use super::cases;
-use super::difference::{Apart, largest, relative, worst};
 use super::{Errors, STEPS};
+use crate::engine::difference::{largest, relative, worst};
 use crate::engine::reference::UpdateRule;
 use crate::engine::{Computed, Engine, Settings, Step, Workload};
 use crate::error::{Error, Result};
@@ -88,11 +88,8 @@ impl Trace {
         largest(steps.map(|after| {
             rule.begin();
             let tensors = before.iter().zip(&after.parameters).zip(&after.gradients).enumerate();
-            let apart = tensors.map(|(tensor, ((before, found), gradients))| {
-                let expected = rule.updated(tensor, before.iter().copied().zip(gradients.iter().copied()));
-                let numbers = before.iter().zip(found).zip(expected);
-                Apart::of_change(numbers.map(|((before, found), expected)| [*before, *found, expected]))
-            });
+            let apart =
+                tensors.map(|(tensor, ((before, found), gradients))| rule.apart(tensor, [before, found, gradients]));
             let error = worst(&apart.collect::<Vec<_>>());
             before = &after.parameters;
             error
@@ -141,9 +138,9 @@ pub(super) fn taken(step: &mut dyn Step, workload: &Workload) -> Result<(f64, Co
     loop {
         let loss = step.run()?.loss.unwrap_or(f64::NAN);
         let computed = computed(step, workload)?;
-        let finite = computed.gradients.iter().flatten().all(|value| value.is_finite());
+        let is_finite = || computed.gradients.iter().flatten().all(|value| value.is_finite());
         attempts += 1;
-        if finite || workload.settings.precision != Precision::Fp16 || attempts == MOST_SKIPPED {
+        if workload.settings.precision != Precision::Fp16 || attempts == MOST_SKIPPED || is_finite() {
             return Ok((loss, computed));
         }
     }

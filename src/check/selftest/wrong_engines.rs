@@ -55,7 +55,7 @@ fn checked(mistake: Mistake, gradient: f64, name: &str) -> Check {
     let mut engine = mistaken(mistake, gradient, None);
     let mut workloads = cases::workloads(&cases::supported(&engine)[0]).unwrap().into_iter();
     let workload = workloads.find(|workload| workload.network.name == name && workload.batch_size == 17).unwrap();
-    check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
+    checks(&mut engine, Engines::reference().as_mut(), &[workload]).unwrap().remove(0)
 }
 
 /// Makes an operation compute something else.

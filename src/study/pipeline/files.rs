@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn every_way_of_reading_gives_the_same_bytes() {
-        let parent = tempfile::tempdir().expect("a folder");
+        let parent = crate::needs::on_disk();
         let made = Made::new(&parent.path().join("images"), &spec(), 1).expect("made");
         let mut buffer = Buffer::default();
         for set in [Format::Png, Format::Raw].map(|format| made.set(format, 50).expect("a set")) {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn warm_files_are_in_the_page_cache() {
-        let parent = tempfile::tempdir().expect("a folder");
+        let parent = crate::needs::on_disk();
         let made = Made::new(&parent.path().join("images"), &spec(), 1).expect("made");
         let files = &made.set(Format::Raw, 50).expect("a set").files;
         prepare(Cache::Warm, files).expect("read");

@@ -28,7 +28,7 @@ fn run_with(spec: &Pipeline, engines: Engines, stored: &[PipelineRow]) -> Ran<Pi
 
 /// The same, with something done to the images before.
 fn run_on(spec: &Pipeline, engines: Engines, stored: &[PipelineRow], spoil: impl FnOnce(&Made)) -> Ran<Pipeline> {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = crate::needs::on_disk();
     let made = Made::new(&folder.path().join("images"), &spec.data, spec.measure.seed).expect("made");
     spoil(&made);
     in_memory(spec, engines, &Supplies { made, storage: "a disk".to_owned() }, stored)

@@ -3,11 +3,13 @@
 
 pub mod cpu;
 pub mod data;
+pub mod difference;
 pub mod dropout;
 pub mod fixed;
 pub mod initial;
 mod kernels;
 pub mod memory;
+pub mod numbers;
 pub mod part;
 pub mod placement;
 mod probe;

@@ -17,6 +17,13 @@ pub struct Numbers {
     pub values: Vec<f32>,
 }
 
+impl Numbers {
+    /// Whether a number is none, or beyond `most` on either side.
+    pub fn exceed(&self, most: f32) -> bool {
+        self.values.iter().any(|value| value.is_nan() || value.abs() > most)
+    }
+}
+
 /// One part of a step, and the results that were found.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {

@@ -3,13 +3,14 @@
 use half::{bf16, f16};
 
 use crate::engine::cudnn::element::Element;
+use crate::engine::numbers;
 
 /// The values as bytes, each rounded to the nearest of the type, ties to even.
 pub fn encode(element: Element, values: &[f32]) -> Vec<u8> {
     match element {
-        Element::F32 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        Element::F16 => values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect(),
-        Element::Bf16 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
+        Element::F32 => numbers::to_f32(values),
+        Element::F16 => numbers::to_f16(values),
+        Element::Bf16 => numbers::to_bf16(values),
     }
 }
 

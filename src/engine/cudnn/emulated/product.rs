@@ -2,10 +2,11 @@
 //! the end. (What a library does before, such as rounding the factors to tf32, is not reproduced here.)
 
 use super::memory::EmulatedMemory;
-use super::order::{from_nchw, to_nchw, transposed};
+use super::order::{from_nchw, to_nchw};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::engine::numbers::{Number, narrowed, widened};
 use crate::engine::reference::array::Array;
 use crate::engine::reference::convolution::{forward, input_gradient, weight_gradient};
 use crate::engine::reference::dense;
@@ -79,8 +80,8 @@ fn checked(convolution: &Convolution) {
 pub fn gemm(memory: &mut EmulatedMemory, gemm: &Gemm) {
     let Product { element, m, n, k, transpose_a, transpose_b, .. } = gemm.product;
     let (a, b) = (numbers(memory, gemm.a, element, m * k), numbers(memory, gemm.b, element, k * n));
-    let b = if transpose_b { transposed(&b, n, k) } else { b };
-    let a = if transpose_a { transposed(&a, k, m) } else { a };
+    let b = if transpose_b { f64::transposed(&b, n, k) } else { b };
+    let a = if transpose_a { f64::transposed(&a, k, m) } else { a };
     // The gradient of a dense layer's input is the product of the output's gradient and the weights.
     let rows = Array { batch: m, channels: k, height: 1, width: 1, values: a };
     let mut c = dense::input_gradient(&Array::zeros(m, Shape::Flat(n)), &b, &rows).values;
@@ -91,19 +92,17 @@ pub fn gemm(memory: &mut EmulatedMemory, gemm: &Gemm) {
     if matches!(gemm.epilogue, Epilogue::BiasRelu(_)) {
         c.iter_mut().for_each(|c| *c = relu(*c));
     }
-    let c: Vec<f32> = c.iter().map(|c| *c as f32).collect();
-    memory.write(gemm.c, element, &c);
+    memory.write(gemm.c, element, &narrowed(&c));
 }
 
 fn numbers(memory: &EmulatedMemory, slice: Slice, element: Element, count: usize) -> Vec<f64> {
     assert_eq!(slice.bytes, count * element.bytes(), "{slice:?} for {count} {element:?}");
-    memory.read(slice, element).into_iter().map(f64::from).collect()
+    widened(&memory.read(slice, element))
 }
 
 /// The sums in float32, in the order of the layout.
 fn stored(sums: &[f64], maps: FeatureMaps) -> Vec<f32> {
-    let sums: Vec<f32> = sums.iter().map(|sum| *sum as f32).collect();
-    from_nchw(&sums, maps)
+    from_nchw(&narrowed(sums), maps)
 }
 
 #[cfg(test)]

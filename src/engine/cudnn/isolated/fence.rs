@@ -49,6 +49,9 @@ impl Fences {
         for (Owned { owner, range }, around) in self.written.iter().zip(&self.around) {
             for (start, content) in around {
                 let now = read(*start..start + content.len())?;
+                if now == *content {
+                    continue;
+                }
                 let changed = (0..content.len()).filter(|&at| content[at] != now[at]).map(|at| start + at);
                 let changed: Vec<usize> = changed.filter(is_free).collect();
                 let (Some(first), Some(last)) = (changed.first(), changed.last()) else { continue };

@@ -1,12 +1,11 @@
 //! Reads a step's results back from the device, in the order of the network's definition.
 
-use half::{bf16, f16};
-
 use super::StepPlan;
 use super::parameters::WeightOrder;
 use crate::engine::Computed;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
+use crate::engine::numbers::{self, Number, widened};
 use crate::engine::train::{Learnt, Running};
 use crate::error::Result;
 
@@ -15,7 +14,7 @@ impl StepPlan {
     pub fn computed(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Computed> {
         let factors = decode(&read(self.scalars.factors())?, Element::F32);
         // On the device the gradients are multiplied by the loss scale, so that float16 can hold them.
-        let unscale = if self.element == Element::F16 { factors[2] } else { 1.0 };
+        let unscale = factors[2];
         let output = self.output(self.outputs.len() - 1)?;
         let mut computed = Computed { output: decode(&read(output)?, self.element), ..Computed::default() };
         for placed in self.parameters.iter() {
@@ -23,7 +22,9 @@ impl StepPlan {
             computed.parameters.push(in_definition_order(placed.order, master));
             let element = if placed.is_weight { self.element } else { Element::F32 };
             let mut gradient = decode(&read(self.parameters.gradient(placed))?, element);
-            gradient.iter_mut().for_each(|value| *value *= unscale);
+            if self.element == Element::F16 {
+                gradient.iter_mut().for_each(|value| *value *= unscale);
+            }
             computed.gradients.push(in_definition_order(placed.order, gradient));
         }
         Ok(computed)
@@ -45,26 +46,23 @@ impl StepPlan {
 }
 
 /// From outer x positions x channels to outer x channels x positions, where numbers lie in the former order.
-pub fn in_definition_order<V: Copy>(order: WeightOrder, values: Vec<V>) -> Vec<V> {
+pub fn in_definition_order<V: Number>(order: WeightOrder, values: Vec<V>) -> Vec<V> {
     let WeightOrder { channels, positions, channels_last } = order;
     if !channels_last || positions == 1 {
         return values;
     }
-    let within = |at: usize| (at % positions) * channels + at / positions;
-    let filters = values.chunks_exact(channels * positions);
-    filters.flat_map(|filter| (0..filter.len()).map(move |at| filter[within(at)])).collect()
+    V::transposed(&values, positions, channels)
 }
 
 fn decode(bytes: &[u8], element: Element) -> Vec<f64> {
-    floats(bytes, element).into_iter().map(f64::from).collect()
+    widened(&floats(bytes, element))
 }
 
 pub fn floats(bytes: &[u8], element: Element) -> Vec<f32> {
-    let pairs = || bytes.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     match element {
-        Element::F32 => bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect(),
-        Element::F16 => pairs().map(|pair| f16::from_le_bytes(pair).into()).collect(),
-        Element::Bf16 => pairs().map(|pair| bf16::from_le_bytes(pair).into()).collect(),
+        Element::F32 => numbers::from_f32(bytes),
+        Element::F16 => numbers::from_f16(bytes),
+        Element::Bf16 => numbers::from_bf16(bytes),
     }
 }
 

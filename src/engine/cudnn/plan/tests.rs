@@ -241,14 +241,12 @@ mod emulated {
         }
     }
 
-    fn check(workloads: Vec<Workload>) {
+    fn check(workloads: &[Workload]) {
         if emulator().is_none() {
             return;
         }
         let mut engine = EmulatedEngine::default();
-        let mut reference = Engines::reference();
-        for workload in workloads {
-            let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
+        for check in selftest::checks(&mut engine, Engines::reference().as_mut(), workloads).unwrap() {
             assert!(check.passed(), "{check:#?}");
         }
     }
@@ -267,9 +265,9 @@ mod emulated {
     fn every_operator_matches_the_reference() {
         for network in operators().unwrap() {
             for batch in [1, 4] {
-                check(variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
+                check(&variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
             }
-            check(variants(&network, 3, &[Precision::Fp16]));
+            check(&variants(&network, 3, &[Precision::Fp16]));
         }
     }
 
@@ -279,7 +277,7 @@ mod emulated {
         for &optimizer in Optimizer::ALL {
             for &loss in Loss::ALL {
                 let settings = Settings { optimizer, loss, precision: Precision::Fp32, ..settings() };
-                check(vec![Workload { network: network.clone(), batch_size: 9, settings }]);
+                check(&[Workload { network: network.clone(), batch_size: 9, settings }]);
             }
         }
     }
@@ -287,7 +285,7 @@ mod emulated {
     /// On images of that side.
     fn matches_the_reference(network: &str, side: usize) {
         let small = Shape::Maps { channels: 3, height: side, width: side };
-        check(variants(&Network::by_name(network, small, 5).unwrap(), 2, &[Precision::Fp32]));
+        check(&variants(&Network::by_name(network, small, 5).unwrap(), 2, &[Precision::Fp32]));
     }
 
     #[test]
@@ -308,7 +306,7 @@ mod emulated {
     #[test]
     fn mnist_cnn_matches_the_reference() {
         let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
-        check(variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
+        check(&variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     }
 
     /// The selftest's own checks of that network, at the batch size and with the optimizer, in fp16 and both layouts.
@@ -334,18 +332,16 @@ mod emulated {
             step.run().unwrap();
             let gradients = step.computed().unwrap().unwrap().gradients;
             assert!(gradients.iter().flatten().any(|value| !value.is_finite()), "{}", workload.network.name);
-            check(vec![workload]);
+            check(&[workload]);
         }
     }
 
     /// The selftest's checks of the optimizers, on a network of two convolutions and dropout.
     #[test]
     fn the_checks_of_the_optimizers_pass_in_16_bits() {
-        for precision in [Precision::Bf16, Precision::Fp16] {
-            let settings = Settings { precision, ..settings() };
-            let checks = selftest::workloads(&settings).unwrap().into_iter();
-            check(checks.filter(|check| check.network.name == "mnist_cnn").collect());
-        }
+        let of = |precision| selftest::workloads(&Settings { precision, ..settings() }).unwrap().into_iter();
+        let checks = [Precision::Bf16, Precision::Fp16].into_iter().flat_map(of);
+        check(&checks.filter(|check| check.network.name == "mnist_cnn").collect::<Vec<_>>());
     }
 
     /// A network with everything that the built-in networks lack: outputs with several readers of every kind, separate
@@ -372,6 +368,6 @@ mod emulated {
         b.then("flat_relu", Operation::Relu6).unwrap();
         b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
         let network = b.finish().unwrap();
-        check(variants(&network, 3, &[Precision::Fp32]));
+        check(&variants(&network, 3, &[Precision::Fp32]));
     }
 }

@@ -22,6 +22,48 @@ pub struct Expected {
     pub natural_norm: f64,
 }
 
+/// How far numbers are from the expected ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Distance {
+    /// The norm of the differences.
+    pub all: f64,
+    /// The norm of the expected numbers, or their natural norm if that is larger.
+    pub scale: f64,
+    /// The number that is off most, as a share of what it may be, and that share.
+    pub worst: (usize, f64),
+}
+
+/// By how much a single number may be off.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitOfOne {
+    /// As a share of its expected value plus the root mean square of all.
+    pub share: f64,
+    /// In addition.
+    pub smallest: f64,
+    /// A number that should be beyond this may be anything.
+    pub most: f32,
+}
+
+impl Expected {
+    /// How far as many numbers are from the expected ones; `None` of none.
+    pub fn distance(&self, found: &[f32], LimitOfOne { share, smallest, most }: LimitOfOne) -> Option<Distance> {
+        let Self { values: expected, natural_norm } = self;
+        let scale = norm(expected).max(*natural_norm).max(f64::MIN_POSITIVE);
+        let mean_square = scale / (expected.len() as f64).sqrt();
+        let apart = |(found, expected): (&f32, &f32)| match (*found, *expected) {
+            (found, expected) if found.is_finite() => (f64::from(found) - f64::from(expected)).abs(),
+            // Both overflow.
+            (_, expected) if expected.is_nan() || expected.abs() > most => 0.0,
+            _ => f64::INFINITY,
+        };
+        let pairs = || found.iter().zip(expected);
+        let off = |pair: (&f32, &f32)| apart(pair) / (share * (f64::from(pair.1.abs()) + mean_square) + smallest);
+        let worst = pairs().map(off).enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let all = pairs().map(apart).map(|apart| apart * apart).sum::<f64>().sqrt();
+        Some(Distance { all, scale, worst })
+    }
+}
+
 /// Computes the wanted quantities of a part.
 ///
 /// # Errors

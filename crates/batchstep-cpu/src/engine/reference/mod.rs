@@ -20,6 +20,7 @@ mod tests;
 
 use std::time::Instant;
 
+use super::difference::Apart;
 use super::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Shape;
@@ -113,6 +114,13 @@ impl UpdateRule {
             }
             number
         })
+    }
+
+    /// How far one tensor's numbers after the update that has begun are from what it makes of the numbers before and their gradients.
+    pub fn apart(&mut self, tensor: usize, [before, found, gradients]: [&[f64]; 3]) -> Apart {
+        let expected = self.updated(tensor, before.iter().copied().zip(gradients.iter().copied()));
+        let numbers = before.iter().zip(found).zip(expected);
+        Apart::of_change(numbers.map(|((before, found), expected)| [*before, *found, expected]))
     }
 }
 

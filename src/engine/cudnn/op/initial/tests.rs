@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::cpu::parameters::Parameters;
-use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded, to_nchw, transposed};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded, to_nchw};
+use crate::engine::numbers::Number;
 use crate::engine::{Workload, data};
 use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
@@ -36,10 +37,7 @@ fn weights_match_the_cpu_engine_in_either_order() {
             let uniform = Uniform { element, dst, working, count, key, limit, channels, positions, channels_last };
             emulator.check_all(&mut memory, [uniform.launch()]);
             let order = |values: Vec<f32>| -> Vec<f32> {
-                if !channels_last {
-                    return values;
-                }
-                values.chunks(channels * positions).flat_map(|one| transposed(one, positions, channels)).collect()
+                if channels_last { f32::transposed(&values, positions, channels) } else { values }
             };
             assert_eq!(order(memory.read(dst, Element::F32)), expected, "{name} {element:?} {channels_last}");
             if let Some(working) = working {

@@ -11,8 +11,13 @@ impl Apart {
     /// What cannot be compared.
     pub const INFINITELY: Self = Self { distance: f64::INFINITY, scale: 0.0 };
 
+    /// The difference of numbers that were found from as many that are expected.
+    pub fn of(found: &[f64], expected: &[f64]) -> Self {
+        Self::of_pairs(found.iter().copied().zip(expected.iter().copied()))
+    }
+
     /// The difference over pairs of numbers (found, expected). The numbers are not stored: a tensor may have a hundred million.
-    pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
+    fn of_pairs(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
         let squares = |(distance, scale), (found, expected): (f64, f64)| {
             (distance + (found - expected) * (found - expected), scale + expected * expected)
         };
@@ -23,7 +28,7 @@ impl Apart {
     /// The same for a change of numbers in float32: the rounding of the sums, half a unit in the last place of each, is not an
     /// error. Each element is the number before, the number found after, and the number expected after the change.
     pub fn of_change(numbers: impl Iterator<Item = [f64; 3]>) -> Self {
-        Self::of(numbers.map(|[before, found, expected]| {
+        Self::of_pairs(numbers.map(|[before, found, expected]| {
             let unit = expected.abs() * f64::from(f32::EPSILON);
             let (change, off) = (before - expected, expected - found);
             (change + off.signum() * (off.abs() - unit).max(0.0), change)
@@ -51,7 +56,7 @@ pub fn relative<T: AsRef<[f64]>>(found: &[T], expected: &[T]) -> f64 {
     let pairs = found.iter().zip(expected).map(|(found, expected)| (found.as_ref(), expected.as_ref()));
     let tensors: Vec<Apart> = pairs
         .map(|(found, expected)| match found.len() == expected.len() {
-            true => Apart::of(found.iter().copied().zip(expected.iter().copied())),
+            true => Apart::of(found, expected),
             false => Apart::INFINITELY,
         })
         .collect();

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread::JoinHandle;
 
 use batchstep::store::Table;
 
-use crate::cluster::Cluster;
+use super::cluster::Cluster;
 
 /// A sweep of eight batch sizes whose steps have no noise, so that a row does not depend on when and by which process
 /// it was measured.
@@ -32,15 +33,18 @@ impl Sweep {
     }
 
     /// The counted steps of all shards, measured one after the other without a cluster, and without the steps' real
-    /// time.
-    pub fn undisturbed(self, folder: &Path) -> Steps {
-        std::fs::write(folder.join("quiet.toml"), Self { step_ms: 0, ..self }.spec()).expect("writable");
-        let quiet: Vec<String> = (1..=self.shards).map(|number| format!("quiet-{number}")).collect();
-        for (number, out) in quiet.iter().enumerate() {
-            let shard = format!("{}/{}", number + 1, self.shards);
-            batchstep(folder, &["run", "quiet.toml", "--shard", &shard, "--out", out]);
-        }
-        merged(folder, "undisturbed", &quiet)
+    /// time. The shards of a cluster sleep most of the time, so this is done meanwhile.
+    pub fn undisturbed(self, folder: &Path) -> JoinHandle<Steps> {
+        let folder = folder.to_path_buf();
+        std::thread::spawn(move || {
+            std::fs::write(folder.join("quiet.toml"), Self { step_ms: 0, ..self }.spec()).expect("writable");
+            let quiet: Vec<String> = (1..=self.shards).map(|number| format!("quiet-{number}")).collect();
+            for (number, out) in quiet.iter().enumerate() {
+                let shard = format!("{}/{}", number + 1, self.shards);
+                batchstep(&folder, &["run", "quiet.toml", "--shard", &shard, "--out", out]);
+            }
+            merged(&folder, "undisturbed", &quiet)
+        })
     }
 }
 

@@ -1,25 +1,28 @@
 //! A sweep as a job array on a real Slurm cluster of two nodes: cancelled, queued again, killed, and with a node that
 //! is lost in the middle. Nothing is lost and nothing counts twice.
+//!
+//! They wait most of the time. By their name they begin in the middle of all tests, so that others run meanwhile, and
+//! after the pages of the book, which keep the processors busy.
 
-mod array;
 mod cluster;
-#[path = "../needs/mod.rs"]
-mod needs;
+mod sweep;
 
 use std::process::Command;
 use std::time::Duration;
 
-use array::{Array, Sweep};
 use batchstep::random::Rng;
 use cluster::{Cluster, until};
+use sweep::{Array, Sweep};
 
 #[test]
 fn shards_survive_the_events_of_a_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let Some(cluster) = Cluster::up(folder, 3) else { return };
-    let sweep = Sweep { shards: 4, blocks: 160, step_ms: 50 };
+    // A shard that nothing happens to takes some twenty seconds: all of this happens to it before.
+    let sweep = Sweep { shards: 4, blocks: 160, step_ms: 25 };
     let array = Array::submit(&cluster, folder, sweep);
+    let undisturbed = sweep.undisturbed(folder);
     until("every shard has begun", 60, || array.status().iter().all(|(_, visits)| *visits >= 5));
 
     // Shard 1 is queued again by the scheduler, 2 is cancelled, 3 is killed.
@@ -55,7 +58,7 @@ fn shards_survive_the_events_of_a_cluster() {
 
     let merged = array.merged();
     assert_eq!(merged.len(), 160 * 8);
-    assert!(merged == sweep.undisturbed(folder), "the disturbed shards hold other rows");
+    assert!(merged == undisturbed.join().expect("measured"), "the disturbed shards hold other rows");
 }
 
 /// How often a process is killed, a second apart, unless `BATCHSTEP_SLURM_KILLS` is set: a minute of kills must be
@@ -74,6 +77,7 @@ fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
     // half for each kill.
     let sweep = Sweep { shards: 16, blocks: 16 * 30, step_ms: (3 * kills).max(10) };
     let array = Array::submit(&cluster, folder, sweep);
+    let undisturbed = sweep.undisturbed(folder);
     until("every shard has begun", 120, || array.status().iter().all(|(_, visits)| *visits >= 2));
     let mut random = Rng::new(1);
     let mut of_shard = vec![0; sweep.shards];
@@ -87,8 +91,8 @@ fn shards_that_are_killed_every_second_hold_the_rows_of_undisturbed_ones() {
         assert!(!array.has_finished(), "all shards finished after {of_shard:?} kills");
     }
     until("all shards have finished", 600, || array.has_finished());
-    let (merged, undisturbed) = (array.merged(), sweep.undisturbed(folder));
-    let steps = |rows: &array::Steps| rows.values().map(Vec::len).sum::<usize>();
+    let (merged, undisturbed) = (array.merged(), undisturbed.join().expect("measured"));
+    let steps = |rows: &sweep::Steps| rows.values().map(Vec::len).sum::<usize>();
     println!("killed, by shard: {of_shard:?}; {} steps, and {} undisturbed", steps(&merged), steps(&undisturbed));
     assert_eq!(merged.len(), sweep.blocks * 8);
     assert!(merged == undisturbed, "the disturbed shards hold other rows");

@@ -14,7 +14,7 @@ pub struct Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm/down.sh");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/job_array/down.sh");
         let ended = Command::new("bash").arg(script).arg(&self.folder).status();
         if !std::thread::panicking() {
             assert!(ended.expect("a shell").success(), "the cluster does not end");
@@ -27,7 +27,7 @@ impl Cluster {
     /// them.
     pub fn up(folder: &Path, processors: usize) -> Option<Self> {
         let folder = folder.join("cluster");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm/up.sh");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/job_array/up.sh");
         let mut up = Command::new("bash");
         let up = up.arg(script).arg(&folder).args(["2", &processors.to_string()]).output().expect("a shell");
         let said = String::from_utf8_lossy(&up.stderr).into_owned();
