@@ -101,7 +101,8 @@ fn a_page_changes_no_name_and_claims_nothing_that_was_not_searched() {
     assert!(body.contains("us.csv: 1 row without a number in `step_time_us` is left out"), "{body}");
     let line =
         |power: i32| format!("{},{}\n", 1u64 << power, 10.0 + 1e-4 * 2f64.powi(power) + f64::from(power % 3) * 0.01);
-    let times: String = (0..4).flat_map(|_| 0..=30).map(line).collect();
+    // Zero has no logarithm.
+    let times: String = (0..4).flat_map(|_| 0..=30).map(line).chain(["0,10.0\n".to_owned()]).collect();
     write(&folder, "wide.csv", &format!("bytes,latency_us\n{times}"));
     succeeds(&folder, &["report", "wide.csv"]);
     let page = read(&folder, "wide-report.html");

@@ -215,14 +215,18 @@ fn kernels_of_one_table_are_series_and_rates_fall_by_less_than_all() {
 }
 
 #[test]
-fn a_steep_curve_of_few_sizes_is_not_judged() {
-    let sizes = [8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024];
-    let row = |(at, n): (usize, &i32)| {
+fn a_steep_curve_of_few_sizes_is_judged_by_logarithms_or_not_at_all() {
+    let row = |(at, n): (usize, i32)| {
         let noise = 1.0 + 0.03 * ((at * 7 % 5) as f64 - 2.0);
-        format!("{n},{:.4}\n", 4e8 / f64::from(*n).powi(3) * noise)
+        format!("{n},{:.4}\n", 4e8 / f64::from(n).powi(3) * noise)
     };
-    let found = said(&format!("dim,ops/s\n{}", sizes.iter().enumerate().map(row).collect::<String>()), &[]);
-    assert!(found.contains("too few sizes for so steep a curve"), "{found}");
+    let of = |sizes: Vec<i32>| {
+        said(&format!("dim,ops/s\n{}", sizes.into_iter().enumerate().map(row).collect::<String>()), &[])
+    };
+    let doubled = of(vec![8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024]);
+    assert!(doubled.contains("No jump; one of "), "{doubled}");
+    let even = of((1..12).collect());
+    assert!(even.contains("too few sizes for so steep a curve"), "{even}");
 }
 
 #[test]

@@ -108,7 +108,8 @@ fn shorter(one: (Findings, f64), other: (Findings, f64)) -> (Findings, f64) {
 fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, settings: &Settings) -> (Findings, f64) {
     let mut findings = Findings::default();
     let Undisturbed { log, reduced, .. } = undisturbed;
-    let candidates = CandidateTerms::new(&series.x);
+    let terms_of = if scaled.is_logarithms() { CandidateTerms::of_logarithms } else { CandidateTerms::new };
+    let candidates = terms_of(&series.x);
     let least = |k: usize| {
         let noise = if reduced.repeated { CLIFF * scaled.error[k].hypot(scaled.error[k + 1]) } else { 0.0 };
         noise.max(settings.smallest_jump * scaled.level[k]).max(LEAST_UNITS * scaled.tick[k])

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::grid::{Ruler, grid_unit, periods};
-use super::shapes::{Form, alternations, smooth, soft_hinge};
+use super::shapes::{Form, alternations, smooth, smooth_logarithms, soft_hinge};
 use super::simd::combine;
 
 /// One term of the model, by position in the sorted distinct x.
@@ -86,6 +86,15 @@ impl Term {
 impl CandidateTerms {
     /// The candidate terms for at least eight ascending, distinct `x`.
     pub fn new(x: &[f64]) -> Self {
+        Self::with(x, smooth(x))
+    }
+
+    /// Those of logarithms over logarithms `x`.
+    pub fn of_logarithms(x: &[f64]) -> Self {
+        Self::with(x, smooth_logarithms(x))
+    }
+
+    fn with(x: &[f64], smooth: Vec<Form>) -> Self {
         let n = x.len();
         let span = x[n - 1] - x[0];
         let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
@@ -104,7 +113,7 @@ impl CandidateTerms {
         let long = (MOST_OFF - EDGE + 1) * n;
         candidates.class(LOCAL * n - long, 3.0 * ln_n);
         candidates.class(long, 4.0 * ln_n);
-        candidates.add_shapes(x);
+        candidates.add_shapes(x, smooth);
         candidates.tabulate();
         candidates.add_staircases(x);
         candidates
@@ -115,10 +124,10 @@ impl CandidateTerms {
         self.len += count;
     }
 
-    fn add_shapes(&mut self, x: &[f64]) {
+    fn add_shapes(&mut self, x: &[f64], smooth: Vec<Form>) {
         let n = self.n;
         let ln_n = (n as f64).ln();
-        for form in smooth(x) {
+        for form in smooth {
             self.shapes.push(form.column(x, &self.t));
             self.forms.push(form);
         }
@@ -166,7 +175,8 @@ impl CandidateTerms {
         }
         let mut finer = self.clone();
         let (added, start) = (forms.len(), self.staircase_range().start);
-        let offered = self.forms.iter().filter(|form| matches!(form, Form::Decay(_) | Form::Power(_))).count();
+        let offered =
+            self.forms.iter().filter(|form| matches!(form, Form::Decay(_) | Form::Power(_) | Form::Sum { .. })).count();
         let dearer = 2.0 * ((offered + added) as f64 / offered as f64).ln();
         let at = self.classes.len() - self.staircases.len();
         finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[SMOOTH].cost + dearer });

@@ -11,6 +11,8 @@ pub(crate) enum Form {
     Alternation { of: f64 },
     /// [`soft_hinge`].
     Soft { knot: f64, width: f64 },
+    /// Of logarithms: ln (1 + x / x_k) at the knot k, with the distance of x from e x as width. A constant and a part in proportion to x together.
+    Sum { knot: f64, width: f64 },
 }
 
 /// Curves that real step times follow without a jump: powers and the logarithm of x, and a start-up that decays over
@@ -25,6 +27,18 @@ pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
     decays.chain(powers.iter().map(|&power| Form::Power(power))).collect()
 }
 
+/// What logarithms of such times follow over logarithms of x, which are `x`: sums of a constant and a power of x, a start-up, and two slight bends.
+pub(crate) fn smooth_logarithms(x: &[f64]) -> Vec<Form> {
+    let width = 1.0 / (x[x.len() - 1] - x[0]);
+    let knots = (0..).map(|i| KNOTS * width * f64::from(i)).take_while(|knot| *knot <= 1.0);
+    let sums = knots.map(|knot| Form::Sum { knot, width });
+    let others = smooth(x).into_iter().filter(|form| matches!(form, Form::Decay(_)));
+    sums.chain(others).chain([2.0, 3.0].map(Form::Power)).collect()
+}
+
+/// The distance of the knots of sums, in their widths.
+const KNOTS: f64 = 0.5;
+
 impl Form {
     /// Its values over all x, which are `t` on [0, 1]. No column for an alternation, which has several.
     pub fn column(self, x: &[f64], t: &[f64]) -> Vec<f64> {
@@ -36,7 +50,7 @@ impl Form {
             Self::Power(power) if x[0] > 0.0 => x.iter().map(|v| (v / unit(power)).powf(power)).collect(),
             Self::Power(power) => t.iter().map(|t| t.powf(power)).collect(),
             Self::Alternation { .. } => Vec::new(),
-            Self::Soft { knot, width } => soft_hinge(t, knot, width),
+            Self::Soft { knot, width } | Self::Sum { knot, width } => soft_hinge(t, knot, width),
         }
     }
 
@@ -48,6 +62,9 @@ impl Form {
             }
             Self::Power(power) => {
                 [-0.18, -0.12, -0.06, 0.06, 0.12, 0.18].map(|more| Self::Power(power + more)).to_vec()
+            }
+            Self::Sum { knot, width } => {
+                [-0.5, -0.25, 0.25, 0.5].map(|shift| Self::Sum { knot: knot + shift * KNOTS * width, width }).to_vec()
             }
             Self::Alternation { .. } | Self::Soft { .. } => Vec::new(),
         }

@@ -48,6 +48,10 @@ impl Scaled {
         Self { y, error, level, tick, unit: 1.0, floor, logarithm: Some(unit.ln()) }
     }
 
+    pub fn is_logarithms(&self) -> bool {
+        self.logarithm.is_some()
+    }
+
     /// A value of the fit in the unit of the input.
     pub fn value(&self, fit: f64) -> f64 {
         self.logarithm.map_or(fit * self.unit, |unit| (fit + unit).exp())
@@ -55,7 +59,7 @@ impl Scaled {
 
     /// What a value of the fit is a share of.
     pub fn level_of(&self, fit: f64) -> f64 {
-        if self.logarithm.is_some() { 1.0 } else { fit.abs().max(f64::MIN_POSITIVE) }
+        if self.is_logarithms() { 1.0 } else { fit.abs().max(f64::MIN_POSITIVE) }
     }
 }
 
