@@ -113,7 +113,7 @@ pub fn is_too_steep(findings: &Findings) -> bool {
 
 /// Where only a larger jump would have been seen, the curve is too steep for its sizes.
 const STEEP: f64 = 3.0;
-/// If only a jump larger than this would have been seen, the changes between neighbours are listed.
+/// If only a jump larger than this would have been seen, or it is not known how large, the changes between neighbours are listed.
 const COARSE: f64 = 0.3;
 /// The most changes that are listed.
 const CHANGES: usize = 5;
@@ -303,7 +303,7 @@ impl JumpTable<'_> {
         if series.kind == TimeOrRate::Rate && !findings.jumps.is_empty() {
             lines.push(("Rate", "these are changes of a rate: where it falls, the work is slower".to_string()));
         }
-        if findings.jumps.is_empty() && findings.detectable.is_some_and(|smallest| smallest > COARSE) {
+        if findings.jumps.is_empty() && findings.detectable.is_none_or(|smallest| smallest > COARSE) {
             lines.extend(changes(findings).map(|text| ("Changes", text)));
         }
         if !findings.jumps.is_empty() {
