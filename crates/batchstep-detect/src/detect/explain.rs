@@ -95,7 +95,7 @@ fn unnamed(findings: &Findings) -> usize {
     unexplained::unexplained(findings).iter().filter(|change| change.place == Place::Between).count()
 }
 
-/// Of two descriptions with their lengths the shorter one; of two that are about as likely, the one that claims less.
+/// The shorter one of two descriptions with their lengths; if they are about as likely, the one that claims less.
 fn shorter(one: (Findings, f64), other: (Findings, f64)) -> (Findings, f64) {
     let claims = |one: &Findings| (!one.jumps.is_empty(), !one.kinks.is_empty() && one.jumps.is_empty());
     let (own, others) = (claims(&one.0), claims(&other.0));

@@ -11,7 +11,7 @@ pub(crate) enum Form {
     Alternation { of: f64 },
     /// [`soft_hinge`].
     Soft { knot: f64, width: f64 },
-    /// Of logarithms: ln (1 + x / x_k) at the knot k, with the distance of x from e x as width. A constant and a part in proportion to x together.
+    /// ln(1 + x / x_k) over ln x: the logarithm of a constant and a part in proportion to x. `width` is the distance from x to e x.
     Sum { knot: f64, width: f64 },
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
     decays.chain(powers.iter().map(|&power| Form::Power(power))).collect()
 }
 
-/// What logarithms of such times follow over logarithms of x, which are `x`: sums of a constant and a power of x, a start-up, and two slight bends.
+/// What the logarithms of such times follow over those of x, which are `x`: a constant and a part in proportion to x, a start-up, and slight bends.
 pub(crate) fn smooth_logarithms(x: &[f64]) -> Vec<Form> {
     let width = 1.0 / (x[x.len() - 1] - x[0]);
     let knots = (0..).map(|i| KNOTS * width * f64::from(i)).take_while(|knot| *knot <= 1.0);
