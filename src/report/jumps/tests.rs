@@ -152,7 +152,7 @@ fn too_little_data_is_not_called_jump_free() {
     assert_eq!(summary(&found), "Nothing was measured.");
 }
 
-/// Of the 21 sizes 1 to 16, 32, 64, ..., 512, the middle third is that from 8 to 14, with a boundary on each side.
+/// The middle third of the 21 sizes 1 to 16, 32, 64, ..., 512 is that from 8 to 14, with a boundary on each side.
 #[test]
 fn where_the_sizes_are_uneven_the_place_of_the_smallest_jump_is_named() {
     let even = Findings { detectable: Some(0.04), ..findings(vec![]) };

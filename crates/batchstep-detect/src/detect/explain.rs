@@ -56,7 +56,8 @@ fn roughened(model: &Model, level: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 ///
 /// A time y and a rate 1 / y are one measurement, and a curve that has a short description as one of them may need a long one as the other. So both are described, and the
 /// shorter description counts, whichever was given; of two that are about as likely, one without jumps, or else without kinks. A rate is also described as x / y: a step in the time of
-/// x examples is none in their rate where x grows by a factor from one to the next. Where x grows so, a time is described as it is and by logarithms, in which a power of x is a line.
+/// x examples is none in their rate where x grows by a factor from one to the next. Where x grows so, logarithms are described too, in which a power of x is a line. There
+/// the description counts that leaves the fewest changes unnamed, then one of a time, then the shortest.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let as_it_is = || fitted(series, undisturbed, &Scaled::new(&undisturbed.reduced), settings);
     let turned = |other: Undisturbed, times: &dyn Fn(f64) -> f64| {

@@ -138,7 +138,7 @@ pub struct Jump {
     pub size: f64,
     pub low: f64,
     pub high: f64,
-    /// `size` divided by the fit at `after`.
+    /// `size` divided by the fit at `after`; where x grows by factors, perhaps by the trend at the next x (by logarithms).
     pub relative: f64,
     /// The p-value, corrected for looking at every boundary of the series. It holds if the curve between jumps is one of the smooth shapes of the model.
     pub p_value: f64,
