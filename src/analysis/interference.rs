@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Measurement, Series};
-use crate::detect::{Note, Observation};
+use crate::detect::{self, Candidate, Findings, Jump, Note, Observation, Rejection, Verdict};
 use crate::foreign;
 use crate::measure::interference::Undisturbed;
 
@@ -47,11 +47,17 @@ impl Counting {
 /// The steps that count: those after the warm-up that no other program disturbed. Where a size has hardly any, its disturbed ones as well, and then the steps of all sizes less
 /// their delays.
 pub(super) fn counted(measurements: &[Measurement]) -> impl Iterator<Item = Observation> {
+    let (whole, steps) = those_that_count(measurements);
+    steps.into_iter().map(move |m| if whole { m.observation } else { less_delay(m) })
+}
+
+/// The same, not less anything; and whether no size needs its disturbed steps.
+fn those_that_count(measurements: &[Measurement]) -> (bool, Vec<&Measurement>) {
     // Most series have none.
     let counting = measurements.iter().any(|m| m.disturbed).then(|| Counting::of(measurements));
     let whole = counting.as_ref().is_none_or(|counting| counting.sizes.suffice());
-    let counts = move |m: &&Measurement| !m.warmup && counting.as_ref().is_none_or(|counting| counting.counts(m));
-    measurements.iter().filter(counts).map(move |m| if whole { m.observation } else { less_delay(m) })
+    let counts = |m: &&Measurement| !m.warmup && counting.as_ref().is_none_or(|counting| counting.counts(m));
+    (whole, measurements.iter().filter(counts).collect())
 }
 
 /// The step without its delay, where that is known.
@@ -61,10 +67,68 @@ fn less_delay(step: &Measurement) -> Observation {
     Observation { y: seen.y - delay.unwrap_or(0.0), ..seen }
 }
 
+/// Which jumps are there in processor time as well, and which only the clock shows. The latter are not proven: they are rejected. `find` searches other times of the same steps.
+pub(super) fn judge(
+    series: &Series,
+    findings: &mut Findings,
+    find: impl Fn(&[Observation]) -> Findings,
+    settings: &detect::Settings,
+) {
+    let steps = &series.measurements;
+    // What a GPU does, the accounts of processors do not say.
+    let on_processors = series.facts.get("device").is_some_and(|device| device == "cpu");
+    if !findings.is_judged() || !on_processors || !steps.iter().any(|m| !m.warmup && m.delay.is_some()) {
+        return;
+    }
+    let less: Vec<Observation> = those_that_count(steps).1.into_iter().map(less_delay).collect();
+    let absent = detect::absent(&findings.jumps, &less, settings);
+    for (jump, absent) in std::mem::take(&mut findings.jumps).into_iter().zip(absent) {
+        match absent {
+            true => findings.rejected.push(by_the_clock(&jump)),
+            false => findings.jumps.push(Jump { verdict: jump.verdict.or(Some(Verdict::Work)), ..jump }),
+        }
+    }
+    if disturbed_share(series) < WORTH_SAYING {
+        return;
+    }
+    // What would be found if nothing were known about other programs.
+    let whole: Vec<Observation> = steps.iter().filter(|m| !m.warmup).map(|m| m.observation).collect();
+    let mut by_clock = find(&whole).jumps;
+    by_clock.retain(|jump| {
+        let is_known = findings.jumps.iter().any(|known| is_same(known, jump));
+        !is_known && !findings.rejected.iter().any(|known| known.after == jump.after && is_of_others(known))
+    });
+    let proven = findings.jumps.iter().cloned();
+    let absent = detect::absent(&by_clock.iter().cloned().chain(proven).collect::<Vec<Jump>>(), &less, settings);
+    findings
+        .rejected
+        .extend(by_clock.iter().zip(absent).filter(|(_, absent)| *absent).map(|(jump, _)| by_the_clock(jump)));
+}
+
+/// Whether two jumps may be one.
+fn is_same(a: &Jump, b: &Jump) -> bool {
+    a.size * b.size > 0.0 && a.after_low <= b.after_high && b.after_low <= a.after_high
+}
+
+fn is_of_others(candidate: &Candidate) -> bool {
+    matches!(candidate.reason, Rejection::OtherPrograms { .. })
+}
+
+fn by_the_clock(jump: &Jump) -> Candidate {
+    let reason = Rejection::OtherPrograms { relative: jump.relative };
+    Candidate { after: jump.after, size: jump.size, p_value: jump.p_value, reason }
+}
+
+/// The share of the steps after the warm-up that other programs disturbed.
+fn disturbed_share(series: &Series) -> f64 {
+    let steps = || series.measurements.iter().filter(|m| !m.warmup);
+    steps().filter(|m| m.disturbed).count() as f64 / steps().count().max(1) as f64
+}
+
 /// How many steps were disturbed, where that is worth saying.
 pub(super) fn note(series: &Series) -> Option<Note> {
     let steps = || series.measurements.iter().filter(|m| !m.warmup);
-    let share = steps().filter(|m| m.disturbed).count() as f64 / steps().count().max(1) as f64;
+    let share = disturbed_share(series);
     if share < WORTH_SAYING {
         return None;
     }
@@ -128,6 +192,54 @@ mod tests {
         let both = Series::planted(Vec::new(), [quiet.clone(), busy].concat());
         assert_eq!((times(&both, 1.0), times(&both, 2.0)), (vec![1.0, 1.125], vec![3.0, 2.0]));
         assert_eq!(times(&Series::planted(Vec::new(), quiet.to_vec()), 1.0), [1.125, 1.25]);
+    }
+
+    /// Steps of a line with a jump of 10 % after 30, in twelve blocks of five steps; `waits(x, block)`: seconds, and whether that is more than its share.
+    fn waiting(waits: impl Fn(u32, u32) -> (f64, bool)) -> Series {
+        let mut random = crate::random::Rng::new(11);
+        let mut steps: Vec<Measurement> = Vec::new();
+        for (block, x) in (0..12).flat_map(|block| (1..=50).map(move |x| (block, x))) {
+            let (delay, disturbed) = waits(x, block);
+            for _ in 0..5 {
+                let work = 10.0 + 0.1 * f64::from(x) + if x > 30 { 1.3 } else { 0.0 };
+                let step =
+                    delayed(f64::from(x), block, work * (1.0 + 0.002 * random.normal()) + delay, disturbed, delay);
+                let order = Some(f64::from(50 * block + (x * 37) % 50));
+                steps.push(Measurement { observation: Observation { order, ..step.observation }, ..step });
+            }
+        }
+        let facts = [("device".to_owned(), "cpu".to_owned())].into();
+        Series { facts, ..Series::planted(Vec::new(), steps) }
+    }
+
+    /// The jumps with their verdicts, and where only the clock shows one.
+    fn judged(series: &Series) -> (Vec<(f64, Option<Verdict>)>, Vec<f64>) {
+        let found = series.find(&detect::Settings::default());
+        let by_clock = found.rejected.iter().filter(|one| is_of_others(one));
+        (found.jumps.iter().map(|jump| (jump.after, jump.verdict)).collect(), by_clock.map(|one| one.after).collect())
+    }
+
+    #[test]
+    fn a_jump_is_there_in_processor_time_or_by_the_clock_alone() {
+        let work = vec![(30.0, Some(Verdict::Work))];
+        assert_eq!(judged(&waiting(|_, _| (0.0, false))), (work.clone(), vec![]));
+        // Above 20 the steps of ten of twelve visits are held up: they do not count, and the clock alone would show a jump.
+        let held_up =
+            |x: u32, block: u32| if x > 20 && !(x + block).is_multiple_of(6) { (4.0, true) } else { (0.0, false) };
+        assert_eq!(judged(&waiting(held_up)), (work.clone(), vec![20.0]));
+        // All are: the times of all sizes are without the waits.
+        let always = |x: u32, _: u32| if x > 20 { (4.0, true) } else { (0.0, false) };
+        assert_eq!(judged(&waiting(always)), (work.clone(), vec![20.0]));
+        // Waits that are too short for a step to be disturbed can still make a small jump.
+        let little = |x: u32, _: u32| if x > 20 { (0.2, false) } else { (0.0, false) };
+        assert_eq!(judged(&waiting(little)), (work, vec![20.0]));
+    }
+
+    #[test]
+    fn the_accounts_of_processors_do_not_judge_what_another_device_did() {
+        let mut series = waiting(|_, _| (0.0, false));
+        series.facts.insert("device".to_owned(), "cuda:0".to_owned());
+        assert_eq!(judged(&series), (vec![(30.0, None)], vec![]));
     }
 
     #[test]

@@ -211,11 +211,13 @@ impl Series {
         search: impl Fn(&[Observation], &detect::Settings) -> Findings,
     ) -> Findings {
         let observations = self.observations();
+        let brief = detect::Settings { resamples: 0, ..settings.clone() };
         let mut found = match self.early() {
             Some(early) => detect::unsearched(&observations, settings, early),
             None => search(&observations, settings),
         };
         bound::falls(&mut found);
+        interference::judge(self, &mut found, |seen| search(seen, &brief), settings);
         found.notes.extend(interference::note(self));
         Findings { asked: self.goal.as_ref().map(|goal| goal.smallest_jump), ..found }
     }

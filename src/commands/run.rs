@@ -11,6 +11,7 @@ use batchstep::analysis::{Query, analyse};
 use batchstep::chart::figures::Destination;
 use batchstep::check::precheck::{Asked, Qualified, keep_comparison};
 use batchstep::device::environment::node;
+use batchstep::device::idle::{Choice, Kept};
 use batchstep::device::root::FilesystemRoot;
 use batchstep::device::witness::Witness;
 use batchstep::engine::automatic::First;
@@ -270,6 +271,10 @@ impl Session<'_> {
     fn run(&self) -> Result<Exit> {
         let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
+        let has_processors = engine.name.iter().any(|engine| *engine != EngineName::Synthetic);
+        let choice = self.experiment.most_threads().filter(|_| has_processors).and_then(Choice::now);
+        // Before the engines start their threads and processes.
+        let _kept = choice.and_then(|choice| Some((Kept::to(&choice)?, notice(choice))));
         let mut engines = match own {
             Some(steps) => own::open(self.experiment, steps, self.device, self.place)?,
             None => {

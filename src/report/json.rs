@@ -11,7 +11,7 @@ use crate::analysis::causes::{Cause, Explanation, LayerStep, SideExecution};
 use crate::analysis::control::{self, Control};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, slow};
-use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, unexplained};
+use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect, Rejection, unexplained};
 use crate::error;
 use crate::os::atomic;
 use crate::store::files;
@@ -137,7 +137,7 @@ fn node(node: &NodeEffect) -> Value {
     json!({"name": name, "visits": visits, "relative": relative, "low": low, "high": high})
 }
 
-/// Without `verdict` where no clock was read.
+/// Without `verdict` where neither clock nor waits were read.
 fn jump(jump: &Jump) -> Value {
     let mut entry = json!({
         "after": position(jump.after),
@@ -158,8 +158,13 @@ fn jump(jump: &Jump) -> Value {
 }
 
 fn rejected(candidate: &Candidate) -> Value {
-    let reason = candidate.reason.to_string();
-    json!({"after": position(candidate.after), "size": candidate.size, "p_value": candidate.p_value, "reason": reason})
+    let Candidate { after, size, p_value, reason } = candidate;
+    let mut entry = json!({"after": position(*after), "size": size, "p_value": p_value, "reason": reason.to_string()});
+    if let Rejection::OtherPrograms { relative } = reason {
+        entry["verdict"] = "interference".into();
+        entry["relative"] = (*relative).into();
+    }
+    entry
 }
 
 /// Sizes in seconds, the share of the whole jump.

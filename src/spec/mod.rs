@@ -37,7 +37,7 @@ use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::own::OwnSteps;
-use crate::settings::{EngineName, Examples, Grid, named};
+use crate::settings::{AXES, EngineName, Examples, Grid, Value, named};
 pub(crate) use decode::{Input, parse_as};
 use keys::keys;
 pub(crate) use section::Section;
@@ -240,6 +240,16 @@ impl Experiment {
     pub fn read(path: &Path) -> Result<Self> {
         let (text, origin) = text_of(path)?;
         Self::parse(&text, &origin)
+    }
+
+    /// The most threads that the processes of a step have together, where the spec says how many each has.
+    pub fn most_threads(&self) -> Option<usize> {
+        let most = |key: &str| {
+            let axis = AXES.iter().find(|axis| axis.key == key)?;
+            let count = |value: &Value| if let Value::Count(count) = value { Some(*count) } else { None };
+            self.grid.values(axis).iter().map(count).collect::<Option<Vec<usize>>>()?.into_iter().max()
+        };
+        Some(most("threads")? * most("processes")?)
     }
 
     /// Reads and checks a spec's text; `origin` names it in messages.

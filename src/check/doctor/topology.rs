@@ -8,6 +8,7 @@ use crate::device::nvml;
 use crate::device::root::FilesystemRoot;
 use crate::device::sysfs::Link;
 use crate::device::topology::{GpuPair, PciNode, Role, Topology, pairs, possible};
+use crate::units::human;
 
 /// The topology with what was found about it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -128,7 +129,7 @@ pub fn render_topology(examined: &Examined) -> String {
     for node in &topology.nodes {
         let allowed = node.cpus.iter().filter(|cpu| topology.allowed.contains(cpu)).count();
         let of_process = format!("{allowed} of its {} processors are allowed to this process", node.cpus.len());
-        text.push_str(&format!("  node {}: processors {}; {of_process}\n", node.number, ranges(&node.cpus)));
+        text.push_str(&format!("  node {}: processors {}; {of_process}\n", node.number, human::ranges(&node.cpus)));
     }
     if topology.nodes.is_empty() {
         text.push_str("  the kernel names none\n");
@@ -207,19 +208,6 @@ fn vendor_name(vendor: u32) -> Option<&'static str> {
         0x1ae0 => "Google",
         _ => return None,
     })
-}
-
-/// `0-7, 16-23`.
-fn ranges(numbers: &[usize]) -> String {
-    let mut pieces: Vec<(usize, usize)> = Vec::new();
-    for &number in numbers {
-        match pieces.last_mut() {
-            Some((_, end)) if *end + 1 == number => *end = number,
-            _ => pieces.push((number, number)),
-        }
-    }
-    let piece = |(low, high): &(usize, usize)| if low == high { low.to_string() } else { format!("{low}-{high}") };
-    pieces.iter().map(piece).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

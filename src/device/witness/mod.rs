@@ -18,7 +18,7 @@ use super::root::FilesystemRoot;
 pub use super::witnessed::{Span, Witnessed};
 pub use others::Others;
 pub use outside::Outside;
-pub use processors::Processors;
+pub use processors::{Processors, busy_by_processor};
 pub use threads::Account;
 use threads::Threads;
 

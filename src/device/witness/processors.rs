@@ -1,5 +1,7 @@
 //! The accounts of the processors that this process may use.
 
+use std::collections::BTreeMap;
+
 use crate::device::cgroup::ResourceLimits;
 use crate::device::root::FilesystemRoot;
 
@@ -35,17 +37,27 @@ impl Processors {
     }
 
     fn sum(&self, places: &[usize]) -> Option<f64> {
-        let text = self.root.text("/proc/stat")?;
-        let of_processor = |line: &str| -> Option<f64> {
-            let (name, ticks) = line.split_once(' ')?;
-            let number: usize = name.strip_prefix("cpu")?.parse().ok()?;
-            let ticks: Vec<f64> = ticks.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
-            let sum = places.iter().filter_map(|&place| ticks.get(place)).sum::<f64>();
-            self.allowed.contains(&number).then_some(sum / ticks_per_second())
-        };
-        let each: Vec<f64> = text.lines().filter_map(of_processor).collect();
-        (!each.is_empty()).then(|| each.iter().sum())
+        let mut each = by_processor(&self.root, places);
+        each.retain(|cpu, _| self.allowed.contains(cpu));
+        (!each.is_empty()).then(|| each.values().sum())
     }
+}
+
+/// For each processor of the machine the seconds in which it was not idle, since the machine was started.
+pub fn busy_by_processor(root: &FilesystemRoot) -> BTreeMap<usize, f64> {
+    by_processor(root, &BUSY)
+}
+
+/// Seconds, by the number of the processor.
+fn by_processor(root: &FilesystemRoot, places: &[usize]) -> BTreeMap<usize, f64> {
+    let of_processor = |line: &str| -> Option<(usize, f64)> {
+        let (name, ticks) = line.split_once(' ')?;
+        let number: usize = name.strip_prefix("cpu")?.parse().ok()?;
+        let ticks: Vec<f64> = ticks.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
+        let sum = places.iter().filter_map(|&place| ticks.get(place)).sum::<f64>();
+        Some((number, sum / ticks_per_second()))
+    };
+    root.text("/proc/stat").unwrap_or_default().lines().filter_map(of_processor).collect()
 }
 
 fn ticks_per_second() -> f64 {

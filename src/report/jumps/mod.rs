@@ -10,7 +10,9 @@ use super::unexplained::{at_the_ends, between};
 use super::{Block, Column, Document, Repeated, Style, Table};
 use crate::analysis::slow::Speed;
 use crate::analysis::{Analysed, Series, Size, TimeOrRate, slow};
-use crate::detect::{Candidate, FEWEST_POINTS, Findings, Jump, Kink, Note, Period, Verdict, coincidences, unexplained};
+use crate::detect::{
+    Candidate, FEWEST_POINTS, Findings, Jump, Kink, Note, Period, Rejection, Verdict, coincidences, unexplained,
+};
 use crate::stats::quantile::median;
 use crate::units::human;
 
@@ -204,14 +206,17 @@ impl JumpTable<'_> {
     pub fn render(&self, style: &Style) -> String {
         // Narrow terminals keep what decides: where, how much, what it is.
         let wide = style.width >= 72;
-        self.painted(&self.laid_out(wide, [wide; 2], |_| true).render(style), style)
+        let columns = Shown { interval: wide, p: wide, nearby: wide, more_work: true };
+        self.painted(&self.laid_out(columns, |_| true).render(style), style)
     }
 
     /// What was found, without how it was found: no column in which all rows agree, no remark on the method.
     pub fn brief(&self, style: &Style) -> String {
         let wide = style.width >= 72;
         let p: BTreeSet<String> = self.found.findings.jumps.iter().map(|jump| human::p_value(jump.p_value)).collect();
-        let findings = self.laid_out(wide, [wide && p.len() > 1, false], |subject| FINDINGS.contains(&subject));
+        let all_work = self.found.findings.jumps.iter().all(|jump| jump.verdict == Some(Verdict::Work));
+        let columns = Shown { interval: wide, p: wide && p.len() > 1, nearby: false, more_work: !all_work };
+        let findings = self.laid_out(columns, |subject| FINDINGS.contains(&subject));
         self.painted(&findings.render(style), style)
     }
 
@@ -221,14 +226,14 @@ impl JumpTable<'_> {
 
     /// Everything, not laid out yet.
     pub fn document(&self) -> Document {
-        self.laid_out(true, [true; 2], |_| true)
+        self.laid_out(Shown { interval: true, p: true, nearby: true, more_work: true }, |_| true)
     }
 
-    /// The table with or without the columns of intervals and of both p-values, and the remarks whose subject is shown.
-    fn laid_out(&self, interval: bool, p: [bool; 2], is_shown: impl Fn(&str) -> bool) -> Document {
+    /// The table with some columns, and the remarks whose subject is shown.
+    fn laid_out(&self, columns: Shown, is_shown: impl Fn(&str) -> bool) -> Document {
         let mut document = Document::from(Block::Heading(self.heading()));
         if !self.found.findings.jumps.is_empty() {
-            document.table(self.table(interval, p));
+            document.table(self.table(&columns));
         }
         let shown = self.remarks().into_iter().filter(|(subject, _)| is_shown(subject));
         shown.for_each(|(subject, line)| document.remark(subject, line));
@@ -240,11 +245,11 @@ impl JumpTable<'_> {
         if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
     }
 
-    fn table(&self, interval: bool, [p, nearby]: [bool; 2]) -> Table {
-        // Without a clock there are no verdicts.
-        let told = self.found.findings.jumps.iter().any(|jump| jump.verdict.is_some());
-        let nearby = nearby && self.found.findings.jumps.iter().any(|jump| jump.nearby_p_value.is_some());
-        let shown = [true, true, interval, true, p, nearby, told];
+    fn table(&self, columns: &Shown) -> Table {
+        // Without a clock and without waits there are no verdicts.
+        let told = columns.more_work && self.found.findings.jumps.iter().any(|jump| jump.verdict.is_some());
+        let nearby = columns.nearby && self.found.findings.jumps.iter().any(|jump| jump.nearby_p_value.is_some());
+        let shown = [true, true, columns.interval, true, columns.p, nearby, told];
         let [after, size, relative, p, nearby] = ["after", "size", "relative", "p", "p nearby"].map(Column::right);
         let [interval, more_work] = ["95 % interval", "more work"].map(Column::left);
         let mut table = Table::new(those([after, size, interval, relative, p, nearby, more_work], shown));
@@ -330,6 +335,7 @@ impl JumpTable<'_> {
             _ => "Note",
         };
         lines.extend(findings.notes.iter().map(|note| (subject(note), note.to_string())));
+        lines.extend(by_the_clock_alone(findings).map(|text| ("Busy", text)));
         lines.extend(findings.p_value.map(|p| ("Chance", explain_chance(p))));
         let control = self.aa_rate.map(|rate| format!("; A/A runs of this machine in {}", human::limit(rate)));
         lines.push(("Alarms", explain_alarms(findings) + &control.unwrap_or_default()));
@@ -386,6 +392,14 @@ impl JumpTable<'_> {
     }
 }
 
+/// Which of its columns that may be left out a jump table has, where there is something to put into them.
+struct Shown {
+    interval: bool,
+    p: bool,
+    nearby: bool,
+    more_work: bool,
+}
+
 /// The columns that a jump table may have.
 const COLUMNS: usize = 7;
 
@@ -405,6 +419,28 @@ const DOWN: &str = "▼";
 fn more_work(verdict: Option<Verdict>) -> String {
     verdict.map_or("", Verdict::more_work).to_owned()
 }
+
+/// What the clock shows and other programs made, the largest changes first.
+fn by_the_clock_alone(findings: &Findings) -> Option<String> {
+    let change = |candidate: &Candidate| match candidate.reason {
+        Rejection::OtherPrograms { relative } => Some((candidate.after, relative)),
+        _ => None,
+    };
+    let mut changes: Vec<(f64, f64)> = findings.rejected.iter().filter_map(change).collect();
+    changes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let text = |(after, relative): &(f64, f64)| {
+        format!("{} after {}", human::signed_percent(*relative), human::batch_size(*after))
+    };
+    let more = changes.len().saturating_sub(BY_THE_CLOCK);
+    let mut listed: Vec<String> = changes.iter().take(BY_THE_CLOCK).map(text).collect();
+    listed.extend((more > 0).then(|| format!("{} more", human::count(more as u64))));
+    (!listed.is_empty()).then(|| {
+        format!("by the clock alone: {}; absent in processor time, so other programs made it", human::listed(&listed))
+    })
+}
+
+/// Changes by the clock alone that are listed.
+const BY_THE_CLOCK: usize = 3;
 
 fn explain_period(period: &Period) -> String {
     let some = |all: &[f64], what: &str| match all.len() {

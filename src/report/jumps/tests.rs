@@ -137,6 +137,37 @@ fn without_a_clock_no_verdict_is_reported() {
 }
 
 #[test]
+fn in_brief_the_work_is_a_column_only_where_it_is_in_doubt() {
+    let of = |verdicts: [Verdict; 2]| {
+        let jumps = [16.0, 32.0].iter().zip(verdicts);
+        let found =
+            findings(jumps.map(|(after, verdict)| Jump { verdict: Some(verdict), ..jump(*after, 0.0121) }).collect());
+        table("", &analysed(&found)).brief(&Style::PLAIN)
+    };
+    assert!(!of([Verdict::Work; 2]).contains("more work"));
+    assert!(of([Verdict::Work, Verdict::Clock]).contains("more work"));
+}
+
+#[test]
+fn what_only_the_clock_shows_is_said_at_once() {
+    let mut found = findings(vec![]);
+    let change = |after: f64, relative: f64| Candidate {
+        after,
+        size: 0.001,
+        p_value: 1e-9,
+        reason: Rejection::OtherPrograms { relative },
+    };
+    found.rejected = vec![change(17.0, 0.3), change(22.0, 0.9)];
+    let said =
+        "by the clock alone: +90 % after 22 and +30 % after 17; absent in processor time, so other programs made it";
+    let brief = table("", &analysed(&found)).brief(&Style::PLAIN);
+    assert!(brief.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{brief}");
+    found.rejected = [17.0, 22.0, 30.0, 40.0, 50.0].map(|after| change(after, 0.01 * after)).to_vec();
+    let brief = table("", &analysed(&found)).brief(&Style::PLAIN);
+    assert!(brief.contains("2 more"), "{brief}");
+}
+
+#[test]
 fn too_little_data_is_not_called_jump_free() {
     let mut found = Findings { detectable: Some(0.005), ..findings(vec![]) };
     found.points.truncate(7);

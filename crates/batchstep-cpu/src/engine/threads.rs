@@ -50,7 +50,12 @@ pub fn allowed_processors() -> Vec<usize> {
 
 /// Binds this thread to a processor. If the system refuses, it may run on any, as before.
 pub fn keep_on(processor: usize) {
+    keep_within(&[processor]);
+}
+
+/// Binds this thread, and the threads and processes that it starts later, to some processors. Whether the system allows that.
+pub fn keep_within(processors: &[usize]) -> bool {
     let mut only = CpuSet::new();
-    only.set(processor);
-    let _ = sched_setaffinity(None, &only);
+    processors.iter().filter(|processor| **processor < CpuSet::MAX_CPU).for_each(|processor| only.set(*processor));
+    sched_setaffinity(None, &only).is_ok()
 }

@@ -144,7 +144,7 @@ pub struct Jump {
     pub p_value: f64,
     /// The same of straight lines through up to sixteen points on each side, whatever the curve does elsewhere; `None` near an end.
     pub nearby_p_value: Option<f64>,
-    /// `None` if no clock was read with the steps, so that nothing can be said.
+    /// `None` if neither clock nor waits were read with the steps, so that nothing can be said.
     pub verdict: Option<Verdict>,
 }
 
@@ -257,6 +257,10 @@ pub enum Rejection {
     NotAmongNeighbours {
         local: f64,
     },
+    /// It is there by the clock, `relative` to the time before it, and absent in processor time: other programs held up the steps.
+    OtherPrograms {
+        relative: f64,
+    },
 }
 
 impl fmt::Display for Rejection {
@@ -289,6 +293,9 @@ impl fmt::Display for Rejection {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
             }
             Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
+            Self::OtherPrograms { .. } => {
+                f.write_str("by the clock alone: absent in processor time, so other programs made it")
+            }
         }
     }
 }
@@ -296,7 +303,7 @@ impl fmt::Display for Rejection {
 /// Whether the device did more work, or the same work at a slower clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// The jump is there in seconds and in cycles.
+    /// The jump is there in seconds and in cycles; where those were not counted, in processor time.
     Work,
     /// The jump is there in seconds, but clearly absent in cycles.
     Clock,

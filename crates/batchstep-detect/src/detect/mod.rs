@@ -61,6 +61,7 @@ pub use findings::{
 };
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
+pub use interpret::verdict::absent;
 pub use machines::{Difference, NodeEffect, differences};
 pub use rates::{AlarmRate, Class, Repetitions};
 pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
