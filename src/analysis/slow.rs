@@ -48,6 +48,8 @@ pub enum Common {
 const NEIGHBOURS: usize = 3;
 /// A size is off from here on, in standard deviations of all sizes, and as a share.
 const FAR: (f64, f64) = (5.0, 0.05);
+/// In standard deviations of the sizes nearby, where it belongs to a class that is nearly proven.
+const FAR_OF_A_CLASS: f64 = 3.5;
 /// Sizes on each side whose scatter counts, where it is more than that of all sizes.
 const NEARBY: usize = 12;
 /// The share of its distance by which the repetitions nearest to the curve must be off too.
@@ -58,6 +60,8 @@ const MOST: f64 = 0.3;
 const MULTIPLES: f64 = 0.01;
 /// A class is named below this p-value, where at least that share of it is slow.
 const PROVEN: (f64, f64) = (0.01, 0.5);
+/// Below this one it is nearly proven.
+const LIKELY: f64 = 0.05;
 /// Two sizes always have something in common.
 const FEWEST: usize = 3;
 /// Units of rounded values by which a size must be off: as many as a jump needs.
@@ -113,7 +117,7 @@ pub fn sizes(findings: &Findings, kind: TimeOrRate, speed: Speed) -> Option<Slow
         return None;
     }
     let judged = (0..points.len()).filter(|&at| curve.off(at).is_some()).map(|at| points[at].x).collect::<Vec<_>>();
-    Some(SlowSizes { class: class(&found, &judged), sizes: found })
+    Some(SlowSizes { class: class(&found, &judged, PROVEN.0), sizes: found })
 }
 
 fn of_multiples(points: &[Point], found: &Multiples) -> Option<SlowSizes> {
@@ -148,13 +152,19 @@ fn singles(points: &[Point], curve: &Curve, nearest: &Curve, sign: f64) -> Vec<S
     if found.len() as f64 > MOST * between.len() as f64 {
         return Vec::new();
     }
-    // Where noise is larger than elsewhere, its largest values are far off for all sizes, but not for those beside them.
-    let rest = curve.without(&found);
-    found.retain(|at| offs[*at].is_some_and(|off| off > FAR.0 * rest.scatter_beside(curve.x[*at])));
     let size = |&at: &usize| {
         let off = offs[at].unwrap_or(0.0);
         SlowSize { x: points[at].x, relative: (sign * off).exp_m1() }
     };
+    // Where noise is larger than elsewhere, its largest values are far off for all sizes, but not for those beside them.
+    let rest = curve.without(&found);
+    let judged: Vec<f64> = (0..points.len()).filter(|&at| offs[at].is_some()).map(|at| points[at].x).collect();
+    let class = class(&found.iter().map(size).collect::<Vec<_>>(), &judged, LIKELY);
+    let belongs = |at: usize| class.as_ref().zip(whole(points[at].x)).is_some_and(|(class, x)| class.common.holds(x));
+    found.retain(|&at| {
+        let far = if belongs(at) { FAR_OF_A_CLASS } else { FAR.0 };
+        offs[at].is_some_and(|off| off > far * rest.scatter_beside(curve.x[at]))
+    });
     found.iter().map(size).collect()
 }
 
@@ -219,8 +229,9 @@ impl Curve {
     }
 }
 
-/// The class that the slow sizes fit best, if this is unlikely by chance.
-fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
+/// The class that the slow sizes fit best, if its p-value is below `least`. Hardware counts in powers of two, so their multiples and all other classes share the correction for the number
+/// of classes by halves (a weighted Bonferroni correction; Genovese, Roeder & Wasserman 2006).
+fn class(slow: &[SlowSize], judged: &[f64], least: f64) -> Option<Class> {
     let all: Vec<u64> = judged.iter().filter_map(|x| whole(*x)).collect();
     if all.len() < judged.len() {
         return None;
@@ -230,32 +241,25 @@ fn class(slow: &[SlowSize], judged: &[f64]) -> Option<Class> {
         all.iter().copied().step_by(step).chain(slow.iter().filter_map(|size| whole(size.x))).collect();
     let pairs = tried.iter().enumerate().flat_map(|(at, a)| tried[at..].iter().map(|b| gcd(*a, *b)));
     let divisors: BTreeSet<u64> = pairs.filter(|divisor| *divisor > 1).collect();
-    let classes = divisors.into_iter().map(Common::MultiplesOf).chain([Common::Primes]);
-    let mut count = 0;
+    let count = |common: Common| all.iter().filter(|size| common.holds(**size)).count();
+    let classes =
+        divisors.into_iter().map(Common::MultiplesOf).chain([Common::Primes]).map(|common| (common, count(common)));
+    let classes: Vec<(Common, usize)> = classes.filter(|(_, of)| (2..all.len()).contains(of)).collect();
     let mut best: Option<Class> = None;
-    for common in classes {
-        let of = all.iter().filter(|size| common.holds(**size)).count();
-        if of < 2 || of == all.len() {
-            continue;
-        }
-        count += 1;
-        let members: Vec<f64> = slow
-            .iter()
-            .filter(|size| whole(size.x).is_some_and(|x| common.holds(x)))
-            .map(|size| size.relative)
-            .collect();
+    for &(common, of) in &classes {
+        let holds = |size: &&SlowSize| whole(size.x).is_some_and(|x| common.holds(x));
+        let mut members: Vec<f64> = slow.iter().filter(holds).map(|size| size.relative).collect();
         if members.len() < FEWEST || (members.len() as f64) < PROVEN.1 * of as f64 {
             continue;
         }
-        let p_value = at_least(members.len(), of, slow.len(), all.len());
+        let alike = classes.iter().filter(|(other, _)| other.is_of_two() == common.is_of_two()).count();
+        let p_value = (at_least(members.len(), of, slow.len(), all.len()) * 2.0 * alike as f64).min(1.0);
         // Among equal classes the last has the largest divisor, which says the most.
         if best.as_ref().is_none_or(|best| p_value <= best.p_value) {
-            best = Some(Class { common, relative: median(&mut members.clone()), slow: members.len(), of, p_value });
+            best = Some(Class { common, slow: members.len(), of, p_value, relative: median(&mut members) });
         }
     }
-    let best = best?;
-    let p_value = (best.p_value * f64::from(count)).min(1.0);
-    (p_value < PROVEN.0).then_some(Class { p_value, ..best })
+    best.filter(|best| best.p_value < least)
 }
 
 impl SlowSizes {
@@ -272,6 +276,10 @@ impl Common {
             Self::MultiplesOf(divisor) => size.is_multiple_of(divisor),
             Self::Primes => is_prime(size),
         }
+    }
+
+    fn is_of_two(self) -> bool {
+        matches!(self, Self::MultiplesOf(divisor) if divisor.is_power_of_two())
     }
 
     /// For people: `multiples of 64`.

@@ -40,7 +40,7 @@ const LEAST_AT_END: f64 = 0.2;
 const BEYOND_SLOPE: f64 = 3.0;
 const BEYOND_BENDS: f64 = 4.0;
 /// The share of a change that jumps must have to name it.
-const MOST: f64 = 0.5;
+const MOST: f64 = 0.75;
 /// Changes of at least this share of the largest at a place are about as large.
 const ALIKE: f64 = 0.95;
 
