@@ -22,7 +22,8 @@ fn every_label_is_one_of_the_measured_places() {
     }
 }
 
-/// The sums of the day on which the search became smaller: one of 22 jumps fewer, and one of two alarms (SPLIT.md). They may get better; then these numbers follow.
+/// The sums may get better; then these numbers follow. One of the patterns that no label has is in the data: of sizes from 128 on, those that 4 divides take 3 to 16 % less than those
+/// one above.
 #[test]
 fn the_sums_over_the_odd_half_do_not_fall() {
     let mut sums = Sums::default();
@@ -31,6 +32,6 @@ fn the_sums_over_the_odd_half_do_not_fall() {
         sums.take(curve, &findings, &judge(curve, &findings));
     }
     assert_eq!((sums.curves, sums.labelled, sums.smooth), (45, 39, 23));
-    assert!(sums.hits >= 21 && sums.wrong == 0, "{sums:?}");
-    assert!(sums.alarmed <= 1 && sums.alarms <= 1 && sums.extra <= 3 && sums.patterns_extra <= 1, "{sums:?}");
+    assert!(sums.hits >= 23 && sums.wrong == 0, "{sums:?}");
+    assert!(sums.alarmed <= 1 && sums.alarms <= 1 && sums.extra <= 2 && sums.patterns_extra <= 2, "{sums:?}");
 }

@@ -116,8 +116,29 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         alarm_rate: class_of(&prepared).alarm_rate().filter(|_| is_usual),
         ..windows::explained(&prepared, &undisturbed, settings)
     };
+    reject_small_beside_large(&prepared, &mut findings);
     unexplained::reject_opposed(&mut findings);
     findings
+}
+
+/// Of single values whose order is not known, a jump of less than this share of the level is not reported beside one that is so many times as large: the state of the machine may change
+/// by as much from one minute to the next, and nothing shows it.
+const SMALL_BESIDE: (f64, f64) = (0.01, 10.0);
+
+fn reject_small_beside_large(series: &Prepared, findings: &mut Findings) {
+    if series.order.is_some() || series.groups.iter().any(|group| group.len() > 1) {
+        return;
+    }
+    let largest = findings.jumps.iter().map(|jump| jump.size.abs()).fold(0.0, f64::max);
+    let is_small = |jump: &Jump| jump.relative.abs() < SMALL_BESIDE.0 && SMALL_BESIDE.1 * jump.size.abs() < largest;
+    let (small, jumps): (Vec<Jump>, Vec<Jump>) = findings.jumps.drain(..).partition(is_small);
+    findings.jumps = jumps;
+    findings.rejected.extend(small.iter().map(|jump| Candidate {
+        after: jump.after,
+        size: jump.size,
+        p_value: jump.p_value,
+        reason: Rejection::BelowSmallestJump { relative: jump.relative.abs() },
+    }));
 }
 
 /// What a series is, as far as its rate of false alarms depends on it.
