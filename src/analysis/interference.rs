@@ -223,7 +223,7 @@ mod tests {
     fn a_jump_is_there_in_processor_time_or_by_the_clock_alone() {
         let work = vec![(30.0, Some(Verdict::Work))];
         assert_eq!(judged(&waiting(|_, _| (0.0, false))), (work.clone(), vec![]));
-        // Above 20 the steps of ten of twelve visits are held up: they do not count, and the clock alone would show a jump.
+        // Above 20 the steps of ten of twelve visits are held up: they do not count, and only the clock would show a jump.
         let held_up =
             |x: u32, block: u32| if x > 20 && !(x + block).is_multiple_of(6) { (4.0, true) } else { (0.0, false) };
         assert_eq!(judged(&waiting(held_up)), (work.clone(), vec![20.0]));

@@ -55,6 +55,18 @@ pub(crate) fn list(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
+/// `0-3, 8`: the reverse, of numbers in ascending order.
+pub fn ranges(numbers: &[usize]) -> String {
+    let parts: Vec<String> = numbers
+        .chunk_by(|a, b| a + 1 == *b)
+        .map(|part| match part {
+            [first, .., last] => format!("{first}-{last}"),
+            single => single[0].to_string(),
+        })
+        .collect();
+    parts.join(", ")
+}
+
 /// The folders of the process's control groups, from its own up to the root, of version 2 and of the controllers of
 /// version 1: what one of them limits is in no file of the others.
 fn groups(root: &FilesystemRoot) -> Vec<PathBuf> {
@@ -115,6 +127,7 @@ mod tests {
     fn a_kernel_list_is_read_with_its_ranges() {
         assert_eq!(list("0-2,8"), [0, 1, 2, 8]);
         assert_eq!(list("3"), [3]);
+        assert_eq!((ranges(&[0, 1, 2, 3, 8, 10, 11]), ranges(&[])), ("0-3, 8, 10-11".to_owned(), String::new()));
         assert!(list("").is_empty() && list("0-99999999999").is_empty() && list("x-y").is_empty());
     }
 

@@ -20,7 +20,6 @@ pub mod environment;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod host;
-pub mod idle;
 pub mod interpreter;
 pub mod memory;
 pub mod nvml;

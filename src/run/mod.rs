@@ -18,6 +18,7 @@ pub mod environment;
 mod fixed;
 mod history;
 pub mod left_out;
+pub mod processors;
 mod rows;
 mod schedule;
 pub mod simulation;

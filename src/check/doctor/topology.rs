@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::Finding;
 use super::judge::warning;
+use crate::device::cgroup::ranges;
 use crate::device::nvml;
 use crate::device::root::FilesystemRoot;
 use crate::device::sysfs::Link;
 use crate::device::topology::{GpuPair, PciNode, Role, Topology, pairs, possible};
-use crate::units::human;
 
 /// The topology with what was found about it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -129,7 +129,7 @@ pub fn render_topology(examined: &Examined) -> String {
     for node in &topology.nodes {
         let allowed = node.cpus.iter().filter(|cpu| topology.allowed.contains(cpu)).count();
         let of_process = format!("{allowed} of its {} processors are allowed to this process", node.cpus.len());
-        text.push_str(&format!("  node {}: processors {}; {of_process}\n", node.number, human::ranges(&node.cpus)));
+        text.push_str(&format!("  node {}: processors {}; {of_process}\n", node.number, ranges(&node.cpus)));
     }
     if topology.nodes.is_empty() {
         text.push_str("  the kernel names none\n");

@@ -335,7 +335,7 @@ impl JumpTable<'_> {
             _ => "Note",
         };
         lines.extend(findings.notes.iter().map(|note| (subject(note), note.to_string())));
-        lines.extend(by_the_clock_alone(findings).map(|text| ("Busy", text)));
+        lines.extend(only_by_the_clock(findings).map(|text| ("Busy", text)));
         lines.extend(findings.p_value.map(|p| ("Chance", explain_chance(p))));
         let control = self.aa_rate.map(|rate| format!("; A/A runs of this machine in {}", human::limit(rate)));
         lines.push(("Alarms", explain_alarms(findings) + &control.unwrap_or_default()));
@@ -421,7 +421,7 @@ fn more_work(verdict: Option<Verdict>) -> String {
 }
 
 /// What the clock shows and other programs made, the largest changes first.
-fn by_the_clock_alone(findings: &Findings) -> Option<String> {
+fn only_by_the_clock(findings: &Findings) -> Option<String> {
     let change = |candidate: &Candidate| match candidate.reason {
         Rejection::OtherPrograms { relative } => Some((candidate.after, relative)),
         _ => None,
@@ -435,11 +435,11 @@ fn by_the_clock_alone(findings: &Findings) -> Option<String> {
     let mut listed: Vec<String> = changes.iter().take(BY_THE_CLOCK).map(text).collect();
     listed.extend((more > 0).then(|| format!("{} more", human::count(more as u64))));
     (!listed.is_empty()).then(|| {
-        format!("by the clock alone: {}; absent in processor time, so other programs made it", human::listed(&listed))
+        format!("only by the clock: {}; absent in processor time, so other programs made it", human::listed(&listed))
     })
 }
 
-/// Changes by the clock alone that are listed.
+/// At most this number of changes that only the clock shows are listed.
 const BY_THE_CLOCK: usize = 3;
 
 fn explain_period(period: &Period) -> String {

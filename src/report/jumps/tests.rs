@@ -159,7 +159,7 @@ fn what_only_the_clock_shows_is_said_at_once() {
     };
     found.rejected = vec![change(17.0, 0.3), change(22.0, 0.9)];
     let said =
-        "by the clock alone: +90 % after 22 and +30 % after 17; absent in processor time, so other programs made it";
+        "only by the clock: +90 % after 22 and +30 % after 17; absent in processor time, so other programs made it";
     let brief = table("", &analysed(&found)).brief(&Style::PLAIN);
     assert!(brief.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{brief}");
     found.rejected = [17.0, 22.0, 30.0, 40.0, 50.0].map(|after| change(after, 0.01 * after)).to_vec();

@@ -172,18 +172,6 @@ pub fn p_equals(p: f64) -> String {
     if text.starts_with('<') { format!("p {text}") } else { format!("p = {text}") }
 }
 
-/// `0-3, 8`: numbers in ascending order.
-pub fn ranges(numbers: &[usize]) -> String {
-    let parts: Vec<String> = numbers
-        .chunk_by(|a, b| a + 1 == *b)
-        .map(|part| match part {
-            [first, .., last] => format!("{first}-{last}"),
-            single => single[0].to_string(),
-        })
-        .collect();
-    parts.join(", ")
-}
-
 /// An enumeration: `16, 32 and 48`.
 pub fn listed(items: &[String]) -> String {
     match items {
@@ -310,7 +298,6 @@ mod tests {
 
     #[test]
     fn ranges_and_lists_read_as_sentences() {
-        assert_eq!((ranges(&[0, 1, 2, 3, 8, 10, 11]), ranges(&[])), ("0-3, 8, 10-11".to_owned(), String::new()));
         assert_eq!(range(0.0117, 0.0126, "s"), "11.7 to 12.6 ms");
         assert_eq!(range(-0.0002, 0.0126, "s"), "-0.200 to 12.6 ms");
         assert_eq!(range(1.0, 2.0, ""), "1.00 to 2.00");

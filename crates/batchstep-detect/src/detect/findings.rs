@@ -294,7 +294,7 @@ impl fmt::Display for Rejection {
             }
             Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
             Self::OtherPrograms { .. } => {
-                f.write_str("by the clock alone: absent in processor time, so other programs made it")
+                f.write_str("only by the clock: absent in processor time, so other programs made it")
             }
         }
     }

@@ -12,12 +12,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use batchstep_cpu::engine::threads::{allowed_processors, keep_within};
-
-use super::cgroup::{ResourceLimits, list};
-use super::cpu::FOLDER;
-use super::root::FilesystemRoot;
-use super::witness::busy_by_processor;
+use crate::device::cgroup::{ResourceLimits, list, ranges};
+use crate::device::cpu::FOLDER;
+use crate::device::root::FilesystemRoot;
+use crate::device::witness::busy_by_processor;
+use crate::engine::threads::{allowed_processors, keep_within};
 use crate::units::human;
 
 /// How long it is watched. The kernel counts in ticks of 10 ms.
@@ -76,7 +75,7 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chosen = human::counted(self.processors.len() as u64, "processor");
-        write!(f, "measured on {chosen} ({})", human::ranges(&self.processors))?;
+        write!(f, "measured on {chosen} ({})", ranges(&self.processors))?;
         if self.of_several {
             f.write_str(", one of each core")?;
         }
