@@ -115,8 +115,7 @@ fn is_of_others(candidate: &Candidate) -> bool {
 }
 
 fn by_the_clock(jump: &Jump) -> Candidate {
-    let reason = Rejection::OtherPrograms { relative: jump.relative };
-    Candidate { after: jump.after, size: jump.size, p_value: jump.p_value, reason }
+    Candidate::rejected(jump, Rejection::OtherPrograms { relative: jump.relative })
 }
 
 /// The share of the steps after the warm-up that other programs disturbed.

@@ -214,6 +214,13 @@ pub struct Candidate {
     pub reason: Rejection,
 }
 
+impl Candidate {
+    /// A jump that is none after all.
+    pub fn rejected(jump: &Jump, reason: Rejection) -> Self {
+        Self { after: jump.after, size: jump.size, p_value: jump.p_value, reason }
+    }
+}
+
 /// Why a boundary is not a jump. Sizes are in standard errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rejection {

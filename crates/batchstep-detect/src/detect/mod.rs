@@ -133,12 +133,8 @@ fn reject_small_beside_large(series: &Prepared, findings: &mut Findings) {
     let is_small = |jump: &Jump| jump.relative.abs() < SMALL_BESIDE.0 && SMALL_BESIDE.1 * jump.size.abs() < largest;
     let (small, jumps): (Vec<Jump>, Vec<Jump>) = findings.jumps.drain(..).partition(is_small);
     findings.jumps = jumps;
-    findings.rejected.extend(small.iter().map(|jump| Candidate {
-        after: jump.after,
-        size: jump.size,
-        p_value: jump.p_value,
-        reason: Rejection::BelowSmallestJump { relative: jump.relative.abs() },
-    }));
+    let reason = |jump: &Jump| Rejection::BelowSmallestJump { relative: jump.relative.abs() };
+    findings.rejected.extend(small.iter().map(|jump| Candidate::rejected(jump, reason(jump))));
 }
 
 /// What a series is, as far as its rate of false alarms depends on it.

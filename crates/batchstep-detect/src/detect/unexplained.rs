@@ -101,12 +101,7 @@ pub(super) fn reject_opposed(findings: &mut Findings) {
     };
     let (rejected, jumps): (Vec<Jump>, Vec<Jump>) = findings.jumps.drain(..).partition(opposed);
     findings.jumps = jumps;
-    findings.rejected.extend(rejected.iter().map(|jump| Candidate {
-        after: jump.after,
-        size: jump.size,
-        p_value: jump.p_value,
-        reason: Rejection::TooSteep,
-    }));
+    findings.rejected.extend(rejected.iter().map(|jump| Candidate::rejected(jump, Rejection::TooSteep)));
     findings.rejected.sort_by(|a, b| a.after.total_cmp(&b.after));
 }
 
