@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_there_in_processor_time_or_by_the_clock_alone() {
+    fn a_jump_is_there_in_processor_time_or_only_by_the_clock() {
         let work = vec![(30.0, Some(Verdict::Work))];
         assert_eq!(judged(&waiting(|_, _| (0.0, false))), (work.clone(), vec![]));
         // Above 20 the steps of ten of twelve visits are held up: they do not count, and only the clock would show a jump.

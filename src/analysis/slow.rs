@@ -413,6 +413,21 @@ mod tests {
         assert_eq!(found((2..=48).map(|i| 16 * i), TimeOrRate::Time, rate, 0.01), None);
     }
 
+    /// Matrix products of 32, 48, ..., 576 in WebAssembly, in gflops (results.csv of strax/wasm-gemm-benchmarks): multiples of 32 are a little slower too, so that the sizes beside a dip scatter.
+    #[test]
+    fn dips_beside_smaller_dips_are_a_class() {
+        const RATES: [f64; 35] = [
+            0.74304, 0.72926, 0.7374, 0.72087, 0.73805, 0.73031, 0.72, 0.74118, 0.73836, 0.73524, 0.69471, 0.72561,
+            0.7001, 0.72173, 0.47921, 0.68398, 0.70807, 0.7084, 0.64798, 0.71235, 0.66361, 0.71711, 0.50384, 0.7154,
+            0.65071, 0.6581, 0.58067, 0.70628, 0.62382, 0.6635, 0.46171, 0.69855, 0.6846, 0.68884, 0.51862,
+        ];
+        let points = RATES.iter().zip(2..).map(|(rate, i)| point(16 * i, *rate)).collect();
+        let findings = Findings { points, ..Findings::default() };
+        let class = sizes(&findings, TimeOrRate::Rate, Speed::Slow).and_then(|found| found.class).expect("a class");
+        assert_eq!((class.common, class.slow, class.of), (Common::MultiplesOf(128), 3, 4));
+        assert!((class.relative + 0.31).abs() < 0.01 && class.p_value < 0.01, "{class:?}");
+    }
+
     #[test]
     fn sizes_that_are_fast_by_themselves_are_named_too() {
         let dips = |x: u32| 29.0 * if x.is_multiple_of(8) { 0.1 } else { 1.0 };

@@ -121,8 +121,8 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     findings
 }
 
-/// Of single values whose order is not known, a jump of less than this share of the level is not reported beside one that is so many times as large: the state of the machine may change
-/// by as much from one minute to the next, and nothing shows it.
+/// A jump of less than the first number, as a share of the level, is not reported beside one that is larger by the second factor, if each x has one value and the order of the measurements is
+/// not known: the state of the machine may change by as much from one minute to the next, and nothing shows it.
 const SMALL_BESIDE: (f64, f64) = (0.01, 10.0);
 
 fn reject_small_beside_large(series: &Prepared, findings: &mut Findings) {

@@ -258,6 +258,19 @@ mod tests {
         assert!((ramp[0].relative - 1.0).abs() < 0.01, "{ramp:?}");
     }
 
+    #[test]
+    fn a_jump_names_a_change_of_which_it_is_most() {
+        let ramp = curve(|x| 5.0 + (x - 20.0).clamp(0.0, 5.0));
+        let observations: Vec<Observation> = ramp.iter().map(|&(x, y)| Observation::new(x, y)).collect();
+        let found = detect(&observations, &Settings::default());
+        let named = |share: f64| {
+            let jumps = vec![Jump::planted(22.0, 5.0 * share, share)];
+            unexplained(&Findings { jumps, kinks: Vec::new(), ..found.clone() }).is_empty()
+        };
+        // The ramp doubles the value: by logarithms a rise by 50 % is 0.58 of it, one by 90 % is 0.93.
+        assert!(!named(0.5) && named(0.9));
+    }
+
     /// A fall by half over five points: a jump up inside it is none; one down, and one elsewhere, stay.
     #[test]
     fn inside_a_change_that_nothing_describes_there_is_no_jump_against_it() {

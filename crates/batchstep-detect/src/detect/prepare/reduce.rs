@@ -175,7 +175,7 @@ pub(super) fn from_neighbours(center: &[f64]) -> Vec<f64> {
 /// The factor between the scales of two stretches from which on the noise is uneven. Of 900 simulated series with such noise and without a jump, 2.9 % have a false one with 2.8, 2.8 % with
 /// 3.5 and 5.6 % without it; of their jumps of ten standard deviations 94.3, 93.8 and 91.8 % are found (`SPLIT.md`).
 const UNEVEN: f64 = 2.8;
-/// A stretch with so many times the scale of the whole curve has bad points, each of which is judged by itself.
+/// A stretch with this many times the scale of the whole curve has bad points, each of which is judged by itself.
 const BAD_POINTS: f64 = 10.0;
 /// Second differences on each side of an x that make a stretch.
 const BESIDE: usize = 12;

@@ -2,6 +2,7 @@
 
 use super::{Simulation, afters, found, jumping, line};
 use crate::detect::{Note, Observation, Settings, detect};
+use crate::random::Rng;
 
 #[test]
 fn a_jump_is_found_where_it_is() {
@@ -93,4 +94,22 @@ fn an_eye_sees_no_jump_beside_a_doubled_end_and_one_where_a_rate_falls() {
     let copies: Vec<_> = (8..).zip(rates).map(|(e, y)| Observation::new(2f64.powi(e), f64::from(y))).collect();
     let findings = detect(&copies, &Settings { is_rate: true, ..Settings::default() });
     assert_eq!(afters(&findings), [262_144.0]);
+}
+
+/// Beside a cliff, a change of half a percent of single values may be a state of the machine; where the order of the measurements is known, or by itself, it is a jump.
+#[test]
+fn of_single_values_a_small_change_beside_a_cliff_is_no_jump() {
+    let steps = |cliff: f64, ordered: bool| -> Vec<Observation> {
+        let mut rng = Rng::new(4);
+        let y = |x: f64| line(x) * if x > 20.0 { 1.005 } else { 1.0 } * if x > 45.0 { cliff } else { 1.0 };
+        let of = |x: u32| {
+            let (x, order) = (f64::from(x), ordered.then_some(f64::from(x * 37 % 71)));
+            Observation { order, ..Observation::new(x, y(x) * (1.0 + 0.0002 * rng.normal())) }
+        };
+        (1..=70).map(of).collect()
+    };
+    let of = |cliff, ordered| afters(&found(&steps(cliff, ordered)));
+    assert_eq!(of(3.0, false), [45.0]);
+    assert_eq!(of(3.0, true), [20.0, 45.0]);
+    assert_eq!(of(1.0, false), [20.0]);
 }
