@@ -281,7 +281,7 @@ impl Series {
         }
     }
 
-    /// The same with a step of `y(block, size)` in each of so many blocks at each of `sizes`.
+    /// The same with one step of `y(block, size)` at each of `sizes` in each of `blocks` blocks.
     pub(crate) fn in_blocks(
         group: &[(&str, &str)],
         blocks: u32,

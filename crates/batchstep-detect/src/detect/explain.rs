@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point, Rejection};
+use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
@@ -16,6 +16,7 @@ use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::prepare::unfitted;
+use super::rejection::Rejection;
 use super::search;
 use super::search::{cliffs, levels, segment};
 use super::size::blocks::Blocks;

@@ -49,6 +49,7 @@ mod model;
 mod prepare;
 mod rates;
 mod reciprocal;
+mod rejection;
 pub mod score;
 mod search;
 mod size;
@@ -56,14 +57,13 @@ mod unexplained;
 mod verify;
 mod windows;
 
-pub use findings::{
-    Candidate, Early, FactorPoint, Findings, Jump, Kink, Multiples, Note, Period, Point, Rejection, Verdict,
-};
+pub use findings::{Candidate, Early, FactorPoint, Findings, Jump, Kink, Multiples, Note, Period, Point, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use interpret::verdict::absent;
 pub use machines::{Difference, NodeEffect, differences};
 pub use rates::{AlarmRate, Class, Repetitions};
+pub use rejection::Rejection;
 pub use unexplained::{Place as UnexplainedPlace, Unexplained, unexplained};
 
 use crate::stats::quantile::median;

@@ -2,7 +2,8 @@
 //! straight, and the curve goes from one to the other within a few points. What is looked at are logarithms of y, against x and against the
 //! number of the point: sizes are even on one or the other, and a change must be there on both.
 
-use super::findings::{Candidate, Findings, Jump, Point, Rejection};
+use super::findings::{Candidate, Findings, Jump, Point};
+use super::rejection::Rejection;
 use crate::stats::{quantile::median, robust::scale};
 
 /// A change from the level at `from` to that at `to`, or a deviation of the first or the last points.

@@ -1,10 +1,10 @@
 //! Every condition that a jump must meet: why a step of the model is not a jump, if it is not one.
 
-use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::neighbourhood::{self, Local};
+use crate::detect::rejection::{LOCAL_Z, Rejection};
 use crate::detect::search::levels::{self, LEFT_OVER};
 use crate::detect::search::staircase;
 

@@ -2,10 +2,10 @@
 
 use super::autoregressive;
 use super::examination::{Examination, LEAST_UNITS, straightened};
-use crate::detect::findings::LOCAL_Z;
 use crate::detect::model::boundary;
 use crate::detect::model::candidates::{EDGE, Term};
 use crate::detect::model::neighbourhood;
+use crate::detect::rejection::LOCAL_Z;
 use crate::stats::distribution;
 
 /// Probability that a jump of that size fails one of the conditions. The search describes about as many again in
