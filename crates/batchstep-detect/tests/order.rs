@@ -5,7 +5,7 @@ use std::path::Path;
 /// Every file of `src/detect`, room by room; after its files comes the room's `mod.rs`, and last that of all.
 const ORDER: [(&str, &str); 9] = [
     ("", "input rates machines rejection findings reciprocal logarithms unexplained score"),
-    ("prepare", "visits units reduce first prepared node_means nodes factor scaled unfitted"),
+    ("prepare", "visits units spikes reduce first prepared node_means nodes factor scaled unfitted"),
     ("model", "simd grid shapes basis candidates problem fit moves boundary neighbourhood place"),
     ("search", "descent segment cliffs levels staircase doubt ramps"),
     ("verify", "threshold p_value autoregressive examination power"),

@@ -117,7 +117,8 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
         noise.max(settings.smallest_jump * scaled.level[k]).max(LEAST_UNITS * scaled.tick[k])
     };
     let kept = cliffs::cliffs(&candidates, &scaled.y, &scaled.level, least);
-    let initial = Problem { kept, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
+    let spikes = reduced.spikes.clone();
+    let initial = Problem { kept, spikes, ..Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor) };
     let first = search::search(&initial, &scaled.y);
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.level, &scaled.error).filter(|_| reduced.repeated);
@@ -125,8 +126,9 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
     let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, scaled) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
-    let kept = initial.kept.clone();
-    let problem = Problem { estimated: rough.is_some(), kept, ..Problem::new(finer, &scaled.y, error, floor) };
+    let (kept, spikes) = (initial.kept.clone(), initial.spikes.clone());
+    let estimated = rough.is_some();
+    let problem = Problem { estimated, kept, spikes, ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
     let looks = candidates.n * candidates.len;
@@ -159,7 +161,7 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
     (findings, model.length())
 }
 
-/// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours
+/// The lower bound on the dispersion of single values, without spikes and after removing those patterns of `model` that make neighbours
 /// differ.
 ///
 /// Without it a search would describe every wiggle of a short series and take the rest for its noise.
@@ -168,7 +170,11 @@ fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
     let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
     let bare = model.less(&scaled.y, is_pattern);
     let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
-    (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
+    let spikes = &model.problem.spikes;
+    let others =
+        |values: &[f64]| -> Vec<f64> { (0..values.len()).filter(|i| !spikes.contains(i)).map(|i| values[i]).collect() };
+    let dispersion = segment::local_dispersion(&others(&candidates.t), &others(&bare), &others(&weight), 0.0);
+    (SURE * dispersion).max(scaled.floor)
 }
 
 /// The share of the variance between neighbours that is certainly noise.
@@ -176,6 +182,8 @@ const SURE: f64 = 0.35;
 
 /// Fewer multiples of a number are points off the curve by themselves.
 const FEWEST_MULTIPLES: usize = 4;
+/// A pattern of multiples that are not spikes has less than one spike among this many of them; else two thirds of them are spikes.
+const SELDOM_SPIKES: usize = 6;
 /// A bend by a smaller share of the steeper slope is slight. Beside a compiler, an engine that computes in proportion to the batch had bends of up to 6.4 % in 8 of 10 runs, and none
 /// without (`scripts/under-load`): what is in the caches depends on the other program.
 const LEAST_BEND: f64 = 0.1;
@@ -345,8 +353,11 @@ impl Report<'_, '_, '_> {
             let shares: Vec<f64> = self.curve.iter().zip(&others).map(|(with, without)| with / without - 1.0).collect();
             let is_multiple = |i: &usize| self.series.x[*i].rem_euclid(number) == 0.0;
             let mut theirs: Vec<f64> = (0..shares.len()).filter(is_multiple).map(|i| shares[i]).collect();
+            let spikes = self.reduced.spikes.iter().filter(|i| is_multiple(i)).count();
             let p_value = self.p_value(z);
             let seen = theirs.len() >= FEWEST_MULTIPLES
+                // Where some of them are spikes, the others have something else in common, if anything.
+                && (SELDOM_SPIKES * spikes < theirs.len() || 3 * spikes > 2 * theirs.len())
                 && z >= self.examination.limit
                 && others.iter().all(|other| *other > 0.0);
             seen.then(|| Multiples { of: number, relative: median(&mut theirs), shares, p_value })

@@ -103,7 +103,9 @@ impl<'m> Neighbourhood<'m> {
         let candidates = model.problem.candidates;
         let (from, to) = neighbourhood(model, k);
         let is_off = off_by(model, 0.0)[from..to].to_vec();
-        let rough = is_off.iter().filter(|off| **off).count() * SELDOM_OFF > is_off.len();
+        let is_spike = |i: &usize| model.problem.spikes.contains(i);
+        let disturbed = (from..to).filter(|i| is_off[i - from] && !is_spike(i)).count();
+        let rough = disturbed * SELDOM_OFF > is_off.len();
         let weight =
             |(i, off): (usize, &bool)| if *off && !rough { 0.0 } else { model.problem.factor[from + i].powi(2) };
         Self { t: &candidates.t, from, to, weight: is_off.iter().enumerate().map(weight).collect() }

@@ -17,6 +17,8 @@ pub(crate) struct Problem<'a> {
     pub estimated: bool,
     /// Terms that a search keeps.
     pub kept: Vec<usize>,
+    /// Points that are far off their neighbours: a search begins with a term for each.
+    pub spikes: Vec<usize>,
     /// How many of the candidate terms are offered to a search: all, or all except the staircases.
     pub offered: usize,
 }
@@ -35,6 +37,7 @@ impl<'a> Problem<'a> {
             floor,
             estimated: false,
             kept: Vec::new(),
+            spikes: Vec::new(),
             offered: candidates.staircase_range().start,
         }
     }

@@ -8,6 +8,7 @@ pub(super) mod nodes;
 pub(super) mod prepared;
 pub(super) mod reduce;
 pub(super) mod scaled;
+mod spikes;
 pub(super) mod unfitted;
 pub(super) mod units;
 pub(super) mod visits;

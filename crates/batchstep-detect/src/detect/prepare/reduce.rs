@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::spikes;
 use super::units::{FLOOR, ROUNDING, Units};
 use crate::stats::halves::{LowLevel, low_levels};
 use crate::stats::{quantile::median, robust};
@@ -22,6 +23,8 @@ pub(crate) struct Reduced {
     pub scale: Vec<f64>,
     /// False where there are no repetitions: `error` then comes from second differences along x.
     pub repeated: bool,
+    /// The places of [`spikes::spikes`] among single values.
+    pub spikes: Vec<usize>,
     /// The unit to which a value was rounded, as a share of it; 0 if none is detected.
     pub tick: Vec<f64>,
     /// The quantile of the repetitions that `center` is; `None`: their biweight.
@@ -58,6 +61,7 @@ impl Reduced {
             freedom: of(&self.freedom),
             scale: of(&self.scale),
             repeated: self.repeated,
+            spikes: self.spikes.iter().filter(|at| x.contains(at)).map(|at| at - x.start).collect(),
             tick: of(&self.tick),
             share: self.share,
             shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
@@ -75,6 +79,7 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
     let reduced = |center: Vec<f64>, error, scale, share| Reduced {
         tick: center.iter().map(|log| units.share(*log)).collect(),
         freedom: vec![f64::INFINITY; center.len()],
+        spikes: Vec::new(),
         center,
         error,
         scale,
@@ -85,11 +90,13 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64], share: Option<f64>) -
     if !repeated {
         // What is off a tick is arithmetic, or a jitter below all noise.
         medians.iter_mut().for_each(|log| *log = units.snapped(*log));
-        let sigma = from_neighbours(&medians);
+        let rounding = median(&mut medians.iter().map(|log| rounded(*log)).collect::<Vec<_>>());
+        let spikes = spikes::spikes(&medians, rounding.max(FLOOR));
+        let sigma = without(&spikes, &medians);
         // The differences include the rounding error too, unless rounding makes most of them zero.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
-        return reduced(medians, error.clone(), error, None);
+        return Reduced { spikes, ..reduced(medians, error.clone(), error, None) };
     }
     if let Some(share) = share {
         let cells: Vec<&[f64]> = groups.iter().map(|g| &log[g.clone()]).collect();
@@ -144,6 +151,13 @@ fn variance(values: &[f64], center: f64) -> f64 {
     let df = (n - 1) as f64;
     let sample = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df;
     sample / (1.0 - 2.0 / (9.0 * df)).powi(3)
+}
+
+/// [`from_neighbours`] of the values that are no spikes; a spike has the noise of the value after it.
+fn without(spikes: &[usize], center: &[f64]) -> Vec<f64> {
+    let others: Vec<f64> = (0..center.len()).filter(|i| !spikes.contains(i)).map(|i| center[i]).collect();
+    let noise = from_neighbours(&others);
+    (0..center.len()).map(|i| noise[i - spikes.partition_point(|spike| *spike < i)]).collect()
 }
 
 /// The noise of single values along x: second differences cancel level and slope, and their median absolute value is

@@ -16,16 +16,18 @@ pub(super) mod staircase;
 
 /// The best model found for `y`.
 ///
-/// Starts, each with the cliffs: the straight line, and exact segmentations at a range of penalties, with and without a change of slope at each step.
+/// Starts, each with the cliffs and the spikes: the straight line, and exact segmentations at a range of penalties, with and without a change of slope at each step.
 /// Staircases are offered in a second round only, and must win clearly (see [`staircase`]). Then each doubtful step is left out experimentally
 /// ([`doubt`]), and each ramp is tried as a step ([`ramps`]). Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, 'b> {
+    let spikes = problem.spikes.iter().map(|&at| problem.candidates.index(Term::Off { at, length: 1 }));
     let mut starts = vec![problem.kept.clone()];
     for cuts in segment::starts(problem, y) {
         let lines = opening(problem, &cuts);
         let steps = lines.iter().copied().filter(|j| problem.candidates.term(*j).step().is_some()).collect();
         starts.extend([lines, steps]);
     }
+    starts.iter_mut().for_each(|start| start.extend(spikes.clone()));
     let rivals = starts.iter().map(|start| descend(Model::new(problem, start), 0..0));
     let best = shortest(rivals).unwrap_or_else(|| Model::new(problem, &[]));
     let best = staircase::better(&best).unwrap_or(best);

@@ -15,6 +15,7 @@ pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
     let t = &problem.candidates.t;
     let mut weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
     let dispersion = local_dispersion(t, y, &weight, problem.floor);
+    problem.spikes.iter().for_each(|at| weight[*at] = 0.0);
     let ln_n = (n as f64).ln();
     let mut found = Vec::new();
     let lines = |sums: LineSums, penalty: f64| {

@@ -35,6 +35,21 @@ fn one_value_for_each_x_is_enough() {
     assert!(findings.notes.contains(&Note::NoRepetitions));
 }
 
+/// One value in seven is slow by 10 to 60 %, as where another program ran; the jump is by 15 %.
+#[test]
+fn a_jump_of_single_values_is_found_among_spikes() {
+    let found_alone = |seed: u64| {
+        let mut observations = Simulation::new(seed).reps(1).noise(0.01).of(jumping(0.15, &[31.0]));
+        let mut rng = Rng::new(seed);
+        for at in [3, 9, 14, 22, 26, 36, 41, 47, 55, 61] {
+            observations[at].y *= 1.1 + 0.5 * rng.uniform();
+        }
+        afters(&detect(&observations, &Settings::default())) == [31.0]
+    };
+    let count = (0..40).filter(|&seed| found_alone(seed)).count();
+    assert!(count >= 36, "{count} of 40");
+}
+
 #[test]
 fn x_may_have_gaps_or_be_spaced_in_ratios() {
     let mut simulation = Simulation::new(17).noise(0.004);

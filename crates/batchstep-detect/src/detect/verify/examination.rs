@@ -91,7 +91,10 @@ impl Examination<'_, '_, '_> {
     /// Disturbed points, and steps that are not accepted.
     fn no_jumps(&self, all: &[Boundary], objections: &[Option<Rejection>]) -> Vec<Change> {
         let off = self.model.sized().filter_map(|(term, size)| match term {
-            Term::Off { at, .. } => Some(Change { k: at, size }),
+            // However many single points are off, they make no level.
+            Term::Off { at, length } if length > 1 || !self.model.problem.spikes.contains(&at) => {
+                Some(Change { k: at, size })
+            }
             _ => None,
         });
         // A step caused by rounding has its size from the last digit, whatever the curve does.
