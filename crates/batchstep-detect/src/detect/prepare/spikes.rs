@@ -5,7 +5,8 @@
 
 use crate::stats::quantile::quantile;
 
-/// The places of the spikes among the values `y`, whose rounding errors have the standard deviation `rounding`. None are if they are more than one in [`SELDOM`], or if the noise without them is not smaller by [`QUIETER`]: then the noise is uneven.
+/// The places of the spikes among the values `y`, whose rounding errors have the standard deviation `rounding`. There are none if they would be more than one value in [`SELDOM`], or if the
+/// noise without them is not smaller by [`QUIETER`]: then the noise is uneven.
 pub(super) fn spikes(y: &[f64], rounding: f64) -> Vec<usize> {
     let mut kept: Vec<usize> = (0..y.len()).collect();
     let noise = scatter(y, &kept, rounding, Share::Half);
@@ -49,13 +50,14 @@ fn height(y: &[f64], kept: &[usize], place: usize) -> f64 {
     if (at - before) * (at - after) > 0.0 { (at - before).abs().min((at - after).abs()) } else { 0.0 }
 }
 
-/// Shares of the second differences that are smaller than the one that is looked at.
+/// The share of the second differences below the one from which the noise follows.
 enum Share {
     Quarter,
     Half,
 }
 
-/// The standard deviation of normal noise with such second differences of `y` at the places `kept`. Values that were rounded to the same number do not count.
+/// The standard deviation of normal noise with such second differences of `y` at the places `kept`. Differences within the
+/// rounding do not count.
 fn scatter(y: &[f64], kept: &[usize], rounding: f64, share: Share) -> f64 {
     let bend = |w: &[usize]| (y[w[0]] - 2.0 * y[w[1]] + y[w[2]]).abs();
     let mut bends: Vec<f64> = kept.windows(3).map(bend).filter(|bend| *bend > rounding).collect();
