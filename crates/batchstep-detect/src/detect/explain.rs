@@ -123,7 +123,7 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
     // The error of single values is their own scatter; any excess is in the dispersion.
     let rough = roughened(&first, &scaled.level, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &first.terms);
-    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, scaled) };
+    let floor = if reduced.repeated { scaled.floor } else { segment::least_dispersion(&first, &scaled.y) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some();
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let (kept, spikes) = (initial.kept.clone(), initial.spikes.clone());
@@ -160,25 +160,6 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     (findings, model.length())
 }
-
-/// The lower bound on the dispersion of single values, without spikes and after removing those patterns of `model` that make neighbours
-/// differ.
-///
-/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
-fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
-    let candidates = model.problem.candidates;
-    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
-    let bare = model.less(&scaled.y, is_pattern);
-    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
-    let spikes = &model.problem.spikes;
-    let others =
-        |values: &[f64]| -> Vec<f64> { (0..values.len()).filter(|i| !spikes.contains(i)).map(|i| values[i]).collect() };
-    let dispersion = segment::local_dispersion(&others(&candidates.t), &others(&bare), &others(&weight), 0.0);
-    (SURE * dispersion).max(scaled.floor)
-}
-
-/// The share of the variance between neighbours that is certainly noise.
-const SURE: f64 = 0.35;
 
 /// Fewer multiples of a number are points off the curve by themselves.
 const FEWEST_MULTIPLES: usize = 4;

@@ -3,6 +3,8 @@
 //! Dynamic programming over all segmentations, any number of segments, each at least three points long (Bai & Perron 2003),
 //! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums.
 
+use crate::detect::model::candidates::Term;
+use crate::detect::model::fit::Model;
 use crate::detect::model::problem::Problem;
 use crate::stats::{regression, regression::LineSums, robust};
 
@@ -100,6 +102,25 @@ pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64)
     };
     robust::scale(&(1..y.len() - 1).map(bend).collect::<Vec<f64>>()).powi(2).max(floor)
 }
+
+/// The lower bound on the dispersion of single values, without spikes and after removing those patterns of `model` that make neighbours
+/// differ.
+///
+/// Without it a search would describe every wiggle of a short series and take the rest for its noise.
+pub(crate) fn least_dispersion(model: &Model, y: &[f64]) -> f64 {
+    let candidates = model.problem.candidates;
+    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
+    let bare = model.less(y, is_pattern);
+    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
+    let spikes = &model.problem.spikes;
+    let others =
+        |values: &[f64]| -> Vec<f64> { (0..values.len()).filter(|i| !spikes.contains(i)).map(|i| values[i]).collect() };
+    let dispersion = local_dispersion(&others(&candidates.t), &others(&bare), &others(&weight), 0.0);
+    (SURE * dispersion).max(model.problem.floor)
+}
+
+/// The share of the variance between neighbours that is certainly noise.
+const SURE: f64 = 0.35;
 
 #[cfg(test)]
 mod tests {
