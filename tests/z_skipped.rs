@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         .and_then(|()| fs::write(folder.with_file_name("skipped.txt"), &list))
         .expect("writable");
     print!("\n{list}");
+    if !std::env::args().any(|argument| argument == "--include-ignored") {
+        println!("the slow tests were left out: `cargo test -- --include-ignored` runs them too");
+    }
     ExitCode::SUCCESS
 }
 

@@ -19,10 +19,10 @@ use batchstep_detect::detect::{AlarmRate, Class, Observation, Settings, class, d
 use batchstep_detect::random::Rng;
 use batchstep_detect::shapes::Family;
 
-type Curve = fn(f64) -> f64;
+type Function = fn(f64) -> f64;
 
 /// Step times against the batch size, none with a jump.
-const CURVES: [(&str, Curve); 8] = [
+const CURVES: [(&str, Function); 8] = [
     ("line", |x| 0.01 + 0.0008 * x),
     ("power 0.7", |x| 0.01 + 0.002 * x.powf(0.7)),
     ("power 1.3", |x| 0.01 + 0.0005 * x.powf(1.3)),
@@ -34,7 +34,7 @@ const CURVES: [(&str, Curve); 8] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Noise {
+enum Scatter {
     Normal,
     /// Student's t with three degrees of freedom.
     HeavyTails,
@@ -50,17 +50,17 @@ enum Noise {
     Correlated,
 }
 
-const KINDS: [(&str, Noise, u32); 10] = [
-    ("normal", Noise::Normal, 1),
-    ("normal", Noise::Normal, 3),
-    ("normal", Noise::Normal, 12),
-    ("heavy tails", Noise::HeavyTails, 1),
-    ("heavy tails", Noise::HeavyTails, 12),
-    ("spikes", Noise::Spikes, 3),
-    ("skewed", Noise::Skewed, 1),
-    ("blocks", Noise::Blocks, 5),
-    ("growing", Noise::Growing, 5),
-    ("correlated", Noise::Correlated, 12),
+const KINDS: [(&str, Scatter, u32); 10] = [
+    ("normal", Scatter::Normal, 1),
+    ("normal", Scatter::Normal, 3),
+    ("normal", Scatter::Normal, 12),
+    ("heavy tails", Scatter::HeavyTails, 1),
+    ("heavy tails", Scatter::HeavyTails, 12),
+    ("spikes", Scatter::Spikes, 3),
+    ("skewed", Scatter::Skewed, 1),
+    ("blocks", Scatter::Blocks, 5),
+    ("growing", Scatter::Growing, 5),
+    ("correlated", Scatter::Correlated, 12),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -94,7 +94,7 @@ fn rates(count: u64) {
             for i in 0..count {
                 let seed = 1_000_000 * place + 10_000 * u64::from(reps) + i;
                 let plain = series(curve, noise, reps, seed);
-                if reps > 1 && !matches!(noise, Noise::Blocks) {
+                if reps > 1 && !matches!(noise, Scatter::Blocks) {
                     add(in_blocks(&plain, reps, seed), i);
                 }
                 add(plain, i);
@@ -211,7 +211,7 @@ impl fmt::Display for Counts {
     }
 }
 
-fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> {
+fn series(curve: Function, noise: Scatter, reps: u32, seed: u64) -> Vec<Observation> {
     let mut rng = Rng::new(0x5eed_0000_0000 + seed);
     let sigma = [0.003, 0.01, 0.03][(seed % 3) as usize];
     let levels: Vec<f64> = (0..reps).map(|_| 0.02 * rng.normal()).collect();
@@ -220,16 +220,16 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
         process = 0.5 * process + rng.normal();
         for rep in 0..reps {
             let error = match noise {
-                Noise::Normal => sigma * rng.normal(),
-                Noise::HeavyTails => sigma * rng.student(),
-                Noise::Spikes if rng.uniform() < 0.05 => sigma * (3.0 + 6.0 * rng.uniform()),
-                Noise::Spikes => sigma * rng.normal(),
-                Noise::Skewed => sigma * (-(1.0 - rng.uniform()).ln() - 1.0),
-                Noise::Growing => sigma * (0.3 + 1.5 * x / 70.0) * rng.normal(),
-                Noise::Blocks => sigma * rng.normal() + levels[rep as usize],
-                Noise::Correlated => sigma * (rng.normal() + 0.5 * process),
+                Scatter::Normal => sigma * rng.normal(),
+                Scatter::HeavyTails => sigma * rng.student(),
+                Scatter::Spikes if rng.uniform() < 0.05 => sigma * (3.0 + 6.0 * rng.uniform()),
+                Scatter::Spikes => sigma * rng.normal(),
+                Scatter::Skewed => sigma * (-(1.0 - rng.uniform()).ln() - 1.0),
+                Scatter::Growing => sigma * (0.3 + 1.5 * x / 70.0) * rng.normal(),
+                Scatter::Blocks => sigma * rng.normal() + levels[rep as usize],
+                Scatter::Correlated => sigma * (rng.normal() + 0.5 * process),
             };
-            let block = matches!(noise, Noise::Blocks).then_some(rep);
+            let block = matches!(noise, Scatter::Blocks).then_some(rep);
             steps.push(Observation { block, ..Observation::new(x, curve(x) * error.exp()) });
         }
     }

@@ -24,7 +24,7 @@ const RANGES: [(f64, f64); 2] = [(1.0, 1024.0), (1025.0, 4096.0)];
 const UNIT: f64 = 1e-3;
 
 /// Tokens and milliseconds, ascending.
-type Curve = Vec<(f64, f64)>;
+type Values = Vec<(f64, f64)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         for (name, curve) in read(&path)? {
             for (from, to) in RANGES {
-                let part: Curve = curve.iter().copied().filter(|(x, _)| (from..=to).contains(x)).collect();
+                let part: Values = curve.iter().copied().filter(|(x, _)| (from..=to).contains(x)).collect();
                 if part.len() < 20 {
                     continue;
                 }
@@ -113,7 +113,7 @@ fn tables(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 }
 
 /// The curve of each operation and number of tensor-parallel workers.
-fn read(path: &Path) -> Result<BTreeMap<String, Curve>, Box<dyn Error>> {
+fn read(path: &Path) -> Result<BTreeMap<String, Values>, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)?;
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();

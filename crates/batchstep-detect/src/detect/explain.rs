@@ -3,7 +3,7 @@
 use super::findings::{Candidate, Findings, Jump, Kink, Multiples, Point};
 use super::input::Settings;
 use super::interpret::period;
-use super::interpret::slope::Slopes;
+use super::interpret::slope::KinkSlopes;
 use super::logarithms;
 use super::model::boundary::{self, Boundary};
 use super::model::candidates::{CandidateTerms, EDGE, Term};
@@ -19,7 +19,7 @@ use super::prepare::unfitted;
 use super::rejection::Rejection;
 use super::search;
 use super::search::{cliffs, levels, segment};
-use super::size::blocks::Blocks;
+use super::size::blocks::SizesByBlock;
 use super::size::{interval, sizes};
 use super::unexplained::{self, Place};
 use super::verify::examination::{
@@ -151,7 +151,7 @@ fn fitted(series: &Prepared, undisturbed: &Undisturbed, scaled: &Scaled, setting
     let report = Report { series, reduced, scaled, settings, model: &model, curve, examination, looks };
     findings.points = report.points();
     findings.detectable = power::detectable(&report.examination, &report.curve);
-    let bends = report.jumps(&mut findings, Blocks::new(series, log, reduced, scaled).as_ref());
+    let bends = report.jumps(&mut findings, SizesByBlock::new(series, log, reduced, scaled).as_ref());
     findings.detectable = findings.detectable.map(|seen| seen.max(report.doubted(&findings.rejected, seen)));
     findings.kinks = report.kinks(bends);
     findings.multiples = report.multiples();
@@ -234,7 +234,7 @@ impl Report<'_, '_, '_> {
     }
 
     /// Also the bends that looked like jumps.
-    fn jumps(&self, findings: &mut Findings, blocks: Option<&Blocks>) -> Vec<Kink> {
+    fn jumps(&self, findings: &mut Findings, blocks: Option<&SizesByBlock>) -> Vec<Kink> {
         let (x, unit, examination) = (&self.series.x, self.scaled.unit, &self.examination);
         let mut accepted = Vec::new();
         let all = boundary::boundaries(self.model);
@@ -349,7 +349,7 @@ impl Report<'_, '_, '_> {
     /// Those of the model's bends, and those of `bends` that are none of them. A bend that is nowhere as much as the smallest jump that counts is none, and neither is a slight one.
     fn kinks(&self, bends: Vec<Kink>) -> Vec<Kink> {
         let (x, examination) = (&self.series.x, &self.examination);
-        let slopes = Slopes::new(self.model, x);
+        let slopes = KinkSlopes::new(self.model, x);
         // With fewer points between a bend and a step, the slope there is not known either.
         let steps = self.model.at(Term::step);
         let beside_a_step = |k: usize| steps.iter().any(|(at, _)| at.abs_diff(k) < BESIDE_KINK);

@@ -52,7 +52,7 @@ pub fn unexplained(findings: &Findings) -> Vec<Unexplained> {
     let positive = findings.points.iter().enumerate().filter(|(_, point)| point.center > 0.0);
     let share = |at: usize| findings.multiples.iter().map(|multiples| multiples.shares[at].ln_1p()).sum::<f64>();
     let points: Vec<(usize, &Point)> = positive.filter(|(at, point)| !point.off || is_end(*at)).collect();
-    let curve = Curve {
+    let curve = Logarithms {
         axes: [(0..points.len()).map(|at| at as f64).collect(), points.iter().map(|(_, point)| point.x).collect()],
         y: points.iter().map(|(at, point)| point.center.ln() - share(*at)).collect(),
     };
@@ -124,7 +124,7 @@ fn is_named(one: &Unexplained, findings: &Findings) -> bool {
 }
 
 /// Logarithms of y over the number of the point, and over x.
-struct Curve {
+struct Logarithms {
     axes: [Vec<f64>; 2],
     y: Vec<f64>,
 }
@@ -158,7 +158,7 @@ fn agreed(mut changes: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     })
 }
 
-impl Curve {
+impl Logarithms {
     fn x(&self) -> &[f64] {
         &self.axes[1]
     }

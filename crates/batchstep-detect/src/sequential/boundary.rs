@@ -56,7 +56,7 @@ struct Side {
 }
 
 /// The curves of one side, if there are enough cells for them.
-struct Sides {
+struct SideCurves {
     line: Side,
     bent: Vec<Side>,
     parabola: Option<Side>,
@@ -86,7 +86,7 @@ fn shape(left: &Side, right: &Side) -> Shape {
 }
 
 /// Values are relative to the level exp(`level`): times add up, so a straight line in x is straight in seconds and not in their logarithm.
-fn sides(points: &[Point], places: [f64; 3], level: f64) -> Option<Sides> {
+fn sides(points: &[Point], places: [f64; 3], level: f64) -> Option<SideCurves> {
     let origin = points[0].x;
     let span = (points[points.len() - 1].x - origin).abs().max(f64::MIN_POSITIVE);
     let unit = |x: f64| (x - origin) / span;
@@ -99,7 +99,7 @@ fn sides(points: &[Point], places: [f64; 3], level: f64) -> Option<Sides> {
     let bent = |bend: &Point| fitted(Some(&|u: f64| (u.abs() - unit(bend.x).abs()).max(0.0)));
     let inner = if points.len() > 3 { &points[1..points.len() - 1] } else { &[] };
     let parabola = if points.len() >= CURVED { fitted(Some(&|u: f64| u * u)) } else { None };
-    Some(Sides { line: fitted(None)?, bent: inner.iter().filter_map(bent).collect(), parabola })
+    Some(SideCurves { line: fitted(None)?, bent: inner.iter().filter_map(bent).collect(), parabola })
 }
 
 /// The weighted least-squares fit of the terms in `row`, evaluated at the places.

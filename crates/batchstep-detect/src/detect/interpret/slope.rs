@@ -14,7 +14,7 @@ const POINTS: usize = 16;
 const CLOSE: f64 = 5.0;
 
 /// The data from which slopes are computed.
-pub(crate) struct Slopes<'a> {
+pub(crate) struct KinkSlopes<'a> {
     x: &'a [f64],
     /// The fitted curve without bad points and single steps.
     curve: Vec<f64>,
@@ -22,7 +22,7 @@ pub(crate) struct Slopes<'a> {
     kinks: Vec<usize>,
 }
 
-impl<'a> Slopes<'a> {
+impl<'a> KinkSlopes<'a> {
     pub fn new(model: &Model, x: &'a [f64]) -> Self {
         let candidates = model.problem.candidates;
         let keep = |term: Term| match term {
@@ -80,17 +80,17 @@ mod tests {
     fn slopes_are_those_of_the_curve_without_its_teeth() {
         let x: Vec<f64> = (1..=40).map(f64::from).collect();
         let at = |x: &f64| 2.0 * x + 3.0 * (x - 20.0).max(0.0) + 3.0 * (x % 2.0);
-        let slopes = Slopes { curve: x.iter().map(at).collect(), kinks: vec![19], x: &x };
+        let slopes = KinkSlopes { curve: x.iter().map(at).collect(), kinks: vec![19], x: &x };
         assert!((slopes.before(19) - 2.0).abs() < 1e-12 && (slopes.after(19) - 5.0).abs() < 1e-12);
     }
 
-    /// Slopes 2 and 5, 19 and 20 apart from the ends: the chord from 2 * 1 to 2 * 20 + 5 * 20 misses 40 by 3 * 19 * 20 / 39.
+    /// KinkSlopes 2 and 5, 19 and 20 apart from the ends: the chord from 2 * 1 to 2 * 20 + 5 * 20 misses 40 by 3 * 19 * 20 / 39.
     #[test]
     fn a_kink_departs_from_the_chord_of_its_two_stretches() {
         let x: Vec<f64> = (1..=40).map(f64::from).collect();
         let curve: Vec<f64> = x.iter().map(|x| 2.0 * x + 3.0 * (x - 20.0).max(0.0)).collect();
         let chord = curve[0] + (curve[39] - curve[0]) * 19.0 / 39.0;
-        let departure = Slopes { curve: curve.clone(), kinks: vec![19], x: &x }.departure(19);
+        let departure = KinkSlopes { curve: curve.clone(), kinks: vec![19], x: &x }.departure(19);
         assert!((departure - (chord - curve[19])).abs() < 1e-9, "{departure}");
     }
 
@@ -100,7 +100,7 @@ mod tests {
     fn slopes_end_at_the_neighbouring_kinks() {
         let x: Vec<f64> = (0..12).map(f64::from).collect();
         let curve = x.iter().map(|x| 10.0 * (-x).exp2()).collect();
-        let slopes = Slopes { curve, kinks: vec![2, 5], x: &x };
+        let slopes = KinkSlopes { curve, kinks: vec![2, 5], x: &x };
         assert!((slopes.before(2) + 3.75).abs() < 1e-12);
         // Index 2 to 5: (2.5 + 1.25) / 2 to (0.625 + 0.3125) / 2 over two x.
         assert!((slopes.after(2) - (0.46875 - 1.875) / 2.0).abs() < 1e-12);

@@ -9,9 +9,9 @@ use crate::stats::quantile::quantile;
 /// noise without them is not smaller by [`QUIETER`]: then the noise is uneven.
 pub(super) fn spikes(y: &[f64], rounding: f64) -> Vec<usize> {
     let mut kept: Vec<usize> = (0..y.len()).collect();
-    let noise = scatter(y, &kept, rounding, Share::Half);
+    let noise = scatter(y, &kept, rounding, HALF);
     loop {
-        let least = HEIGHT * scatter(y, &kept, rounding, Share::Quarter);
+        let least = HEIGHT * scatter(y, &kept, rounding, QUARTER);
         let heights: Vec<f64> = (0..kept.len()).map(|place| height(y, &kept, place)).collect();
         let is_highest = |place: usize| (place - 1..=place + 1).all(|beside| heights[beside] <= heights[place]);
         let before = kept.len();
@@ -27,7 +27,7 @@ pub(super) fn spikes(y: &[f64], rounding: f64) -> Vec<usize> {
             return Vec::new();
         }
     }
-    if scatter(y, &kept, rounding, Share::Half) * QUIETER > noise {
+    if scatter(y, &kept, rounding, HALF) * QUIETER > noise {
         return Vec::new();
     }
     (0..y.len()).filter(|i| kept.binary_search(i).is_err()).collect()
@@ -50,22 +50,15 @@ fn height(y: &[f64], kept: &[usize], place: usize) -> f64 {
     if (at - before) * (at - after) > 0.0 { (at - before).abs().min((at - after).abs()) } else { 0.0 }
 }
 
-/// The share of the second differences below the one from which the noise follows.
-enum Share {
-    Quarter,
-    Half,
-}
+/// Shares of the second differences, and the quantiles of the absolute value of a normal variable there: scipy.stats.norm.ppf(0.625) and ppf(0.75).
+const QUARTER: (f64, f64) = (0.25, 0.318_639_4);
+const HALF: (f64, f64) = (0.5, 0.674_489_8);
 
-/// The standard deviation of normal noise with such second differences of `y` at the places `kept`. Differences within the
+/// The standard deviation of normal noise of which a share of the second differences of `y` at the places `kept` is as small. Differences within the
 /// rounding do not count.
-fn scatter(y: &[f64], kept: &[usize], rounding: f64, share: Share) -> f64 {
+fn scatter(y: &[f64], kept: &[usize], rounding: f64, (share, normal): (f64, f64)) -> f64 {
     let bend = |w: &[usize]| (y[w[0]] - 2.0 * y[w[1]] + y[w[2]]).abs();
     let mut bends: Vec<f64> = kept.windows(3).map(bend).filter(|bend| *bend > rounding).collect();
-    // Quantiles of the absolute value of a normal variable: scipy.stats.norm.ppf(0.625) and ppf(0.75).
-    let (share, normal) = match share {
-        Share::Quarter => (0.25, 0.318_639_4),
-        Share::Half => (0.5, 0.674_489_8),
-    };
     if bends.is_empty() { rounding } else { quantile(&mut bends, share) / normal / 6f64.sqrt() }
 }
 

@@ -20,14 +20,14 @@ const FEWEST: usize = 4;
 const STEEP: f64 = 0.3;
 
 /// The data that a resample needs, for each x and block.
-pub(crate) struct Blocks {
+pub(crate) struct SizesByBlock {
     count: usize,
     /// For each x, by block: the sum of psi divided by the mean of psi' at this x, in the model's y; and the number of
     /// observations, or the weight of the machine.
     moves: Vec<Vec<(f64, f64)>>,
 }
 
-impl Blocks {
+impl SizesByBlock {
     /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
     /// `None` if blocks are not known, if there are fewer than four, or if they have too few x to be passes.

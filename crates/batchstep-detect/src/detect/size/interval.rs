@@ -6,7 +6,7 @@
 //! widened to that of Student's t, and is never below the error of the size ([`super::sizes`]); beside bends and curves it is wider still
 //! ([`CHOSEN`]).
 
-use super::blocks::Blocks;
+use super::blocks::SizesByBlock;
 use super::sizes::Size;
 use crate::detect::input::Settings;
 use crate::detect::model::boundary::Boundary;
@@ -32,7 +32,7 @@ pub(crate) fn intervals(
     settings: &Settings,
     found: &[Boundary],
     sizes: &[Size],
-    blocks: Option<&Blocks>,
+    blocks: Option<&SizesByBlock>,
 ) -> Vec<(f64, f64)> {
     if sizes.is_empty() {
         return Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn intervals(
 
 /// Degrees of freedom of a `spread`, part of which is known from the fit and the rest from a few blocks (Satterthwaite
 /// 1946).
-fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
+fn blended(model: &Model, size: &Size, spread: f64, blocks: &SizesByBlock) -> f64 {
     let (known, whole) = (size.error.powi(2), spread.powi(2));
     whole.powi(2) / (known.powi(2) / model.freedom() + (whole - known).powi(2) / blocks.freedom())
 }
