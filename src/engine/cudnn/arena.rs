@@ -51,13 +51,12 @@ impl Arena {
         Self { offsets, bytes }
     }
 
-    /// Every buffer in its own memory, between gaps of `gap` bytes.
-    pub fn apart(buffers: &[Buffer], gap: usize) -> Self {
-        let mut arena = Self { offsets: Vec::with_capacity(buffers.len()), bytes: gap };
+    /// Every buffer in its own memory.
+    pub fn apart(buffers: &[Buffer]) -> Self {
+        let mut arena = Self { offsets: Vec::with_capacity(buffers.len()), bytes: 0 };
         for buffer in buffers {
             arena.offsets.push(arena.bytes);
-            let end = arena.bytes.saturating_add(buffer.bytes).next_multiple_of(ALIGNMENT);
-            arena.bytes = end.saturating_add(gap);
+            arena.bytes = arena.bytes.saturating_add(buffer.bytes).next_multiple_of(ALIGNMENT);
         }
         arena
     }
@@ -173,15 +172,6 @@ mod tests {
         assert_eq!(arena.offsets[..3], [0, 0, 2 * ALIGNMENT]);
         assert_eq!(arena.bytes, 3 * ALIGNMENT);
         assert_eq!(check::problems(&buffers[..3], check::in_turn(&calls), &arena), Vec::<String>::new());
-    }
-
-    #[test]
-    fn apart_there_is_a_gap_before_and_behind_each_buffer() {
-        let buffers = [buffer("a", ALIGNMENT, Life::Step), buffer("b", 1, Life::Step), buffer("c", 0, Life::Kept)];
-        let arena = Arena::apart(&buffers, 2 * ALIGNMENT);
-        // By hand, in units of the alignment: 2 of gap, 1, 2 of gap, 1, 2 of gap, nothing, 2 of gap.
-        assert_eq!(arena.offsets, [2 * ALIGNMENT, 5 * ALIGNMENT, 8 * ALIGNMENT]);
-        assert_eq!(arena.bytes, 10 * ALIGNMENT);
     }
 
     #[test]

@@ -20,7 +20,6 @@ mod feature_maps;
 mod feed;
 mod isolated;
 mod kernels;
-mod memory_guard;
 pub(crate) mod op;
 mod order;
 mod peaks;

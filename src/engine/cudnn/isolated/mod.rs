@@ -2,10 +2,8 @@
 //! its inputs and its results.
 //!
 //! Every buffer has its own memory ([`super::arena::Arena::apart`]), so that a part's inputs still exist after it has
-//! run, and a gap lies before and after the buffer. Memory that no call of a part may touch is compared before and
-//! after the part; this includes the gaps between two parameters in one buffer.
+//! run.
 
-mod fence;
 mod placed;
 #[cfg(test)]
 mod tests;
@@ -18,7 +16,7 @@ use super::element::Element;
 use super::op::rectifier::Rectifier;
 use super::plan::StepPlan;
 use super::plan::node::Node;
-use super::plan::parameters::{PlacedParameter, WeightOrder, is_view};
+use super::plan::parameters::{WeightOrder, is_view};
 use super::plan::part::{PlannedPart, Work};
 use super::plan::readback::{floats, in_definition_order};
 use crate::engine::Workload;
@@ -27,7 +25,6 @@ use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
 use crate::error::{Error, Result};
 use crate::network::{Operation, Shape};
 use crate::settings::{Layout, Settings};
-use fence::{Fences, Owned};
 pub(super) use placed::PlacedApart;
 
 /// The most steps in float16 until the loss scale is so low that no gradient overflows: 65536 halved down to 1.
@@ -103,9 +100,7 @@ impl Apart<'_> {
         let see = see.filter(|see| see.wants(self.layer(&part.work)));
         // Read before the part runs: its calls may overwrite the gradients that they read.
         let task = if see.is_some() { self.task(&part.work)? } else { None };
-        let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
         self.bench.run(part.calls.clone())?;
-        fences.check(|bytes| self.bench.read(bytes))?;
         match (see, task) {
             (Some(see), Some(task)) => see.see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
             _ => Ok(()),
@@ -134,31 +129,6 @@ impl Apart<'_> {
         match work {
             Work::Forward { node } | Work::Backward { node, .. } => Some(self.bench.plan().nodes[*node].layer),
             Work::Loss { .. } | Work::Update => None,
-        }
-    }
-
-    /// The ranges that the calls of a part write.
-    fn written(&self, part: &PlannedPart) -> Vec<Owned> {
-        let plan = self.bench.plan();
-        let mut written: Vec<Owned> = Vec::new();
-        for slice in plan.calls[part.calls.clone()].iter().flat_map(|planned| planned.call.writes()) {
-            let start = self.bench.arena().offset(slice);
-            let range = start..start + slice.bytes;
-            if !written.iter().any(|known| known.range == range) {
-                written.push(Owned { owner: self.owner(slice), range });
-            }
-        }
-        written
-    }
-
-    fn owner(&self, slice: Slice) -> String {
-        let plan = self.bench.plan();
-        let is_gradient = |placed: &&PlacedParameter| plan.parameters.gradient(placed) == slice;
-        match plan.parameters.iter().find(is_gradient) {
-            Some(placed) => {
-                format!("the gradient of {} of {}", placed.name, self.workload.network.layers[placed.layer].name)
-            }
-            None => format!("`{}`", plan.buffers[slice.buffer.0].name),
         }
     }
 

@@ -2,10 +2,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault as Broken, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, emulator};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
-use crate::error::Kind;
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Network};
 use crate::settings::Precision;
 use crate::spec::Experiment;
@@ -102,36 +101,6 @@ fn the_gpus_engine_runs_every_part_with_its_own_calls() {
     let kept = recorded::held_bytes();
     engine.give_back();
     assert!(recorded::held_bytes() < kept, "{kept} bytes are kept");
-}
-
-#[test]
-fn a_float_too_far_is_named_with_its_owner_and_the_operator_that_wrote_it() {
-    if emulator().is_none() {
-        return;
-    }
-    let workload = workload("precision = \"fp32\"", "");
-    for (operator, part, owner) in [
-        (
-            "max_pool2d",
-            "max_pool2d_3 (max_pool2d of 8x12x12 to 8x6x6), forward, batch size 3",
-            "`output of max_pool2d_3`",
-        ),
-        ("depthwise_conv2d", "conv2d_4 (depthwise_conv2d of 8x6x6 to 8x6x6), forward", "`output of conv2d_4`"),
-        ("batch_norm", "batch_norm_5 with relu_6 (batch_norm of 8x6x6 to 8x6x6), forward", "`"),
-        ("loss", "the loss", "`gradient of dense_8`"),
-        ("bias", "dense_8 (dense of 8 to 4), backward, batch size 3", "the gradient of bias of dense_8"),
-        ("optimizer", "the update", "`parameters`"),
-    ] {
-        let mut engine = EmulatedEngine::with(&[(operator, Broken::TooFar)]);
-        let Err(Fault { operators, error }) = engine.take_apart(&workload, &mut |_: Part| Ok(())) else {
-            panic!("{operator} was let through");
-        };
-        assert_eq!(error.kind(), Kind::Device);
-        let (error, operators) = (error.to_string(), operators.unwrap());
-        assert!(operators.contains(&operator), "{operator}: {operators:?}");
-        assert!(error.starts_with(part) && error.contains(&format!("4 bytes behind {owner}")), "{operator}: {error}");
-        assert!(error.contains("the first of them 0 bytes away"), "{error}");
-    }
 }
 
 /// A sum of two branches of one layer, one of them through a batch norm with the sum and a rectifier in it; a flattening; dropout; relu6.

@@ -25,7 +25,6 @@ use super::arena::{Arena, Buffer, Lasting, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
-use super::memory_guard;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
 use crate::engine::Workload;
@@ -132,11 +131,6 @@ impl StepPlan {
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
         Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
-    }
-
-    /// Places every buffer in its own memory, with gaps between them: see [`Arena::apart`].
-    pub fn apart(&self) -> Arena {
-        Arena::apart(&self.buffers, memory_guard::BYTES as usize)
     }
 }
 
