@@ -22,7 +22,7 @@ use super::plan::readback::{floats, in_definition_order};
 use crate::engine::Workload;
 use crate::engine::data::batch_dims;
 use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::network::{Operation, Shape};
 use crate::settings::{Layout, Settings};
 pub(super) use placed::PlacedApart;
@@ -140,9 +140,11 @@ impl Apart<'_> {
             Work::Forward { node } => Task::Forward(self.fused(&plan.nodes[*node])?),
             Work::Backward { node, from, .. } => {
                 let node = &plan.nodes[*node];
-                let mut gradients = from.iter().map(|slice| self.maps(node.output, *slice));
-                let first = gradients.next().unwrap_or_else(|| Err(Error::engine("no gradient")))?;
-                let gradient = gradients.try_fold(first, |sum, next| next.map(|next| added(sum, &next)))?;
+                let mut gradient = self.maps(node.output, from[0])?;
+                for slice in &from[1..] {
+                    let other = self.maps(node.output, *slice)?.values;
+                    gradient.values.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+                }
                 Task::Backward { fused: self.fused(node)?, output: self.output(node.output)?, gradient }
             }
             Work::Loss { .. } => {
@@ -158,10 +160,10 @@ impl Apart<'_> {
     }
 
     fn fused(&self, node: &Node) -> Result<Fused> {
-        let rectifier = match (node.rectifier, self.workload.network.layers[node.layer].operation) {
-            (Rectifier::Relu, _) | (_, Operation::Relu) => Some(Operation::Relu),
-            (Rectifier::Relu6, _) | (_, Operation::Relu6) => Some(Operation::Relu6),
-            (Rectifier::Identity, _) => None,
+        let rectifier = match node.rectifier {
+            Rectifier::Relu => Some(Operation::Relu),
+            Rectifier::Relu6 => Some(Operation::Relu6),
+            Rectifier::Identity => None,
         };
         let parameters = ["weight", "gamma", "beta"].into_iter().map(|name| (node.layer, name));
         let parameter = |(layer, name)| Some(self.parameter(layer, name, false).transpose()?.map(|held| (name, held)));
@@ -206,7 +208,7 @@ impl Apart<'_> {
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Numbers> {
-        self.maps(layer, self.bench.plan().output(layer)?)
+        self.maps(layer, self.bench.plan().outputs[&layer])
     }
 
     /// The output of a layer, or its gradient.
@@ -248,9 +250,4 @@ impl Apart<'_> {
         let start = self.bench.arena().offset(slice);
         self.bench.read(start..start + slice.bytes)
     }
-}
-
-fn added(mut sum: Numbers, other: &Numbers) -> Numbers {
-    sum.values.iter_mut().zip(&other.values).for_each(|(sum, other)| *sum += other);
-    sum
 }

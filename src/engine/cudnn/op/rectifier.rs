@@ -1,5 +1,7 @@
 //! The rectifier that is applied to an output as it is written.
 
+use crate::network::Operation;
+
 /// A rectifier; its number is the kernels' `rectifier` argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
@@ -9,6 +11,17 @@ pub enum Rectifier {
     Relu = 1,
     /// min(max(x, 0), 6); its gradient passes where the output is above 0 and below 6.
     Relu6 = 2,
+}
+
+impl Rectifier {
+    /// The rectifier that an operation is; the identity where it is none.
+    pub fn of_operation(operation: &Operation) -> Self {
+        match operation {
+            Operation::Relu => Self::Relu,
+            Operation::Relu6 => Self::Relu6,
+            _ => Self::Identity,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub mod readback;
 pub(super) mod tests;
 mod update;
 
+use std::collections::BTreeMap;
+
 use super::arena::{Arena, Buffer, Lasting, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
@@ -68,7 +70,7 @@ pub struct StepPlan {
     pub nodes: Vec<Node>,
     pub parameters: Parameters,
     /// The running mean and variance of each batch norm, by layer: float32.
-    pub running: Vec<Option<(Slice, Slice)>>,
+    pub running: BTreeMap<usize, [Slice; 2]>,
     /// The batch: inputs in the element type and the layout, targets in float32.
     pub inputs: Slice,
     pub targets: Slice,
@@ -77,8 +79,8 @@ pub struct StepPlan {
     /// The numbers that are kept from step to step, among them the mean loss of the last one.
     pub scalars: Scalars,
     pub element: Element,
-    /// The output of each layer that ends a node.
-    pub outputs: Vec<Option<Slice>>,
+    /// The inputs, and the output of each layer that ends a node.
+    pub outputs: BTreeMap<usize, Slice>,
     /// All calls, in their order.
     pub parts: Vec<PlannedPart>,
 }
@@ -108,23 +110,21 @@ impl StepPlan {
             }
         }
         let mut draft = PlanBuilder::new(workload)?;
-        draft.forward(fuses)?;
-        draft.loss()?;
-        draft.backward()?;
+        for node in &draft.plan.nodes {
+            draft.check(node).map_err(|error| error.at(&network.layers[node.layer].name))?;
+        }
+        draft.forward(fuses);
+        draft.loss();
+        draft.backward();
         draft.update();
         draft.plan.initial = draft.initial();
-        let output = draft.output(network.layers.len() - 1)?;
+        let output = draft.output(network.layers.len() - 1);
         let mut plan = draft.plan;
         // It is small, and it is read after the step.
         plan.buffers[output.buffer.0].life = Life::Kept;
         let calls = plan.calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream });
         plan.order = Order::new(&calls.collect::<Vec<_>>());
         Ok(plan)
-    }
-
-    /// The output of a layer that ends a node.
-    pub fn output(&self, layer: usize) -> Result<Slice> {
-        self.outputs[layer].ok_or_else(|| Error::engine("no call computes this output"))
     }
 
     /// Places every buffer.
@@ -144,8 +144,9 @@ struct PlanBuilder<'a> {
     layout: Layout,
     plan: StepPlan,
     states: [Option<Slice>; 2],
-    /// The values that a node's forward pass saves for its backward pass.
-    saved: Vec<Saved>,
+    /// By node, what its forward pass saves for its backward pass: a padded copy of a convolution's input, a batch norm's
+    /// mean and inverse deviation, or the positions of a pooling's maxima.
+    saved: Vec<Vec<Slice>>,
     /// The gradients of each layer's output, one from each layer that reads it.
     gradients: Vec<Vec<Gradient>>,
     /// Whether a layer, or one before it, has parameters.
@@ -157,17 +158,6 @@ struct PlanBuilder<'a> {
     stream: StepStream,
     /// The gradients that the present node's calls give, each with the layer whose output it belongs to.
     delivered: Vec<(usize, Slice)>,
-}
-
-/// By node: the buffers that only its own backward pass reads.
-#[derive(Clone, Copy, Debug, Default)]
-struct Saved {
-    /// A padded copy of a convolution's input.
-    padded: Option<Slice>,
-    /// A batch norm's mean and inverse deviation.
-    moments: Option<(Slice, Slice)>,
-    /// The positions of a pooling's maxima.
-    index: Option<Slice>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -195,7 +185,7 @@ impl<'a> PlanBuilder<'a> {
         let running = begin::running(network, &mut whole);
         let row_losses = whole("losses", 4 * batch_size);
         let layers = network.layers.len();
-        let saved = vec![Saved::default(); nodes.len()];
+        let saved = vec![Vec::new(); nodes.len()];
         let plan = StepPlan {
             buffers,
             calls: Vec::new(),
@@ -209,7 +199,7 @@ impl<'a> PlanBuilder<'a> {
             next_batch,
             scalars,
             element,
-            outputs: vec![None; layers],
+            outputs: BTreeMap::new(),
             parts: Vec::new(),
         };
         Ok(Self {
@@ -282,12 +272,21 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The output of a layer that ends a node.
-    fn output(&self, layer: usize) -> Result<Slice> {
-        self.plan.output(layer).map_err(|error| error.at(&self.network.layers[layer].name))
+    fn output(&self, layer: usize) -> Slice {
+        self.plan.outputs[&layer]
     }
 
     fn operation(&self, node: &Node) -> &'a Operation {
         &self.network.layers[node.layer].operation
+    }
+
+    /// Whether the indices of our kernels suffice for a node.
+    fn check(&self, node: &Node) -> Result<()> {
+        match *self.operation(node) {
+            Operation::Conv2d(conv) if is_depthwise(self.network, node.layer) => self.depthwise(node, conv).check(),
+            Operation::MaxPool2d(pool) => self.pooling(node, pool, node.rectifier).check(),
+            _ => Ok(()),
+        }
     }
 }
 

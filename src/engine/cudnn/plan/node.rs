@@ -64,7 +64,7 @@ pub fn nodes(network: &Network) -> Vec<Node> {
             layer: index,
             sources: network.layers[index].sources.clone(),
             residual: false,
-            rectifier: Rectifier::Identity,
+            rectifier: Rectifier::of_operation(&network.layers[index].operation),
             output: index,
             bias: bias(network, index),
         };
@@ -141,13 +141,10 @@ fn absorb_rectifier(network: &Network, readers: &[Vec<usize>], node: &mut Node) 
         return;
     }
     if let &[reader] = &readers[node.output][..] {
-        let rectifier = match network.layers[reader].operation {
-            O::Relu => Rectifier::Relu,
-            O::Relu6 => Rectifier::Relu6,
-            _ => return,
-        };
-        node.rectifier = rectifier;
-        node.output = reader;
+        let rectifier = Rectifier::of_operation(&network.layers[reader].operation);
+        if rectifier != Rectifier::Identity {
+            (node.rectifier, node.output) = (rectifier, reader);
+        }
     }
 }
 

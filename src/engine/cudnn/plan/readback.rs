@@ -15,8 +15,8 @@ impl StepPlan {
         let factors = decode(&read(self.scalars.factors())?, Element::F32);
         // On the device the gradients are multiplied by the loss scale, so that float16 can hold them.
         let unscale = factors[2];
-        let output = self.output(self.outputs.len() - 1)?;
-        let mut computed = Computed { output: decode(&read(output)?, self.element), ..Computed::default() };
+        let output = self.outputs.values().next_back().map(|output| read(*output)).transpose()?.unwrap_or_default();
+        let mut computed = Computed { output: decode(&output, self.element), ..Computed::default() };
         for placed in self.parameters.iter() {
             let master = decode(&read(self.parameters.master(placed))?, Element::F32);
             computed.parameters.push(in_definition_order(placed.order, master));
@@ -38,7 +38,7 @@ impl StepPlan {
             let master = numbers(self.parameters.master(placed))?;
             learnt.parameters.push(in_definition_order(placed.order, master));
         }
-        for (mean, variance) in self.running.iter().flatten() {
+        for [mean, variance] in self.running.values() {
             learnt.running.push(Running { mean: numbers(*mean)?, variance: numbers(*variance)? });
         }
         Ok(learnt)
