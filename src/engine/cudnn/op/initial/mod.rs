@@ -1,9 +1,6 @@
 //! The initial values of a training: parameters, inputs and targets, the same numbers as the CPU engine's
 //! (`engine/cpu/parameters.rs` and `data.rs`). A `key` is [`crate::random::Stream::key`].
 
-#[cfg(test)]
-mod tests;
-
 use super::grid::line;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
