@@ -71,11 +71,6 @@ impl CudnnEngine {
         Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() }
     }
 
-    /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
-    pub fn pci_bus_id(&self) -> &str {
-        &self.gpu.properties().pci_bus_id
-    }
-
     fn search(&self, workload: &Workload, layer: usize, direction: Direction) -> Result<Search> {
         let Workload { network, settings, .. } = workload;
         let policy = match settings.algorithms {
@@ -219,6 +214,10 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
 impl Engine for CudnnEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn pci_bus_id(&self) -> Option<&str> {
+        Some(&self.gpu.properties().pci_bus_id)
     }
 
     fn version(&self) -> Option<String> {
