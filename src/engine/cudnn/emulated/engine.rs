@@ -180,11 +180,10 @@ impl Step for EmulatedStep {
 }
 
 impl FedStep for EmulatedStep {
-    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) {
         let places = [self.place(self.plan.inputs), self.place(self.plan.targets)];
         self.memory.write(places[0], self.plan.element, inputs);
         self.memory.write(places[1], Element::F32, targets);
-        Ok(())
     }
 
     fn learnt(&self) -> Result<Learnt> {
