@@ -1,15 +1,13 @@
 //! The calls of the backward pass.
 
-use super::PlanBuilder;
 use super::gradient::Gradient;
-use super::node::{Bias, Node};
-use super::parameters::is_view;
-use super::part::Work;
+use super::node::Node;
+use super::{PlanBuilder, Work};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::op::batch_norm::{self, BatchNormBackward};
+use crate::engine::cudnn::op::batch_norm::Gradients;
 use crate::engine::cudnn::op::bias::BiasGradient;
-use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::engine::cudnn::op::{elementwise, global_average_pool};
 use crate::network::{Direction, MaxPool2d, Operation};
 use crate::settings::Layout;
@@ -30,7 +28,7 @@ impl PlanBuilder<'_> {
             self.delivered.clear();
             self.node_backward(number, &node);
             let to = std::mem::take(&mut self.delivered);
-            self.part(first, Work::Backward { node: number, from, to });
+            self.part(first, Work::Backward, Some(number), from, to);
         }
     }
 
@@ -71,10 +69,10 @@ impl PlanBuilder<'_> {
                 self.dropout(node, dy.slice, dx, rate);
                 self.deliver(source, Gradient::own(dx));
             }
-            O::Flatten if !is_view(self.network, &self.plan.nodes, node.layer, self.layout) => {
+            O::Flatten if !self.is_view(node) => {
                 let dx = self.gradient_of(source);
                 let from = FeatureMaps { layout: Layout::Nchw, ..maps };
-                self.launch([elementwise::transpose(element, from, maps.layout, dy.slice, dx)]);
+                self.launch([elementwise::transpose(element, from, dy.slice, dx)]);
                 self.deliver(source, Gradient::own(dx));
             }
             O::Dropout { .. } | O::Flatten | O::Input | O::BatchNorm(_) | O::MaxPool2d(_) => self.deliver(source, dy),
@@ -91,7 +89,7 @@ impl PlanBuilder<'_> {
 
     /// The gradient before a node's rectifier, and that of the bias that the node adds.
     fn bias_backward(&mut self, node: &Node, dy: Gradient) -> Gradient {
-        let Some(owner) = node.bias_owner() else { return self.unrectified(node, dy) };
+        let Some(owner) = node.bias else { return self.unrectified(node, dy) };
         // The sums mask in place; a gradient that others read is masked into a copy first.
         let (dy, rectifier) = match dy.is_own {
             true => (dy, node.rectifier),
@@ -99,7 +97,7 @@ impl PlanBuilder<'_> {
         };
         let (element, maps, (_, dbias)) = (self.element, self.maps(node.output), self.parameter(owner, "bias"));
         let y = (rectifier != Rectifier::Identity).then(|| self.output(node.output));
-        let partials = self.scratch(BiasGradient::scratch_bytes(element, maps));
+        let partials = self.buffer(BiasGradient::scratch_bytes(element, maps));
         let before = std::mem::replace(&mut self.direction, Direction::BackwardWeights);
         self.launch(BiasGradient { element, maps, rectifier, y, dy: dy.slice, dbias, partials }.launches());
         self.direction = before;
@@ -135,8 +133,6 @@ impl PlanBuilder<'_> {
 
     fn norm_backward(&mut self, number: usize, node: &Node) {
         let Some((dy, other)) = self.gathered_pair(node.output) else { return };
-        let ((gamma, dgamma), (beta, dbeta)) =
-            (self.parameter(node.layer, "gamma"), self.parameter(node.layer, "beta"));
         let source = node.sources[0];
         let residual = node.residual.then(|| node.sources[1]).filter(|&layer| self.trained[layer]);
         let dx = self.in_place(source, dy);
@@ -144,27 +140,13 @@ impl PlanBuilder<'_> {
             Some(Gradient { slice, is_own: true }) => slice,
             _ => self.gradient_of(layer),
         });
-        let (element, maps) = (self.element, self.maps(node.layer));
         let masked = node.residual && node.rectifier != Rectifier::Identity;
-        let op = BatchNormBackward {
-            element,
-            maps,
-            rectifier: node.rectifier,
-            x: self.output(source),
-            y: masked.then(|| self.output(node.output)),
-            beta,
-            gamma,
-            mean: self.saved[number][0],
-            inverse_deviation: self.saved[number][1],
-            dy: dy.slice,
-            dy_other: other.map(|gradient| gradient.slice),
-            dx,
-            d_residual,
-            dgamma,
-            dbeta,
-            partials: self.scratch(batch_norm::scratch_bytes(element, maps)),
-        };
-        self.launch(op.launches());
+        let (x, y) = (self.output(source), masked.then(|| self.output(node.output)));
+        let [dgamma, dbeta] = ["gamma", "beta"].map(|name| self.parameter(node.layer, name).1);
+        let dy_other = other.map(|gradient| gradient.slice);
+        let gradients = Gradients { dy: dy.slice, dy_other, dx, d_residual, dgamma, dbeta };
+        let op = self.norm(number, node);
+        self.launch(op.backward(x, y, gradients));
         self.deliver(source, Gradient::own(dx));
         if let (Some(layer), Some(gradient)) = (residual, d_residual) {
             self.deliver(layer, Gradient::own(gradient));
@@ -187,7 +169,7 @@ impl PlanBuilder<'_> {
     /// The gradients of a pooling's output, two of which its kernel adds, and the rectifier whose backward pass is
     /// still to be done.
     fn pooled(&mut self, node: &Node) -> Option<(Gradient, Option<Gradient>, Rectifier)> {
-        if !matches!(node.bias, Bias::Borrowed(_)) {
+        if node.bias.is_none() {
             return self.gathered_pair(node.output).map(|(dy, other)| (dy, other, node.rectifier));
         }
         // The pooling adds the bias to each maximum, so the gradients of bias and rectifier are those of the maxima.

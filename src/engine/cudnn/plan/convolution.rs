@@ -1,14 +1,14 @@
 //! Convolutions: by the library, or by our own kernels where each channel has its own filter.
 
 use super::gradient::Gradient;
-use super::node::{Bias, Node};
+use super::node::Node;
 use super::parameters::is_depthwise;
 use super::{Fuses, PlanBuilder};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind, ConvolutionTask, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::op::depthwise_conv2d::DepthwiseConv2d;
 use crate::engine::cudnn::op::elementwise::{self, padded};
-use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::network::{Conv2d, Extent, Padding};
 
 impl PlanBuilder<'_> {
@@ -30,7 +30,7 @@ impl PlanBuilder<'_> {
         let convolution = self.geometry(node, conv);
         let mut task = ConvolutionTask { kind: ConvolutionKind::Forward, x, w, y, bias: None };
         if !is_symmetric(conv.padding) {
-            task.x = self.feature_maps_buffer("padded input of", node.layer, convolution.input);
+            task.x = self.maps_buffer(convolution.input);
             self.launch([elementwise::pad(self.element, self.maps(node.sources[0]), conv.padding, x, task.x)]);
             self.saved[number] = vec![task.x];
         }
@@ -39,7 +39,7 @@ impl PlanBuilder<'_> {
             task = ConvolutionTask { kind: ConvolutionKind::ForwardBiasRelu, bias: Some(bias), ..task };
         }
         self.call(Call::Convolution(convolution, task));
-        if task.bias.is_none() && node.bias != Bias::Lent {
+        if task.bias.is_none() {
             self.bias_and_rectify(node, y);
         }
         y
@@ -51,7 +51,7 @@ impl PlanBuilder<'_> {
         let x = self.saved[number].first().copied().unwrap_or_else(|| self.output(source));
         if is_depthwise(self.network, node.layer) {
             let conv = self.depthwise(node, conv);
-            let partials = self.scratch(conv.scratch_bytes());
+            let partials = self.buffer(conv.scratch_bytes());
             self.weights_gradients(|draft| draft.launch(conv.backward_weights(x, dy, dw, partials)));
             if self.trained[source] {
                 let dx = self.gradient_of(source);
@@ -66,7 +66,7 @@ impl PlanBuilder<'_> {
         if !self.trained[source] {
             return;
         }
-        let mut dx = self.feature_maps_buffer("gradient of input of", node.layer, convolution.input);
+        let mut dx = self.maps_buffer(convolution.input);
         let task = ConvolutionTask { kind: ConvolutionKind::BackwardData, x: dx, w, y: dy, bias: None };
         self.call(Call::Convolution(convolution, task));
         if !is_symmetric(conv.padding) {

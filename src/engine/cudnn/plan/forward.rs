@@ -2,19 +2,16 @@
 
 use super::gradient::Gradient;
 use super::node::Node;
-use super::parameters::is_view;
-use super::part::Work;
-use super::{Fuses, PlanBuilder};
+use super::{Fuses, PlanBuilder, Work};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Launch, Product, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::op::batch_norm::{self, BatchNormForward};
+use crate::engine::cudnn::op::batch_norm::{self, BatchNormOp};
 use crate::engine::cudnn::op::elementwise::{self, Dropout};
 use crate::engine::cudnn::op::loss::BatchLoss;
 use crate::engine::cudnn::op::max_pool2d::Pooling;
-use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::engine::cudnn::op::{bias, global_average_pool};
 use crate::network::{BatchNorm, Direction, MaxPool2d, Operation};
-use crate::settings::Layout;
 
 impl PlanBuilder<'_> {
     pub(super) fn forward(&mut self, fuses: &mut Fuses<'_>) {
@@ -26,7 +23,7 @@ impl PlanBuilder<'_> {
             let first = self.plan.calls.len();
             let y = self.node_forward(number, &node, fuses);
             self.plan.outputs.insert(node.output, y);
-            self.part(first, Work::Forward { node: number });
+            self.part(first, Work::Forward, Some(number), Vec::new(), vec![(node.output, y)]);
         }
     }
 
@@ -51,15 +48,13 @@ impl PlanBuilder<'_> {
                 self.dropout(node, x, y, rate);
                 y
             }
-            O::Flatten if !is_view(self.network, &self.plan.nodes, node.layer, self.layout) => {
-                self.computed(node, |y| elementwise::transpose(element, maps, Layout::Nchw, x, y))
-            }
+            O::Flatten if !self.is_view(node) => self.computed(node, |y| elementwise::transpose(element, maps, x, y)),
             O::Dropout { .. } | O::Flatten | O::Input => x,
         }
     }
 
     pub(super) fn node_output(&mut self, node: &Node) -> Slice {
-        self.feature_maps_buffer("output of", node.output, self.maps(node.output))
+        self.maps_buffer(self.maps(node.output))
     }
 
     /// The node's output, by one launch.
@@ -69,9 +64,9 @@ impl PlanBuilder<'_> {
         y
     }
 
-    /// The node's bias, where it adds one itself.
+    /// The bias that the node adds.
     pub(super) fn own_bias(&self, node: &Node) -> Option<Slice> {
-        self.plan.parameters.of(node.bias_owner()?, "bias").map(|(value, _)| value)
+        node.bias.map(|layer| self.parameter(layer, "bias").0)
     }
 
     /// Value and gradient of a parameter that the layer has.
@@ -116,36 +111,31 @@ impl PlanBuilder<'_> {
     }
 
     fn norm_forward(&mut self, number: usize, node: &Node, norm: BatchNorm, x: Slice) -> Slice {
-        let maps = self.maps(node.layer);
-        let [mean, inverse_deviation] = [0, 1].map(|_| self.buffer("batch statistics".to_owned(), 4 * maps.channels));
-        self.saved[number] = vec![mean, inverse_deviation];
-        let [running_mean, running_variance] = self.plan.running[&node.layer];
-        let (partials, y) = (self.scratch(batch_norm::scratch_bytes(self.element, maps)), self.node_output(node));
-        let op = BatchNormForward {
-            element: self.element,
+        let bytes = 4 * self.maps(node.layer).channels;
+        self.saved[number] = [0, 1].map(|_| self.buffer(bytes)).to_vec();
+        let (op, y) = (self.norm(number, node), self.node_output(node));
+        let residual = node.residual.then(|| self.output(node.sources[1]));
+        self.launch(op.forward(norm, self.plan.running[&node.layer], x, residual, y));
+        y
+    }
+
+    pub(super) fn norm(&mut self, number: usize, node: &Node) -> BatchNormOp {
+        let (element, maps) = (self.element, self.maps(node.layer));
+        BatchNormOp {
+            element,
             maps,
             rectifier: node.rectifier,
-            epsilon: norm.epsilon as f32,
-            momentum: norm.momentum as f32,
-            x,
-            residual: node.residual.then(|| self.output(node.sources[1])),
             gamma: self.parameter(node.layer, "gamma").0,
             beta: self.parameter(node.layer, "beta").0,
-            running_mean,
-            running_variance,
-            mean,
-            inverse_deviation,
-            y,
-            partials,
-        };
-        self.launch(op.launches());
-        y
+            mean: self.saved[number][0],
+            inverse_deviation: self.saved[number][1],
+            partials: self.buffer(batch_norm::scratch_bytes(element, maps)),
+        }
     }
 
     fn pool_forward(&mut self, number: usize, node: &Node, pool: MaxPool2d, x: Slice) -> Slice {
         let pooling = self.pooling(node, pool, node.rectifier);
-        let name = format!("maxima of {}", self.network.layers[node.layer].name);
-        let index = self.buffer(name, pooling.output.count());
+        let index = self.buffer(pooling.output.count());
         self.saved[number] = vec![index];
         let bias = self.own_bias(node);
         self.computed(node, |y| pooling.forward(x, bias, y, index))
@@ -173,7 +163,7 @@ impl PlanBuilder<'_> {
     pub(super) fn loss(&mut self) {
         let last = self.network.layers.len() - 1;
         self.at = None;
-        let gradient = self.feature_maps_buffer("gradient of", last, self.maps(last));
+        let gradient = self.gradient_of(last);
         let first = self.plan.calls.len();
         let op = BatchLoss {
             element: self.element,
@@ -186,7 +176,7 @@ impl PlanBuilder<'_> {
             loss_scale: (self.element == Element::F16).then(|| self.plan.scalars.loss_scale()),
         };
         self.launch([op.launch(self.settings.loss)]);
-        self.part(first, Work::Loss { gradient });
+        self.part(first, Work::Loss, None, Vec::new(), vec![(last, gradient)]);
         self.gradients[last].push(Gradient::own(gradient));
     }
 }

@@ -66,6 +66,6 @@ impl PlanBuilder<'_> {
 
     /// New memory for a gradient of a layer's output.
     pub(super) fn gradient_of(&mut self, layer: usize) -> Slice {
-        self.feature_maps_buffer("gradient of", layer, self.maps(layer))
+        self.maps_buffer(self.maps(layer))
     }
 }

@@ -15,16 +15,16 @@ mod begin;
 mod convolution;
 mod forward;
 mod gradient;
-pub mod part;
 pub mod readback;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::arena::{Arena, Buffer, Lasting, Life};
-use super::call::{BufferId, Call, Convolution, Launch, Slice};
+use super::arena::{Arena, Buffer, Life};
+use super::call::{Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
 use super::op::advance::Scalars;
@@ -35,8 +35,7 @@ use crate::network::{Direction, Network, Operation, Shape};
 use crate::settings::{DataPath, Layout, Settings, Winograd};
 use gradient::Gradient;
 use node::Node;
-use parameters::{Arranged, Parameters, is_depthwise};
-use part::{PlannedPart, Work};
+use parameters::{Parameters, is_depthwise};
 
 /// The parts of a step, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +54,27 @@ pub struct Planned {
     pub layer: Option<usize>,
     pub direction: Direction,
     pub stream: StepStream,
+}
+
+/// A run of calls: one node in one direction, the loss, or the update.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedPart {
+    pub calls: Range<usize>,
+    pub work: Work,
+    /// The index of the node.
+    pub node: Option<usize>,
+    /// Of a backward pass the gradients of the node's output, which are summed; the calls may overwrite them.
+    pub from: Vec<Slice>,
+    /// What it gives, each with its layer: an output, or gradients of outputs, in the order of the node's sources.
+    pub to: Vec<(usize, Slice)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Forward,
+    Backward,
+    Loss,
+    Update,
 }
 
 /// A training step, and the calls before the first one.
@@ -101,8 +121,7 @@ impl StepPlan {
             maps.check().map_err(|error| error.at(&layer.name))?;
             // The library refuses what it cannot compute with this setting, but our own depthwise convolutions never
             // reach it.
-            let is_ours = is_depthwise(network, index);
-            if settings.winograd == Winograd::NonFused && is_ours {
+            if settings.winograd == Winograd::NonFused && is_depthwise(network, index) {
                 let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
                 return Err(Error::engine(what)
                     .at(&layer.name)
@@ -130,7 +149,7 @@ impl StepPlan {
     /// Places every buffer.
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
-        Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
+        Arena::new(&self.buffers, calls.zip(self.order.0.iter().map(|of| of.end)))
     }
 }
 
@@ -167,23 +186,23 @@ impl<'a> PlanBuilder<'a> {
         let (element, layout) = (Element::of(settings.precision), settings.layout);
         let nodes = node::nodes(network);
         let mut buffers = Vec::new();
-        let mut keep = |name: &str, bytes: usize| {
-            buffers.push(Buffer { name: name.to_owned(), bytes, life: Life::Kept });
-            BufferId(buffers.len() - 1)
+        let mut whole = |bytes: usize| {
+            buffers.push(Buffer { bytes, life: Life::Kept });
+            Slice::new(buffers.len() - 1, 0, bytes)
         };
-        let parameters = Parameters::new(network, &Arranged { nodes: &nodes, layout }, element, &mut keep);
-        let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
+        let parameters = Parameters::new(network, &nodes, layout, element, &mut whole);
         let Shape::Flat(classes) = network.output() else {
             return Err(Error::engine("the GPU engine needs a network that ends in flat features").at(&network.name));
         };
         let sizes = [network.input().count() * batch_size * element.bytes(), 4 * classes * batch_size];
-        let mut pair = |names: [&str; 2]| (whole(names[0], sizes[0]), whole(names[1], sizes[1]));
-        let (inputs, targets) = pair(["inputs", "targets"]);
-        let next_batch = (settings.data == DataPath::Prefetch).then(|| pair(["next inputs", "next targets"]));
-        let states = update::states(settings.optimizer, &parameters, &mut whole);
-        let scalars = Scalars(whole("scalars", Scalars::BYTES));
+        let mut pair = || (whole(sizes[0]), whole(sizes[1]));
+        let (inputs, targets) = pair();
+        let next_batch = (settings.data == DataPath::Prefetch).then(pair);
+        let copies = settings.optimizer.state_copies();
+        let states = [0, 1].map(|number| (number < copies).then(|| whole(parameters.master.bytes)));
+        let scalars = Scalars(whole(Scalars::BYTES));
         let running = begin::running(network, &mut whole);
-        let row_losses = whole("losses", 4 * batch_size);
+        let row_losses = whole(4 * batch_size);
         let layers = network.layers.len();
         let saved = vec![Vec::new(); nodes.len()];
         let plan = StepPlan {
@@ -224,19 +243,14 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// A new buffer that lives within the step.
-    fn buffer(&mut self, name: String, bytes: usize) -> Slice {
-        self.plan.buffers.push(Buffer { name, bytes, life: Life::Step });
+    fn buffer(&mut self, bytes: usize) -> Slice {
+        self.plan.buffers.push(Buffer { bytes, life: Life::Step });
         Slice::new(self.plan.buffers.len() - 1, 0, bytes)
     }
 
     /// A new buffer for feature maps of the element type.
-    fn feature_maps_buffer(&mut self, what: &str, layer: usize, maps: FeatureMaps) -> Slice {
-        let name = format!("{what} {}", self.network.layers[layer].name);
-        self.buffer(name, maps.count() * self.element.bytes())
-    }
-
-    fn scratch(&mut self, bytes: usize) -> Slice {
-        self.buffer("partial sums".to_owned(), bytes)
+    fn maps_buffer(&mut self, maps: FeatureMaps) -> Slice {
+        self.buffer(maps.count() * self.element.bytes())
     }
 
     fn call(&mut self, call: Call) {
@@ -256,9 +270,10 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Notes the purpose of the calls from `first` on, if there are any.
-    fn part(&mut self, first: usize, work: Work) {
-        if first < self.plan.calls.len() {
-            self.plan.parts.push(PlannedPart { calls: first..self.plan.calls.len(), work });
+    fn part(&mut self, first: usize, work: Work, node: Option<usize>, from: Vec<Slice>, to: Vec<(usize, Slice)>) {
+        let calls = first..self.plan.calls.len();
+        if !calls.is_empty() {
+            self.plan.parts.push(PlannedPart { calls, work, node, from, to });
         }
     }
 
@@ -278,6 +293,10 @@ impl<'a> PlanBuilder<'a> {
 
     fn operation(&self, node: &Node) -> &'a Operation {
         &self.network.layers[node.layer].operation
+    }
+
+    fn is_view(&self, node: &Node) -> bool {
+        parameters::is_view(self.network, &self.plan.nodes, node.layer, self.layout)
     }
 
     /// Whether the indices of our kernels suffice for a node.

@@ -7,7 +7,6 @@ use crate::engine::cudnn::emulated::{
 };
 use crate::engine::numbers::widened;
 use crate::engine::reference::batch_norm as reference;
-use crate::network::BatchNorm;
 use crate::settings::Layout;
 
 const NORM: BatchNorm = BatchNorm { epsilon: 1e-3, momentum: 0.99 };
@@ -78,8 +77,12 @@ impl Case {
         self.memory.empty(Element::F32, self.maps.channels)
     }
 
-    fn partials(&mut self) -> Slice {
-        self.memory.reserve(scratch_bytes(self.element, self.maps))
+    /// With these statistics, or places for them.
+    fn op(&mut self, [mean, inverse_deviation]: [Slice; 2]) -> BatchNormOp {
+        let Self { element, maps, rectifier, .. } = *self;
+        let [gamma, beta] = [self.gamma.clone(), self.beta.clone()].map(|values| self.floats(&values));
+        let partials = self.memory.reserve(scratch_bytes(element, maps));
+        BatchNormOp { element, maps, rectifier, gamma, beta, mean, inverse_deviation, partials }
     }
 
     fn channel(&self, at: usize) -> usize {
@@ -104,33 +107,20 @@ impl Case {
         let Some(emulator) = emulator() else { return };
         let x = self.values(3, scale, shift);
         let residual = with_residual.then(|| self.values(4, 2.0, 0.0));
-        let (gamma, beta, channels) = (self.gamma.clone(), self.beta.clone(), self.maps.channels);
-        let op = BatchNormForward {
-            element: self.element,
-            maps: self.maps,
-            rectifier: self.rectifier,
-            epsilon: NORM.epsilon as f32,
-            momentum: NORM.momentum as f32,
-            x: self.tensor(&x),
-            residual: residual.as_ref().map(|residual| self.tensor(residual)),
-            gamma: self.floats(&gamma),
-            beta: self.floats(&beta),
-            running_mean: self.floats(&vec![0.5; channels]),
-            running_variance: self.floats(&vec![2.0; channels]),
-            mean: self.channel_slice(),
-            inverse_deviation: self.channel_slice(),
-            y: self.memory.empty(self.element, self.maps.count()),
-            partials: self.partials(),
-        };
-        emulator.check_all(&mut self.memory, op.launches());
-        let mut y = reference::forward(&array(&x, self.maps), &widened(&gamma), &widened(&beta), &NORM).values;
-        for (at, y) in y.iter_mut().enumerate() {
-            *y = self.rectifier.of(*y + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])));
+        let statistics = [0, 1].map(|_| self.channel_slice());
+        let (op, y) = (self.op(statistics), self.memory.empty(self.element, self.maps.count()));
+        let running = [0.5, 2.0].map(|value| self.floats(&vec![value; self.maps.channels]));
+        let (from, with) = (self.tensor(&x), residual.as_ref().map(|residual| self.tensor(residual)));
+        emulator.check_all(&mut self.memory, op.forward(NORM, running, from, with, y));
+        let [gamma, beta] = [&self.gamma, &self.beta].map(|values| widened(values));
+        let mut expected = reference::forward(&array(&x, self.maps), &gamma, &beta, &NORM).values;
+        for (at, y) in expected.iter_mut().enumerate() {
+            *y = self.rectifier.range().clamp(*y + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])));
         }
         let what = format!("{:?} {:?}", self.element, self.maps);
         // The mean in float32 is off by a share of the shift.
         let float = 1e-5 + 3e-7 * f64::from((shift / scale).abs());
-        assert_close(&what, &self.read(op.y), &y, float.max(2.1 * rounding(self.element)));
+        assert_close(&what, &self.read(y), &expected, float.max(2.1 * rounding(self.element)));
         let (momentum, count) = (NORM.momentum, self.maps.per_channel() as f64);
         let unbiased = count / (count.max(2.0) - 1.0);
         let moments = self.moments(&x);
@@ -140,8 +130,8 @@ impl Case {
         };
         check(op.mean, 1e-6, &|mean, _| mean);
         check(op.inverse_deviation, 2e-5, &|_, variance| (variance + NORM.epsilon).sqrt().recip());
-        check(op.running_mean, 1e-6, &|mean, _| momentum * 0.5 + (1.0 - momentum) * mean);
-        check(op.running_variance, 1e-5, &|_, variance| momentum * 2.0 + (1.0 - momentum) * variance * unbiased);
+        check(running[0], 1e-6, &|mean, _| momentum * 0.5 + (1.0 - momentum) * mean);
+        check(running[1], 1e-5, &|_, variance| momentum * 2.0 + (1.0 - momentum) * variance * unbiased);
     }
 }
 
@@ -185,7 +175,6 @@ impl Case {
         let inverse: Vec<f32> = moments.iter().map(|(_, v)| (v + NORM.epsilon).sqrt().recip() as f32).collect();
         let mean: Vec<f32> = moments.iter().map(|(mean, _)| *mean as f32).collect();
         let (dy_slice, other_slice) = (self.tensor(&dy), other.as_ref().map(|other| self.tensor(other)));
-        let (gamma, beta) = (self.gamma.clone(), self.beta.clone());
         let y: Vec<f32> = match source {
             // Zeros, sixes and what lies between.
             MaskSource::Y => self.values(7, 8.0, 3.0),
@@ -193,47 +182,37 @@ impl Case {
             MaskSource::X => {
                 let value = |(at, x): (usize, &f32)| {
                     let channel = self.channel(at);
-                    (x - mean[channel]).mul_add(gamma[channel] * inverse[channel], beta[channel])
+                    (x - mean[channel]).mul_add(self.gamma[channel] * inverse[channel], self.beta[channel])
                 };
                 x.iter().enumerate().map(value).collect()
             }
         };
-        let y: Vec<f32> = y.iter().map(|y| rounded(self.element, self.rectifier.of(f64::from(*y)) as f32)).collect();
-        let op = BatchNormBackward {
-            element: self.element,
-            maps: self.maps,
-            rectifier: self.rectifier,
-            x: self.tensor(&x),
-            y: (source == MaskSource::Y).then(|| self.tensor(&y)),
-            beta: self.floats(&beta),
-            gamma: self.floats(&gamma),
-            mean: self.floats(&mean),
-            inverse_deviation: self.floats(&inverse),
+        let y: Vec<f32> = y.iter().map(|y| rounded(self.element, self.rectifier.range().clamp(*y))).collect();
+        let statistics = [mean, inverse].map(|values| self.floats(&values));
+        let (op, from) = (self.op(statistics), self.tensor(&x));
+        let mask = (source == MaskSource::Y).then(|| self.tensor(&y));
+        let to = Gradients {
             dy: dy_slice,
             dy_other: other_slice,
             dx: self.place(dx_place, dy_slice, other_slice).unwrap_or(dy_slice),
             d_residual: self.place(residual_place, dy_slice, other_slice),
             dgamma: self.channel_slice(),
             dbeta: self.channel_slice(),
-            partials: self.partials(),
         };
-        emulator.check_all(&mut self.memory, op.launches());
+        emulator.check_all(&mut self.memory, op.backward(from, mask, to));
 
-        let slope = |at: usize| match &other {
-            _ if !self.rectifier.passes(y[at]) => 0.0,
-            Some(other) => rounded(self.element, dy[at] + other[at]),
-            None => dy[at],
-        };
+        let sum = |at: usize| other.as_ref().map_or(dy[at], |other| rounded(self.element, dy[at] + other[at]));
+        let slope = |at: usize| self.rectifier.range().stopped(y[at], sum(at));
         let g = array(&(0..x.len()).map(slope).collect::<Vec<_>>(), self.maps);
-        let (dx, dgamma, dbeta) = reference::backward(&array(&x, self.maps), &widened(&gamma), &g, &NORM);
+        let (dx, dgamma, dbeta) = reference::backward(&array(&x, self.maps), &widened(&self.gamma), &g, &NORM);
         let what = format!("{:?} {:?} {dx_place:?} {residual_place:?}", self.element, self.maps);
         // One value for a channel: the true gradient is 0, and its terms are as large as 1 / sqrt(epsilon).
-        assert_close(&what, &self.read(op.dx), &dx.values, (2.1 * rounding(self.element)).max(2e-5));
+        assert_close(&what, &self.read(to.dx), &dx.values, (2.1 * rounding(self.element)).max(2e-5));
         let sum_tolerance = 1e-5 * (self.maps.per_channel() as f64).sqrt();
-        for (sums, expected) in [(op.dbeta, dbeta), (op.dgamma, dgamma)] {
+        for (sums, expected) in [(to.dbeta, dbeta), (to.dgamma, dgamma)] {
             assert_close(&what, &self.memory.read(sums, Element::F32), &expected, sum_tolerance);
         }
-        if let Some(residual) = op.d_residual {
+        if let Some(residual) = to.d_residual {
             assert_close(&what, &self.read(residual), &g.values, 1e-7);
         }
     }

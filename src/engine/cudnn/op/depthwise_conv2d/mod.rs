@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::int;
+use super::grid::{blocks, int};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -209,9 +209,8 @@ impl DepthwiseConv2d {
         self.launch(names[self.path() as usize], self.threads(tiles).div_ceil(block), block, args)
     }
 
-    fn launch(&self, name: &'static str, blocks: usize, threads: usize, args: Vec<Arg>) -> Launch {
-        let kernel = Kernel { operator: "depthwise_conv2d", name, element: self.element };
-        Launch { kernel, grid: [blocks as u32, 1, 1], block: [threads as u32, 1, 1], shared_bytes: 0, args }
+    fn launch(&self, name: &'static str, count: usize, threads: usize, args: Vec<Arg>) -> Launch {
+        blocks(Kernel { operator: "depthwise_conv2d", name, element: self.element }, count, threads, args)
     }
 
     fn nhwc(&self) -> Arg {

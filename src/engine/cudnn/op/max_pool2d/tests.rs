@@ -89,7 +89,7 @@ impl Pooling {
         let index = winners.iter().enumerate().map(in_window).collect();
         for (at, y) in y.iter_mut().enumerate() {
             let bias = bias[at / self.output.positions() % self.output.channels];
-            *y = rounded(self.element, self.rectifier.of((*y + bias).into()) as f32);
+            *y = rounded(self.element, self.rectifier.range().clamp(*y + bias));
         }
         Expected { y, winners, index }
     }
@@ -122,10 +122,8 @@ impl Pooling {
         // Small whole numbers, whose sums are exact in every element type.
         let dy = coarse(self.element, self.output.count(), 3);
         let other = with_other.then(|| coarse(self.element, self.output.count(), 4));
-        let slope = |at: usize| match self.rectifier.passes(expected.y[at]) {
-            true => dy[at] + other.as_ref().map_or(0.0, |other| other[at]),
-            false => 0.0,
-        };
+        let sum = |at: usize| dy[at] + other.as_ref().map_or(0.0, |other| other[at]);
+        let slope = |at: usize| self.rectifier.range().stopped(expected.y[at], sum(at));
         let slopes: Vec<f32> = (0..dy.len()).map(slope).collect();
         let mut dx = vec![0.0; x.len()];
         max_pool2d::backward(&self.windows(), &slopes, &expected.winners, &mut dx);

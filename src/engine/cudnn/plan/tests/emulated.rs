@@ -122,17 +122,13 @@ fn every_optimizer_updates_as_the_reference_does() {
 }
 
 #[test]
-fn large_networks_match_the_reference_on_small_images() {
+fn known_networks_match_the_reference_on_small_images() {
+    let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
+    check(&variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     for (name, side) in [("vgg16", 32), ("mobilenet", 64), ("resnet50", 64)] {
         let small = Shape::Maps { channels: 3, height: side, width: side };
         check(&variants(&Network::by_name(name, small, 5).unwrap(), 2, &[Precision::Fp32]));
     }
-}
-
-#[test]
-fn mnist_cnn_matches_the_reference() {
-    let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
-    check(&variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
 }
 
 /// The selftest's own checks of that network, at the batch size and with the optimizer, in fp16 and both layouts.
@@ -171,8 +167,7 @@ fn the_checks_of_the_optimizers_pass_in_16_bits() {
 
 /// A network with everything that the built-in networks lack: outputs with several readers of every kind, separate
 /// rectifiers and sums, a pooling whose output is read twice, a flattening that no dense layer reads.
-#[test]
-fn every_way_of_a_gradient_is_gone() {
+pub fn every_way_of_a_gradient() -> Network {
     let mut b = Builder::new("variants", Shape::Maps { channels: 2, height: 6, width: 5 }).unwrap();
     let conv = b.then("conv", Conv2d { padding: Padding::all(1), ..Conv2d::square(4, 3) }).unwrap();
     let relu = b.then("relu", Operation::Relu).unwrap();
@@ -192,6 +187,10 @@ fn every_way_of_a_gradient_is_gone() {
     b.then("flat_bn", BatchNorm::default()).unwrap();
     b.then("flat_relu", Operation::Relu6).unwrap();
     b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
-    let network = b.finish().unwrap();
-    check(&variants(&network, 3, &[Precision::Fp32]));
+    b.finish().unwrap()
+}
+
+#[test]
+fn every_way_of_a_gradient_is_gone() {
+    check(&variants(&every_way_of_a_gradient(), 3, &[Precision::Fp32]));
 }
