@@ -1,10 +1,9 @@
 //! What `auto` means on a device.
 
-use super::contact;
 use super::cudnn::engine::CudnnEngine;
 use super::device_choice::DeviceChoice;
-use super::open::OpenedEngine;
 use super::torch::TorchEngine;
+use super::{Engine, contact};
 use crate::device::cuda::driver;
 use crate::error::{Error, Result};
 use crate::settings::EngineName;
@@ -27,7 +26,7 @@ pub fn fastest(
     names: &[EngineName],
     first: First,
     notices: &mut Vec<String>,
-) -> Result<Option<(EngineName, OpenedEngine)>> {
+) -> Result<Option<(EngineName, Box<dyn Engine>)>> {
     let is_on_gpu = names.contains(&EngineName::Auto)
         && match device {
             DeviceChoice::Cpu => false,
@@ -40,11 +39,13 @@ pub fn fastest(
     }
     // If PyTorch is named together with the engine `cpu`, it runs on the CPU, and a run has only one PyTorch process.
     let is_taken = [EngineName::Torch, EngineName::Cpu].iter().all(|name| names.contains(name));
-    let torch = || match is_taken {
-        true => Err(Error::device("in this run it is on the CPU, beside the engine `cpu`")),
-        false => Ok((EngineName::Torch, self::torch(&format!("cuda:{}", device.ordinal()))?)),
+    let torch = || -> Result<(EngineName, Box<dyn Engine>)> {
+        if is_taken {
+            return Err(Error::device("in this run it is on the CPU, beside the engine `cpu`"));
+        }
+        Ok((EngineName::Torch, Box::new(TorchEngine::open(&format!("cuda:{}", device.ordinal()))?)))
     };
-    let own = || -> Result<_> { Ok((EngineName::Cudnn, cudnn(device.ordinal())?)) };
+    let own = || Ok((EngineName::Cudnn, cudnn(device.ordinal())?));
     let opened = match first {
         First::Torch => on_gpu(["PyTorch", "the engine `cudnn`"], torch, own, notices),
         First::Cudnn => on_gpu(["the engine `cudnn`", "PyTorch"], own, torch, notices),
@@ -56,23 +57,11 @@ pub fn fastest(
 ///
 /// # Errors
 /// As [`CudnnEngine::open`].
-pub fn cudnn(ordinal: u32) -> Result<OpenedEngine> {
-    if let Some(died) = contact::died(ordinal) {
-        return Err(died.error());
+pub fn cudnn(ordinal: u32) -> Result<Box<dyn Engine>> {
+    match contact::died(ordinal) {
+        Some(died) => Err(died.error()),
+        None => Ok(Box::new(CudnnEngine::open(ordinal)?)),
     }
-    let engine = CudnnEngine::open(ordinal)?;
-    let pci_bus_id = Some(engine.pci_bus_id().to_owned());
-    Ok(OpenedEngine::new(engine, pci_bus_id))
-}
-
-/// PyTorch on `device`.
-///
-/// # Errors
-/// As [`TorchEngine::open`].
-pub fn torch(device: &str) -> Result<OpenedEngine> {
-    let engine = TorchEngine::open(device)?;
-    let pci_bus_id = engine.pci_bus_id().map(str::to_owned);
-    Ok(OpenedEngine::new(engine, pci_bus_id))
 }
 
 /// Work for the GPU runs on the GPU or not at all: the first of two engines, by their names, or the second.

@@ -100,7 +100,10 @@ fn facts(ordinal: u32) -> Vec<String> {
 fn by(command: &mut Command, patience: Duration) -> Option<Died> {
     let (how, stdout, stderr) = match child::run(command.stderr(Stdio::piped()), Some(patience), MOST) {
         Ok(Ended { status, stdout, stderr, .. }) => {
-            (format!("was ended by {}", name_of(status.signal()?)), stdout, stderr)
+            status.signal()?;
+            // It is written as `signal: 11 (SIGSEGV) (core dumped)`.
+            let how = status.to_string().replacen(':', "", 1).replace(" (core dumped)", "");
+            (format!("was ended by {how}"), stdout, stderr)
         }
         Err(Failure::Late(stdout)) => {
             (format!("did not end within {} s and was ended", patience.as_secs()), stdout, String::new())
@@ -112,19 +115,6 @@ fn by(command: &mut Command, patience: Duration) -> Option<Died> {
     let last = stderr.lines().rfind(|line| !line.trim().is_empty());
     let words = last.map_or_else(String::new, |line| format!(": {}", foreign::line(line.trim())));
     Some(Died { in_part, how: format!("{how}{words}") })
-}
-
-fn name_of(signal: i32) -> String {
-    let name = match signal {
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGILL => "SIGILL",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGKILL => "SIGKILL",
-        _ => return format!("signal {signal}"),
-    };
-    format!("signal {signal} ({name})")
 }
 
 /// Opens a GPU and runs a step on it, saying before each part that it begins.

@@ -11,6 +11,7 @@ pub use super::device_choice::DeviceChoice;
 use super::fixed::FixedAlgorithms;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
+use super::torch::TorchEngine;
 use crate::device::cuda::driver;
 use crate::device::{self, Device};
 use crate::error::{Error, Kind, Result};
@@ -30,18 +31,6 @@ pub struct Engines {
     pub notices: Vec<String>,
     /// Why `auto` means the CPU although the user did not ask for the CPU.
     fallback: Option<String>,
-}
-
-pub struct OpenedEngine {
-    pub engine: Box<dyn Engine>,
-    /// The address on the bus of the GPU that its steps run on, where they run on one and say so.
-    pub pci_bus_id: Option<String>,
-}
-
-impl OpenedEngine {
-    pub(super) fn new(engine: impl Engine + 'static, pci_bus_id: Option<String>) -> Self {
-        Self { engine: Box::new(engine), pci_bus_id }
-    }
 }
 
 /// A notice, given when steps of our own kernels are about to be timed.
@@ -103,7 +92,7 @@ impl Engines {
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a device is asked for; what the engine answers.
-    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OpenedEngine>) -> Result<Self> {
+    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<Box<dyn Engine>>) -> Result<Self> {
         if device != DeviceChoice::Auto {
             return Err(Error::spec("a step of your own chooses its device itself")
                 .at("--device")
@@ -119,8 +108,8 @@ impl Engines {
         Self { open, device, fastest, gpu: None, synthetic: None, notices, fallback: None }
     }
 
-    fn add(&mut self, name: EngineName, OpenedEngine { engine, pci_bus_id }: OpenedEngine) {
-        self.gpu = self.gpu.take().or(pci_bus_id);
+    fn add(&mut self, name: EngineName, engine: Box<dyn Engine>) {
+        self.gpu = self.gpu.take().or_else(|| engine.pci_bus_id().map(str::to_owned));
         self.open.insert(name, engine);
     }
 
@@ -139,16 +128,16 @@ impl Engines {
         if self.open.contains_key(&name) {
             return Ok(());
         }
-        let opened = match (name, truth) {
+        let opened: Box<dyn Engine> = match (name, truth) {
             (EngineName::Synthetic, Some(truth)) => {
                 let engine = SyntheticEngine::new(truth.clone())?;
                 self.synthetic = Some(engine.covariates());
-                OpenedEngine::new(engine, None)
+                Box::new(engine)
             }
-            (EngineName::Cpu, _) => OpenedEngine::new(self.cpu()?, None),
+            (EngineName::Cpu, _) => Box::new(self.cpu()?),
             (EngineName::Cudnn, _) => self.cudnn()?,
-            (EngineName::Candle, _) => self.candle(names)?,
-            (EngineName::Torch, _) => self.torch(names)?,
+            (EngineName::Candle, _) => Box::new(self.candle(names)?),
+            (EngineName::Torch, _) => Box::new(self.torch(names)?),
             (other, _) => {
                 return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
                     .hint("use the engine `cpu`"));
@@ -163,7 +152,7 @@ impl Engines {
         self.open.contains_key(&self.resolve(name))
     }
 
-    fn cudnn(&self) -> Result<OpenedEngine> {
+    fn cudnn(&self) -> Result<Box<dyn Engine>> {
         if self.device == DeviceChoice::Cpu {
             return Err(Error::device("the engine `cudnn` runs on a GPU, and the device asked for is the CPU")
                 .hint("leave `--device cpu` out, or use the engine `cpu`"));
@@ -184,10 +173,10 @@ impl Engines {
     }
 
     /// candle runs on the same device as the other engines of the run, and on a GPU only if it was built for one.
-    fn candle(&mut self, names: &[EngineName]) -> Result<OpenedEngine> {
+    fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
         let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
         let takes_gpu = may_take_gpu && driver::has_gpu()?;
-        let engine = match self.device {
+        Ok(match self.device {
             DeviceChoice::Cuda(index) => CandleEngine::cuda(index)?,
             DeviceChoice::Auto if takes_gpu && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
             DeviceChoice::Auto if takes_gpu => {
@@ -197,13 +186,11 @@ impl Engines {
                 CandleEngine::cpu()
             }
             DeviceChoice::Cpu | DeviceChoice::Auto => CandleEngine::cpu(),
-        };
-        let pci_bus_id = engine.pci_bus_id().map(str::to_owned);
-        Ok(OpenedEngine::new(engine, pci_bus_id))
+        })
     }
 
     /// PyTorch runs on the same device as the other engines of the run: with the engine `cpu`, on the CPU.
-    fn torch(&self, names: &[EngineName]) -> Result<OpenedEngine> {
+    fn torch(&self, names: &[EngineName]) -> Result<TorchEngine> {
         let place = match self.device {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
@@ -214,7 +201,7 @@ impl Engines {
                 "auto".to_owned()
             }
         };
-        automatic::torch(&place)
+        TorchEngine::open(&place)
     }
 
     /// One engine, for tests.

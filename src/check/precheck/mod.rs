@@ -2,7 +2,7 @@
 //!
 //! First the step of each network and setting of the plan is taken apart into parts: each layer with everything that is computed together with it, forward
 //! and backward, at the plan's own shapes, precision, layout and algorithms. Its values and gradients are compared with those that the CPU engine computes in
-//! float32 from the same operands ([`parts`]), and the memory around all written buffers is compared before and after. Then the whole step runs three times
+//! float32 from the same operands ([`parts`]). Then the whole step runs three times
 //! as it will be measured, with the launch and the streams of the plan. Its output, gradients, update and losses are compared, within the limits of
 //! `selftest`, with a step of the CPU engine, which `selftest` compares with double precision. This is done at two batch sizes, one of them odd: the largest
 //! of the plan whose steps the CPU engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add

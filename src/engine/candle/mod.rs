@@ -73,11 +73,6 @@ impl CandleEngine {
         candle_core::utils::cuda_is_available()
     }
 
-    /// The GPU's address on the bus, where it runs on one.
-    pub fn pci_bus_id(&self) -> Option<&str> {
-        self.pci_bus_id.as_deref()
-    }
-
     fn step(&mut self, workload: &Workload, check: fn(&Workload) -> Result<()>) -> Result<CandleStep> {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
@@ -100,6 +95,10 @@ impl CandleEngine {
 impl Engine for CandleEngine {
     fn device(&self) -> &DeviceName {
         &self.name
+    }
+
+    fn pci_bus_id(&self) -> Option<&str> {
+        self.pci_bus_id.as_deref()
     }
 
     /// `tf32` becomes `fp32`: a processor has no such mode, and candle leaves it off on a GPU.

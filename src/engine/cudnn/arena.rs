@@ -21,9 +21,8 @@ pub enum Life {
 }
 
 /// A buffer of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    pub name: String,
     pub bytes: usize,
     pub life: Life,
 }
@@ -35,29 +34,21 @@ pub struct Arena {
     pub bytes: usize,
 }
 
-/// A call, and the last call that may run at the same time.
-#[derive(Clone, Copy)]
-pub struct Lasting<'a> {
-    pub call: &'a Call,
-    pub end: usize,
-}
-
 impl Arena {
     /// Places every buffer; each call comes with the last call that may run at the same time. A buffer that no call
     /// uses gets offset 0.
-    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Self {
+    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Self {
         let sizes = buffers.iter().map(|buffer| buffer.bytes.next_multiple_of(ALIGNMENT));
         let (offsets, bytes) = place(&sizes.zip(spans(buffers, calls)).collect::<Vec<_>>());
         Self { offsets, bytes }
     }
 
-    /// Every buffer in its own memory, between gaps of `gap` bytes.
-    pub fn apart(buffers: &[Buffer], gap: usize) -> Self {
-        let mut arena = Self { offsets: Vec::with_capacity(buffers.len()), bytes: gap };
+    /// Every buffer in its own memory.
+    pub fn apart(buffers: &[Buffer]) -> Self {
+        let mut arena = Self { offsets: Vec::with_capacity(buffers.len()), bytes: 0 };
         for buffer in buffers {
             arena.offsets.push(arena.bytes);
-            let end = arena.bytes.saturating_add(buffer.bytes).next_multiple_of(ALIGNMENT);
-            arena.bytes = end.saturating_add(gap);
+            arena.bytes = arena.bytes.saturating_add(buffer.bytes).next_multiple_of(ALIGNMENT);
         }
         arena
     }
@@ -68,10 +59,10 @@ impl Arena {
     }
 }
 
-fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Vec<Option<Span>> {
+fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Vec<Option<Span>> {
     let kept = |buffer: &Buffer| (buffer.life == Life::Kept).then_some(Span { first: 0, last: usize::MAX });
     let mut spans: Vec<Option<Span>> = buffers.iter().map(kept).collect();
-    for (first, Lasting { call, end }) in calls.enumerate() {
+    for (first, (call, end)) in calls.enumerate() {
         for Slice { buffer: BufferId(id), .. } in call.reads().into_iter().chain(call.writes()) {
             let span = spans[id].get_or_insert(Span { first, last: end });
             span.last = span.last.max(end);
@@ -90,7 +81,7 @@ pub(super) mod check {
     /// written there, or a slice beyond its buffer. Slow and obvious.
     pub fn problems<'a>(
         buffers: &[Buffer],
-        calls: impl Iterator<Item = Lasting<'a>> + Clone,
+        calls: impl Iterator<Item = (&'a Call, usize)> + Clone,
         arena: &Arena,
     ) -> Vec<String> {
         let spans = spans(buffers, calls.clone());
@@ -101,28 +92,28 @@ pub(super) mod check {
                 let apart = from_a + first.bytes <= from_b || from_b + second.bytes <= from_a;
                 let overlap = spans[a].zip(spans[b]).is_some_and(|(a, b)| a.overlaps(b));
                 if overlap && !apart && first.bytes.min(second.bytes) > 0 {
-                    problems.push(format!("{} and {} overlap", first.name, second.name));
+                    problems.push(format!("buffers {b} and {a} overlap"));
                 }
             }
             if !arena.offsets[a].is_multiple_of(ALIGNMENT) || arena.offsets[a] + first.bytes > arena.bytes {
-                problems.push(format!("{} is misplaced", first.name));
+                problems.push(format!("buffer {a} is misplaced"));
             }
         }
         let mut written: Vec<Vec<Range<usize>>> = vec![Vec::new(); buffers.len()];
-        for (index, Lasting { call, .. }) in calls.enumerate() {
+        for (index, (call, _)) in calls.enumerate() {
             for slice in call.reads() {
-                let Buffer { name, life, .. } = &buffers[slice.buffer.0];
-                if *life == Life::Step && !covered(&written[slice.buffer.0], slice) {
-                    problems.push(format!("call {index} reads {name} before it is written"));
+                let BufferId(buffer) = slice.buffer;
+                if buffers[buffer].life == Life::Step && !covered(&written[buffer], slice) {
+                    problems.push(format!("call {index} reads buffer {buffer} before it is written"));
                 }
             }
             for slice in call.writes() {
                 written[slice.buffer.0].push(slice.offset..slice.offset + slice.bytes);
             }
             for slice in call.reads().into_iter().chain(call.writes()) {
-                let buffer = &buffers[slice.buffer.0];
-                if slice.offset + slice.bytes > buffer.bytes {
-                    problems.push(format!("call {index} exceeds {}", buffer.name));
+                let BufferId(buffer) = slice.buffer;
+                if slice.offset + slice.bytes > buffers[buffer].bytes {
+                    problems.push(format!("call {index} exceeds buffer {buffer}"));
                 }
             }
         }
@@ -130,8 +121,8 @@ pub(super) mod check {
     }
 
     /// Calls one after the other.
-    pub fn in_turn(calls: &[Call]) -> impl Iterator<Item = Lasting<'_>> + Clone {
-        calls.iter().enumerate().map(|(end, call)| Lasting { call, end })
+    pub fn in_turn(calls: &[Call]) -> impl Iterator<Item = (&Call, usize)> + Clone {
+        calls.iter().zip(0..)
     }
 
     fn covered(written: &[Range<usize>], slice: Slice) -> bool {
@@ -152,41 +143,9 @@ mod tests {
     use super::*;
     use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 
-    fn buffer(name: &str, bytes: usize, life: Life) -> Buffer {
-        Buffer { name: name.to_owned(), bytes, life }
-    }
-
-    fn zero(buffer: usize, bytes: usize) -> Call {
-        Call::Zero(Slice::new(buffer, 0, bytes))
-    }
-
-    #[test]
-    fn buffers_that_live_at_other_times_share_memory_and_kept_ones_do_not() {
-        let buffers = [
-            buffer("early", 2 * ALIGNMENT, Life::Step),
-            buffer("late", ALIGNMENT, Life::Step),
-            buffer("kept", ALIGNMENT, Life::Kept),
-            buffer("unused", ALIGNMENT, Life::Step),
-        ];
-        let calls = [zero(0, 2 * ALIGNMENT), zero(2, 1), zero(1, ALIGNMENT)];
-        let arena = Arena::new(&buffers, check::in_turn(&calls));
-        assert_eq!(arena.offsets[..3], [0, 0, 2 * ALIGNMENT]);
-        assert_eq!(arena.bytes, 3 * ALIGNMENT);
-        assert_eq!(check::problems(&buffers[..3], check::in_turn(&calls), &arena), Vec::<String>::new());
-    }
-
-    #[test]
-    fn apart_there_is_a_gap_before_and_behind_each_buffer() {
-        let buffers = [buffer("a", ALIGNMENT, Life::Step), buffer("b", 1, Life::Step), buffer("c", 0, Life::Kept)];
-        let arena = Arena::apart(&buffers, 2 * ALIGNMENT);
-        // By hand, in units of the alignment: 2 of gap, 1, 2 of gap, 1, 2 of gap, nothing, 2 of gap.
-        assert_eq!(arena.offsets, [2 * ALIGNMENT, 5 * ALIGNMENT, 8 * ALIGNMENT]);
-        assert_eq!(arena.bytes, 10 * ALIGNMENT);
-    }
-
     #[test]
     fn the_check_finds_faults() {
-        let buffers = [buffer("a", 8, Life::Step), buffer("b", 8, Life::Step)];
+        let buffers = [Buffer { bytes: 8, life: Life::Step }; 2];
         let calls = [
             Call::Zero(Slice::new(0, 0, 4)),
             Call::Gemm(Gemm {
@@ -199,6 +158,9 @@ mod tests {
         ];
         let arena = Arena { offsets: vec![0, 0], bytes: 8 };
         let problems = check::problems(&buffers, check::in_turn(&calls), &arena);
-        assert_eq!(problems, ["b and a overlap", "call 1 reads a before it is written", "call 1 exceeds b"]);
+        assert_eq!(
+            problems,
+            ["buffers 0 and 1 overlap", "call 1 reads buffer 0 before it is written", "call 1 exceeds buffer 1"]
+        );
     }
 }

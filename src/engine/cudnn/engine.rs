@@ -8,13 +8,12 @@ use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::trial::{self, Computation, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
-    workspace_limit,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
+    product, workspace_limit,
 };
 use super::element::Element;
 use super::feed::Feed;
 use super::isolated::{self, PlacedApart, See};
-use super::memory_guard::{self, Guarded};
 use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
@@ -70,11 +69,6 @@ impl CudnnEngine {
         };
         let convolutions = Chooser::new(&gpu);
         Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() }
-    }
-
-    /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
-    pub fn pci_bus_id(&self) -> &str {
-        &self.gpu.properties().pci_bus_id
     }
 
     fn search(&self, workload: &Workload, layer: usize, direction: Direction) -> Result<Search> {
@@ -153,7 +147,7 @@ impl CudnnEngine {
     fn place(&mut self, plan: StepPlan, arena: &Arena, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
         let [main, side] = workspaces(&plan, choices);
         let buffers = arena.bytes as u64;
-        let memory = self.take(memory_guard::bytes(buffers, [main, side]))?;
+        let memory = self.take(buffers + main + side)?;
         let mut places = places(&plan, arena);
         let placement = Placement::in_arena(memory.address(), &places);
         let other_placement = plan.next_batch.map(|(inputs, targets)| {
@@ -161,8 +155,9 @@ impl CudnnEngine {
             places.swap(plan.targets.buffer.0, targets.buffer.0);
             Placement::in_arena(memory.address(), &places)
         });
-        let guarded = Guarded::new(memory.address(), buffers, [main, side]);
-        Ok(Placed { plan, memory, placement, other_placement, guarded })
+        let first = memory.address() + buffers;
+        let workspaces = [Range { address: first, bytes: main }, Range { address: first + main, bytes: side }];
+        Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 
     /// A step with its algorithms, its memory and its calls.
@@ -173,7 +168,7 @@ impl CudnnEngine {
         let placed = self.place(plan, &arena, &choices)?;
         let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
         let program = |placement: &Placement| {
-            let (workspaces, order) = (placed.guarded.workspaces, Some(&placed.plan.order));
+            let (workspaces, order) = (placed.workspaces, Some(&placed.plan.order));
             let layout = ProgramLayout { placement, choices: &choices, workspaces, order };
             Program::new(&self.gpu, &calls, layout)
         };
@@ -219,6 +214,10 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
 impl Engine for CudnnEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn pci_bus_id(&self) -> Option<&str> {
+        Some(&self.gpu.properties().pci_bus_id)
     }
 
     fn version(&self) -> Option<String> {
@@ -316,7 +315,7 @@ impl Engine for CudnnEngine {
         let settings = isolated::in_turn(&self.in_force(&workload.settings)?);
         let workload = Workload { settings, ..workload.clone() };
         let plan = self.plan(&workload)?;
-        let (arena, choices) = (plan.apart(), self.choices(&workload, &plan)?);
+        let (arena, choices) = (Arena::apart(&plan.buffers), self.choices(&workload, &plan)?);
         let placed = self.place(plan, &arena, &choices)?;
         placed.begin(&self.gpu)?;
         let mut bench = PlacedApart { gpu: self.gpu.clone(), placed, arena, choices };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::cuda::Program;
 use super::element::Element;
-use super::kernels::{self, KernelOf};
+use super::kernels;
 use super::plan::StepPlan;
-use crate::engine::{KernelLaunch, LayerExecution, Workload};
+use crate::engine::{KernelLaunch, LayerExecution, Workload, work};
 use crate::network::Direction;
 
 /// How every layer was executed, in every direction in which it computes something. A layer that is computed together
@@ -19,42 +19,29 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
             calls.entry((layer, planned.direction)).or_default().push(index);
         }
     }
-    let Workload { network, batch_size, .. } = workload;
     let bytes = Element::of(workload.settings.precision).bytes();
-    let mut rows = Vec::new();
-    for index in 0..network.layers.len() {
-        for direction in Direction::ALL {
-            let own = calls.get(&(index, direction)).map(Vec::as_slice).unwrap_or_default();
-            let Some(cost) = network.cost(index, *batch_size, direction, bytes) else { continue };
-            let executions = || own.iter().filter_map(|&call| program.execution(call));
-            let algorithm = match own.is_empty() {
+    work::layers_with(workload, bytes, |index, direction, layer| {
+        let own = calls.get(&(index, direction)).map(Vec::as_slice).unwrap_or_default();
+        let executions = || own.iter().filter_map(|&call| program.execution(call));
+        LayerExecution {
+            algorithm: match own.is_empty() {
                 false => joined(executions().map(|execution| execution.algorithm.as_str())),
                 true => elsewhere(workload, plan, &calls, index, direction),
-            };
-            rows.push(LayerExecution {
-                layer: network.layers[index].name.clone(),
-                operation: network.operation_name(index).to_owned(),
-                direction: direction.name(),
-                algorithm,
-                workspace_bytes: executions().map(|execution| execution.workspace_bytes).max(),
-                math_mode: joined(executions().filter_map(|execution| execution.math_mode.as_deref())),
-                flops: cost.flops,
-                bytes: cost.bytes,
-                device_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
-                kernel: kernel(plan, program, own),
-            });
+            },
+            workspace_bytes: executions().map(|execution| execution.workspace_bytes).max(),
+            math_mode: joined(executions().filter_map(|execution| execution.math_mode.as_deref())),
+            device_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
+            kernel: kernel(plan, program, own),
+            ..layer
         }
-    }
-    rows
+    })
 }
 
 /// The kernel that does most of the work of these calls; `None` where the kernels of one of them are not known.
 fn kernel(plan: &StepPlan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
     let mut launches = Vec::new();
     for &call in calls {
-        launches.extend(
-            program.kernels(call)?.into_iter().map(|launched| KernelOf { call: &plan.calls[call].call, launched }),
-        );
+        launches.extend(program.kernels(call)?.into_iter().map(|launched| (&plan.calls[call].call, launched)));
     }
     kernels::main(&launches)
 }
@@ -79,7 +66,6 @@ fn elsewhere(
     index: usize,
     direction: Direction,
 ) -> Option<String> {
-    let name = |layer: usize| workload.network.layers[layer].name.as_str();
     let other = match direction {
         Direction::BackwardData => Direction::BackwardWeights,
         Direction::BackwardWeights => Direction::BackwardData,
@@ -89,5 +75,5 @@ fn elsewhere(
         return Some(format!("with {}", other.name()));
     }
     let node = plan.nodes.iter().find(|node| node.layer < index && index <= node.output)?;
-    Some(format!("fused into {}", name(node.layer)))
+    Some(format!("fused into {}", workload.network.layers[node.layer].name))
 }

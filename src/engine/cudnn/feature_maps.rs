@@ -1,7 +1,7 @@
 //! The size of a batch of feature maps, and where each element of it lies.
 
 use crate::error::{Error, Result};
-use crate::network::Shape;
+use crate::network::{Extent, Shape};
 use crate::settings::Layout;
 
 /// A batch of feature maps: N x C x H x W numbers, in the order that `layout` says. Flat features are maps of 1 x 1.
@@ -20,10 +20,8 @@ const MOST: usize = (1 << 31) - 4096;
 impl FeatureMaps {
     /// A batch of examples of one shape.
     pub fn new(batch: usize, shape: Shape, layout: Layout) -> Self {
-        match shape {
-            Shape::Maps { channels, height, width } => Self { batch, channels, height, width, layout },
-            Shape::Flat(features) => Self { batch, channels: features, height: 1, width: 1, layout },
-        }
+        let (channels, Extent { height, width }) = (shape.channels(), shape.extent());
+        Self { batch, channels, height, width, layout }
     }
 
     /// Whether the kernels' indices suffice: 31 bits for a position within one example and for one among all values of
@@ -33,20 +31,18 @@ impl FeatureMaps {
     /// [`crate::error::Kind::Engine`] where either is more than 2^31 - 4096.
     pub fn check(&self) -> Result<()> {
         let Self { batch, channels, height, width, .. } = *self;
-        let counts = |sizes: [usize; 3]| {
-            let product = sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
-            product.is_some_and(|product| product <= MOST)
-        };
-        if !counts([channels, height, width]) {
-            let what = format!(
-                "the GPU engine counts to 2^31 - 4096 in one example, which has {channels} x {height} x {width}"
-            );
-            return Err(Error::engine(what).hint("use smaller feature maps, or run with `--device cpu`"));
-        }
-        if !counts([batch, height, width]) {
-            let what =
-                format!("the GPU engine counts to 2^31 - 4096 in one channel, which has {batch} x {height} x {width}");
-            return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
+        for (sizes, within, smaller) in [
+            ([channels, height, width], "example", "smaller feature maps"),
+            ([batch, height, width], "channel", "a smaller batch"),
+        ] {
+            let count = sizes.iter().try_fold(1_usize, |count, size| count.checked_mul(*size));
+            if count.is_none_or(|count| count > MOST) {
+                let [first, height, width] = sizes;
+                let what = format!(
+                    "the GPU engine counts to 2^31 - 4096 in one {within}, which has {first} x {height} x {width}"
+                );
+                return Err(Error::engine(what).hint(format!("use {smaller}, or run with `--device cpu`")));
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::cuda::{Gpu, HostBuffer, StreamId};
 use super::placed::Placed;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::settings::DataPath;
 
 /// A batch in the host's memory and its places on the device: with prefetching two, so that the next batch is copied to
@@ -35,18 +35,12 @@ impl Feed {
     }
 
     /// Sets another batch to copy from now on: inputs and targets, with the numbers of float32 that the step has.
-    pub fn overwrite(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+    pub fn overwrite(&mut self, inputs: &[f32], targets: &[f32]) {
         for (to, from) in [(&mut self.inputs, inputs), (&mut self.targets, targets)] {
-            let to = to.bytes_mut();
-            if to.len() != size_of_val(from) {
-                let what = format!("a batch of {} bytes, where the step reads {}", size_of_val(from), to.len());
-                return Err(Error::engine(what));
-            }
-            for (to, from) in to.chunks_exact_mut(size_of::<f32>()).zip(from) {
+            for (to, from) in to.bytes_mut().chunks_exact_mut(size_of::<f32>()).zip(from) {
                 to.copy_from_slice(&from.to_le_bytes());
             }
         }
-        Ok(())
     }
 
     /// Whether each batch is copied during the step before its own.

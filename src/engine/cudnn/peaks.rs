@@ -78,7 +78,7 @@ mod tests {
     fn the_matrices_are_written_before_they_are_multiplied() {
         let bytes = matrix_bytes(Element::Bf16);
         let calls = calls(Element::Bf16, Math::Half, bytes);
-        let buffers = ["a", "b", "c"].map(|name| Buffer { name: name.into(), bytes, life: Life::Step });
+        let buffers = [Buffer { bytes, life: Life::Step }; 3];
         let arena = Arena::new(&buffers, check::in_turn(&calls));
         assert_eq!(check::problems(&buffers, check::in_turn(&calls), &arena), Vec::<String>::new());
         assert!(matches!(calls.last(), Some(Call::Gemm(_))));

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::cuda::{Gpu, Layout, Memory, Placement, Program, StreamId};
-use super::memory_guard::{self, Guarded};
+use super::cuda::{Gpu, Layout, Memory, Placement, Program, Range, StreamId};
 use super::plan::StepPlan;
 use crate::error::Result;
 
@@ -16,8 +15,8 @@ pub(super) struct Placed {
     pub placement: Placement,
     /// The placement with the batch and the next batch exchanged, where the plan has two.
     pub other_placement: Option<Placement>,
-    /// The workspaces, and the memory that no call may write.
-    pub guarded: Guarded,
+    /// The workspaces of the main stream and of the side stream.
+    pub workspaces: [Range; 2],
 }
 
 impl Placed {
@@ -25,16 +24,10 @@ impl Placed {
     /// kept buffer its initial value.
     pub fn begin(&self, gpu: &Gpu) -> Result<()> {
         let choices = BTreeMap::new();
-        let layout = Layout::in_turn(&self.placement, &choices, self.guarded.workspaces[0]);
+        let layout = Layout::in_turn(&self.placement, &choices, self.workspaces[0]);
         let initial = Program::new(gpu, &self.plan.initial, layout)?;
-        gpu.enqueue_fill(StreamId::Compute, self.memory.address(), memory_guard::FILL, self.memory.bytes())?;
+        gpu.enqueue_fill(StreamId::Compute, self.memory.address(), 0xFF, self.memory.bytes())?;
         initial.enqueue(0..initial.len())?;
         gpu.synchronize(StreamId::Compute)
-    }
-
-    /// # Errors
-    /// [`crate::error::Kind::Device`] where a call wrote what no call may.
-    pub fn check_guards(&self, gpu: &Gpu) -> Result<()> {
-        self.guarded.check(|address, bytes| gpu.read(address, bytes))
     }
 }

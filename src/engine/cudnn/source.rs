@@ -75,13 +75,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_are_found_by_their_first_word() {
-        let text =
-            "// KERNEL no(\nKERNEL one(const T *x,\n    int n) {\n}\nKERNEL __launch_bounds__(256, 2) two(int n) {}\n";
-        assert_eq!(kernels(text), ["one", "two"]);
-    }
-
-    #[test]
     fn no_operator_has_two_kernels_of_one_name() {
         for operator in OPERATORS {
             let mut names = operator.kernels();

@@ -5,17 +5,20 @@ use std::time::Instant;
 
 use super::call::Slice;
 use super::cuda::{Gpu, Graph, Mark, Program, Stopwatch, StreamId, Timeline};
+use super::element::Element;
 use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
+use super::plan::readback::floats;
 use super::plan::{Phase, StepPlan};
 use super::trainer::FedStep;
 use crate::engine::train::Learnt;
 use crate::engine::{
     AT_WORK_S, Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload, let_it_begin, steps_at_work,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::settings::Launch;
+use crate::stats::quantile::median;
 
 /// Passes over the step whose median is a layer's time.
 const TIMED_PASSES: usize = 5;
@@ -125,17 +128,13 @@ impl CudnnStep {
 
     fn loss(&self) -> Result<f64> {
         let bytes = self.read(self.placed.plan.scalars.loss())?;
-        let bytes = bytes.try_into().map_err(|_| Error::engine("the loss is not one float32"))?;
-        Ok(f32::from_le_bytes(bytes).into())
+        Ok(floats(&bytes, Element::F32)[0].into())
     }
 }
 
 impl FedStep for CudnnStep {
-    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
-        match &mut self.feed {
-            Some(feed) => feed.overwrite(inputs, targets),
-            None => Err(Error::engine("this step copies no batch")),
-        }
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) {
+        self.feed.iter_mut().for_each(|feed| feed.overwrite(inputs, targets));
     }
 
     fn learnt(&self) -> Result<Learnt> {
@@ -193,17 +192,12 @@ impl Step for CudnnStep {
             stopwatch.record(program.len())?;
             passes.push(stopwatch.seconds()?);
         }
-        let median = |index: usize| {
-            let mut times: Vec<f64> = passes.iter().map(|pass| pass[index]).collect();
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        };
-        self.call_times = Some((0..program.len()).map(median).collect());
+        let times = |index: usize| passes.iter().map(|pass| pass[index]).collect::<Vec<f64>>();
+        self.call_times = Some((0..program.len()).map(|index| median(&mut times(index))).collect());
         Ok(())
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        self.placed.check_guards(&self.gpu)?;
         self.placed.plan.computed(&mut |slice| self.read(slice)).map(Some)
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::cpu::trainer::CpuTrainer;
+use crate::engine::cpu::trainer::{CpuTrainer, write_one_hot};
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{Step, StepTimes, Workload};
 use crate::error::{Error, Result};
@@ -14,8 +14,8 @@ use crate::settings::{DataPath, Layout, Loss, Precision};
 
 /// A step that copies a batch given by its caller.
 pub trait FedStep: Step {
-    /// Sets another batch, which the next step copies: inputs and one-hot targets.
-    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()>;
+    /// Sets another batch, which the next step copies: inputs and one-hot targets, as many as it reads.
+    fn load(&mut self, inputs: &[f32], targets: &[f32]);
 
     /// The parameters and statistics that the network has learnt so far.
     fn learnt(&self) -> Result<Learnt>;
@@ -69,18 +69,6 @@ impl CudnnTrainer {
         let targets = vec![0.0; workload.batch_size * network.output().count()];
         Self { step, network, examples: workload.batch_size, targets, evaluator: None, is_current: false }
     }
-
-    fn set_targets(&mut self, labels: &[u32]) -> Result<()> {
-        let classes = self.network.output().count();
-        self.targets.fill(0.0);
-        for (row, &label) in self.targets.chunks_exact_mut(classes.max(1)).zip(labels) {
-            match row.get_mut(label as usize) {
-                Some(one) => *one = 1.0,
-                None => return Err(Error::engine(format!("the label {label}, where there are {classes} classes"))),
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Trainer for CudnnTrainer {
@@ -93,9 +81,9 @@ impl Trainer for CudnnTrainer {
                 format!("a batch of {examples} examples and {numbers} numbers, where the step has {wanted} examples");
             return Err(Error::engine(what).hint("damaged images make smaller batches: use `on_error = \"fail\"`"));
         }
-        self.set_targets(batch.labels)?;
+        write_one_hot(&mut self.targets, batch.labels)?;
         self.is_current = false;
-        self.step.load(batch.inputs, &self.targets)?;
+        self.step.load(batch.inputs, &self.targets);
         let loaded_s = start.elapsed().as_secs_f64();
         let times = self.step.run()?;
         let h2d_s = times.h2d_s.map(|copy| copy + loaded_s);

@@ -10,7 +10,7 @@ mod tests;
 mod visit;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::open::OpenedEngine;
 use super::worker::{self, Patience, Pipes, Program, ProgramHost, Worker};
 use super::{DeviceName, Engine, SetupTimes, SourceFile, Step, Workload, processor};
 use crate::device::account::account;
@@ -91,9 +90,8 @@ type Holder = (String, Text);
 #[derive(Debug)]
 pub struct OwnEngine {
     device: DeviceName,
-    version: String,
-    /// The GPU's address on the bus, where its steps run on one and say so.
-    pci_bus_id: Option<String>,
+    /// What the first process said.
+    opened: ImportReport,
     files: Vec<SourceFile>,
     fresh: Fresh,
     x: String,
@@ -119,11 +117,15 @@ impl OwnEngine {
     /// [`Kind::Spec`] if a file has no such step; [`Kind::Device`] if there is no Python, or a module is missing.
     pub fn open(steps: &OwnSteps, models: &[String], sets: usize, visit_limit_s: f64, run: StepHost) -> Result<Self> {
         let mut workers = BTreeMap::new();
-        let (mut first, mut files) = (None, Vec::new());
-        for (model, source) in models.iter().zip(sources(steps)) {
-            files.extend(source.program_file()?);
+        // The process of a Python file reports the file, together with its imports.
+        let mut files = Vec::from_iter(steps.command.as_ref().map(program_file).transpose()?);
+        let mut first = None;
+        for (model, (program, file)) in models.iter().zip(programs(steps, run)?) {
             for env in product(&steps.env) {
-                let mut worker = worker(steps, source, env, run)?;
+                let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
+                let environment = members(env.as_str()).into_iter().map(variable).collect();
+                let open = json!({"do": "open", "file": file, "arguments": steps.argument_names()});
+                let mut worker = Worker::new(Program { environment, ..program.clone() }, open, PATIENCE);
                 let opened = open_one(&mut worker)?;
                 worker.patience.step = Visit::begin(visit_limit_s).left(PATIENCE.step);
                 files.extend(opened.files.iter().cloned());
@@ -134,16 +136,13 @@ impl OwnEngine {
         files.sort();
         files.dedup();
         let first = first.ok_or_else(|| Error::spec("no file with a step is named"))?;
-        let device = match first.device_name {
-            Some(name) => DeviceName { id: first.device, name, multiprocessors: first.multiprocessors },
-            None => DeviceName { id: first.device, ..processor::device_name() },
+        let id = first.device.clone();
+        let device = match &first.device_name {
+            Some(name) => DeviceName { id, name: name.clone(), multiprocessors: first.multiprocessors },
+            None => DeviceName { id, ..processor::device_name() },
         };
-        let python = first.python.map(|version| format!("Python {}", foreign::name(&version)));
-        let version = [Some(foreign::name(&first.version)), python].into_iter().flatten();
-        let version = version.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
-        let (pci_bus_id, fresh, x) = (first.pci_bus_id, steps.fresh, steps.x.clone());
-        let (last_s, said) = (Rc::default(), Vec::new());
-        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, visit_limit_s, workers, last_s, said })
+        let (fresh, x, last_s, said) = (steps.fresh, steps.x.clone(), Rc::default(), Vec::new());
+        Ok(Self { device, opened: first, files, fresh, x, sets, visit_limit_s, workers, last_s, said })
     }
 }
 
@@ -157,44 +156,35 @@ pub fn open(
     sets: usize,
     visit_limit_s: f64,
     run: StepHost,
-) -> Result<OpenedEngine> {
+) -> Result<Box<dyn Engine>> {
     match &steps.command {
         Some(command) if command.timed != Timed::Lines => {
-            Ok(OpenedEngine::new(CommandEngine::open(command, &steps.x, visit_limit_s)?, None))
+            Ok(Box::new(CommandEngine::open(command, &steps.x, visit_limit_s)?))
         }
-        _ => {
-            let engine = OwnEngine::open(steps, models, sets, visit_limit_s, run)?;
-            let pci_bus_id = engine.pci_bus_id.clone();
-            Ok(OpenedEngine::new(engine, pci_bus_id))
-        }
+        _ => Ok(Box::new(OwnEngine::open(steps, models, sets, visit_limit_s, run)?)),
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum StepSource<'s> {
-    File(&'s StepFile),
-    Command(&'s Command),
-}
-
-impl StepSource<'_> {
-    fn name(self) -> String {
-        match self {
-            Self::File(file) => file.name(),
-            Self::Command(command) => command.name(),
-        }
-    }
-
-    /// The process of a Python file reports the file, together with its imports.
-    fn program_file(self) -> Result<Option<SourceFile>> {
-        match self {
-            Self::File(_) => Ok(None),
-            Self::Command(command) => program_file(command).map(Some),
-        }
-    }
-}
-
-fn sources(steps: &OwnSteps) -> impl Iterator<Item = StepSource<'_>> {
-    steps.files.iter().map(StepSource::File).chain(steps.command.as_ref().map(StepSource::Command))
+/// What runs each model's steps, still without an environment, and its file; a command that answers lines has none.
+fn programs(steps: &OwnSteps, run: StepHost) -> Result<Vec<(Program, String)>> {
+    let program = |name: &str, place, remedy| {
+        let (name, is_heard) = (foreign::name(name), run == StepHost::Heard);
+        Program { name, place, text: TEXT, environment: Vec::new(), remedy, is_heard }
+    };
+    let file = |file: &StepFile| {
+        let path = file.0.canonicalize().map_err(|error| Error::io("read the step", &file.0, &error))?;
+        let place = match run {
+            StepHost::Parent(pipes) => ProgramHost::Parent(pipes),
+            StepHost::Child | StepHost::Heard => ProgramHost::Python(interpreter::interpreter()),
+        };
+        let remedy = format!("name a Python that has what the step needs in {}", interpreter::VARIABLE);
+        Ok((program(&file.name(), place, remedy), path.display().to_string()))
+    };
+    let command = |command: &Command| {
+        let remedy = "see that it runs by itself, and answers each line with a line".to_owned();
+        Ok((program(&command.name(), ProgramHost::Command(command.words.clone()), remedy), String::new()))
+    };
+    steps.files.iter().map(file).chain(steps.command.iter().map(command)).collect()
 }
 
 /// The program that a command runs: a run cannot continue with another program.
@@ -289,31 +279,8 @@ fn check(steps: &OwnSteps, file: &StepFile, parameters: &[Parameter], any: bool)
     }
 }
 
-fn resolved(file: &StepFile) -> std::path::PathBuf {
+fn resolved(file: &StepFile) -> PathBuf {
     file.0.canonicalize().unwrap_or_else(|_| file.0.clone())
-}
-
-fn worker(steps: &OwnSteps, source: StepSource, env: Text, run: StepHost) -> Result<Worker> {
-    let (path, place, remedy) = match source {
-        StepSource::File(StepFile(path)) => {
-            let place = match run {
-                StepHost::Parent(pipes) => ProgramHost::Parent(pipes),
-                StepHost::Child | StepHost::Heard => ProgramHost::Python(interpreter::interpreter()),
-            };
-            let path = path.canonicalize().map_err(|error| Error::io("read the step", path, &error))?;
-            (path, place, format!("name a Python that has what the step needs in {}", interpreter::VARIABLE))
-        }
-        StepSource::Command(command) => {
-            let remedy = "see that it runs by itself, and answers each line with a line".to_owned();
-            (PathBuf::new(), ProgramHost::Command(command.words.clone()), remedy)
-        }
-    };
-    let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
-    let environment = members(env.as_str()).into_iter().map(variable).collect();
-    let (name, is_heard) = (foreign::name(&source.name()), run == StepHost::Heard);
-    let program = Program { name, place, text: TEXT, environment, remedy, is_heard };
-    let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
-    Ok(Worker::new(program, open, PATIENCE))
 }
 
 fn open_one(worker: &mut Worker) -> Result<ImportReport> {
@@ -346,8 +313,15 @@ impl Engine for OwnEngine {
         &self.device
     }
 
+    fn pci_bus_id(&self) -> Option<&str> {
+        self.opened.pci_bus_id.as_deref()
+    }
+
     fn version(&self) -> Option<String> {
-        Some(self.version.clone())
+        let ImportReport { version, python, .. } = &self.opened;
+        let python = python.as_ref().map(|version| format!("Python {}", foreign::name(version)));
+        let words = [Some(foreign::name(version)), python].into_iter().flatten().filter(|text| !text.is_empty());
+        Some(words.collect::<Vec<_>>().join(", "))
     }
 
     fn profiles(&self) -> bool {
@@ -379,8 +353,20 @@ impl Engine for OwnEngine {
         let compile_s = answer.get("compile_s").and_then(Value::as_f64);
         let has_layers = answer.get("has_layers").and_then(Value::as_bool).unwrap_or(false);
         let setup = SetupTimes { compile_s, ..SetupTimes::default() };
-        let known = ((place, workload.batch_size, arguments), Rc::clone(&self.last_s));
-        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), visit, setup, known, has_layers)))
+        Ok(Box::new(OwnStep {
+            id,
+            worker: Rc::clone(worker),
+            visit,
+            setup,
+            cell: (place, workload.batch_size, arguments),
+            last_s: Rc::clone(&self.last_s),
+            has_layers,
+            ready: VecDeque::new(),
+            expected: 0,
+            layers: Vec::new(),
+            on_device: false,
+            rests: false,
+        }))
     }
 
     fn begin_block(&mut self) {

@@ -16,30 +16,27 @@ use crate::error::{Error, Result};
 /// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
 const AT_ONCE_S: f64 = 0.05;
 
-/// The cell of this step, and the known times of all cells.
-type Known = (StepKey, Rc<RefCell<BTreeMap<StepKey, f64>>>);
-
 /// A step that is prepared in a process of its own.
 #[derive(Debug)]
 pub(super) struct OwnStep {
-    id: u64,
-    worker: Rc<RefCell<Worker>>,
-    visit: Visit,
-    setup: SetupTimes,
+    pub id: u64,
+    pub worker: Rc<RefCell<Worker>>,
+    pub visit: Visit,
+    pub setup: SetupTimes,
     /// Steps that were run and not yet asked for.
-    ready: VecDeque<StepTimes>,
+    pub ready: VecDeque<StepTimes>,
     /// How many will be asked for at least.
-    expected: usize,
+    pub expected: usize,
     /// Which step it is, and the times of the last ones.
-    cell: StepKey,
-    last_s: Rc<RefCell<BTreeMap<StepKey, f64>>>,
-    layers: Vec<LayerExecution>,
+    pub cell: StepKey,
+    pub last_s: Rc<RefCell<BTreeMap<StepKey, f64>>>,
+    pub layers: Vec<LayerExecution>,
     /// Whether the process can time layers of it.
-    has_layers: bool,
+    pub has_layers: bool,
     /// Whether its last step ran on a device other than the processor.
-    on_device: bool,
+    pub on_device: bool,
     /// Whether the process rests before the next step that it is asked for.
-    rests: bool,
+    pub rests: bool,
 }
 
 /// As `worker.py` writes it.
@@ -87,20 +84,6 @@ impl LayerTimes {
 }
 
 impl OwnStep {
-    pub fn new(
-        id: u64,
-        worker: Rc<RefCell<Worker>>,
-        visit: Visit,
-        setup: SetupTimes,
-        known: Known,
-        has_layers: bool,
-    ) -> Self {
-        let (cell, last_s) = known;
-        let (ready, layers, expected) = (VecDeque::new(), Vec::new(), 0);
-        let (on_device, rests) = (false, false);
-        Self { id, worker, visit, setup, ready, expected, cell, last_s, layers, has_layers, on_device, rests }
-    }
-
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
     fn run_some(&mut self) -> Result<()> {
         let short = self.last_s.borrow().get(&self.cell).map_or(1, |&last| (AT_ONCE_S / last.max(1e-9)) as usize);

@@ -110,17 +110,18 @@ fn visits(truth: Truth, batch_sizes: &[usize]) -> Vec<f64> {
 
 #[test]
 fn each_disturbance_occurs_when_it_was_planted() {
-    let step = ClockStep { at_step: 3, relative: 0.1 };
-    let stepped = disturbed(Disturbance { clock_step: step, ..Disturbance::default() });
-    assert_eq!(visits(stepped, &[1, 2, 3]), [1.0, 1.0, 1.0, 1.1, 1.1, 1.1]);
+    let none = Disturbance::default;
+    let clock_step = ClockStep { at_step: 3, relative: 0.1 };
     let neighbour = Neighbour { from_step: 1, steps: 2, relative: 0.5 };
-    let shared = disturbed(Disturbance { neighbour, ..Disturbance::default() });
-    assert_eq!(visits(shared, &[1, 2]), [1.0, 1.5, 1.5, 1.0]);
-    let first = disturbed(Disturbance { first_visit: 0.2, ..Disturbance::default() });
-    assert_eq!(visits(first, &[1, 2, 1]), [1.2, 1.2, 1.2, 1.2, 1.0, 1.0]);
     let throttle = Throttle { after: 2, relative: 0.08 };
-    let held = disturbed(Disturbance { throttle, ..Disturbance::default() });
-    assert_eq!(visits(held, &[2, 3]), [1.0, 1.0, 1.08, 1.08]);
+    for (disturbance, sizes, expected) in [
+        (Disturbance { clock_step, ..none() }, [1, 2, 3], [1.0, 1.0, 1.0, 1.1, 1.1, 1.1]),
+        (Disturbance { neighbour, ..none() }, [1, 2, 2], [1.0, 1.5, 1.5, 1.0, 1.0, 1.0]),
+        (Disturbance { first_visit: 0.2, ..none() }, [1, 2, 1], [1.2, 1.2, 1.2, 1.2, 1.0, 1.0]),
+        (Disturbance { throttle, ..none() }, [2, 3, 3], [1.0, 1.0, 1.08, 1.08, 1.08, 1.08]),
+    ] {
+        assert_eq!(visits(disturbed(disturbance), &sizes), expected, "{disturbance:?}");
+    }
 }
 
 #[test]

@@ -39,22 +39,22 @@ pub fn ask(requests: Vec<(&mut Process, Value)>, patience: Duration) -> Result<V
             }
         }
     }
+    // The process whose error explains the others: one that has ended, else the first with an error, else the first that
+    // is silent.
+    let rank = |(process, answer): &Asked| match answer {
+        Some(Err(_)) => usize::from(!process.has_ended()),
+        None => 2,
+        Some(Ok(_)) => 3,
+    };
     let of = asked.len();
-    if let Some(place) = worst(&asked) {
-        let error = match asked.swap_remove(place) {
-            (_, Some(Err(error))) => error,
-            (process, _) => process.silent(patience),
-        };
-        return Err(error.at(format!("process {} of {of}", place + 1)));
+    match (0..of).min_by_key(|&place| rank(&asked[place])).filter(|&place| rank(&asked[place]) < 3) {
+        None => asked.into_iter().filter_map(|(_, answer)| answer).collect(),
+        Some(place) => {
+            let error = match asked.swap_remove(place) {
+                (_, Some(Err(error))) => error,
+                (process, _) => process.silent(patience),
+            };
+            Err(error.at(format!("process {} of {of}", place + 1)))
+        }
     }
-    asked.into_iter().filter_map(|(_, answer)| answer).collect()
-}
-
-/// The place of the process whose error explains the others: one that has ended, else the first with an error, else the
-/// first that is silent.
-fn worst(asked: &[Asked]) -> Option<usize> {
-    let has_failed = |one: &Asked| matches!(one.1, Some(Err(_)));
-    let over = asked.iter().position(|one| has_failed(one) && one.0.has_ended());
-    let failed = || asked.iter().position(has_failed);
-    over.or_else(failed).or_else(|| asked.iter().position(|(_, answer)| answer.is_none()))
 }

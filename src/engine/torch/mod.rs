@@ -115,16 +115,15 @@ impl TorchEngine {
         };
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
     }
-
-    /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch reports it.
-    pub fn pci_bus_id(&self) -> Option<&str> {
-        self.opened.pci_bus_id.as_deref()
-    }
 }
 
 impl Engine for TorchEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn pci_bus_id(&self) -> Option<&str> {
+        self.opened.pci_bus_id.as_deref()
     }
 
     fn version(&self) -> Option<String> {

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::json;
 
-use super::{Connection, message};
+use super::Connection;
 use crate::engine::train::{EpochTrainer, OwnEpoch, Score};
 use crate::engine::worker;
 use crate::error::Result;
@@ -45,7 +46,8 @@ struct Evaluated {
 
 impl EpochTrainer for TorchTraining {
     fn epoch(&mut self, epoch: usize, steps: Option<usize>) -> Result<OwnEpoch> {
-        let Epoch { epoch, losses } = self.ask(&message::epoch(self.id, epoch, steps))?;
+        let Epoch { epoch, losses } =
+            self.ask(&json!({"do": "epoch", "id": self.id, "epoch": epoch, "steps": steps}))?;
         Ok(OwnEpoch { losses: losses.iter().map(|loss| loss.parse().unwrap_or(f64::NAN)).collect(), ..epoch })
     }
 

@@ -271,12 +271,4 @@ mod tests {
         answers(&files("2"));
         worker.connect().unwrap();
     }
-
-    #[test]
-    fn what_is_refused_at_first_is_a_mistake_in_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let answer = folder.path().join("answer");
-        std::fs::write(&answer, "{\"error\": {\"kind\": \"spec\", \"what\": \"no step\"}}\n").unwrap();
-        assert_eq!(worker(&answer).connect().unwrap_err().kind(), Kind::Spec);
-    }
 }

@@ -217,16 +217,16 @@ impl Process {
     /// # Errors
     /// As [`Process::ask`].
     pub fn answer(&mut self, patience: Duration) -> Option<Result<Value>> {
-        let line = match self.line(patience)? {
-            Ok(Some(line)) => line,
-            Ok(None) => {
-                self.end();
-                let what = format!("the {} process wrote a line of more than {} MB", self.name, LONGEST_ANSWER >> 20);
-                return Some(Err(Error::engine(what)));
-            }
-            Err(error) => return Some(Err(error)),
+        Some(self.line(patience)?.and_then(|line| self.read(line)))
+    }
+
+    fn read(&mut self, line: Option<String>) -> Result<Value> {
+        let Some(line) = line else {
+            self.end();
+            let what = format!("the {} process wrote a line of more than {} MB", self.name, LONGEST_ANSWER >> 20);
+            return Err(Error::engine(what));
         };
-        Some(match serde_json::from_str(&line) {
+        match serde_json::from_str(&line) {
             Ok(WorkerReply::Ok(value)) => Ok(value),
             Ok(WorkerReply::Error { kind, what, help, spent }) => {
                 if spent {
@@ -236,7 +236,7 @@ impl Process {
             }
             Err(_) => Err(Error::engine(format!("the {} process answered `{}`", self.name, foreign::name(&line)))
                 .hint(format!("check that {} names Python 3.10 or later", interpreter::VARIABLE))),
-        })
+        }
     }
 
     /// The next line that it writes; `None` if it does not come within `patience`.

@@ -182,6 +182,12 @@ pub trait Engine {
     /// The device on which it runs.
     fn device(&self) -> &DeviceName;
 
+    /// The address on the bus of the GPU that its steps run on, `0000:3b:00.0` as NVML and sysfs know it, where they run on
+    /// one and it says so.
+    fn pci_bus_id(&self) -> Option<&str> {
+        None
+    }
+
     /// The software that executes the steps, if it is not part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
@@ -250,12 +256,11 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// Runs a step of a workload part by part, and shows `see` each part with its inputs and results. Around all memory
-    /// that a call writes lies memory that no call may touch. An engine that cannot be taken apart shows nothing.
+    /// Runs a step of a workload part by part, and shows `see` each part with its inputs and results. An engine that
+    /// cannot be taken apart shows nothing.
     ///
     /// # Errors
-    /// The failure of a part, of `see`, or of the memory around it, and which of our own operators had computed the
-    /// part.
+    /// The failure of a part or of `see`, and which of our own operators had computed the part.
     fn take_apart(&mut self, _workload: &Workload, _see: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
         Ok(())
     }

@@ -10,19 +10,16 @@ fn settled(faults: &[(&'static str, KernelFault)], cache: &Cache) -> Answer {
 }
 
 #[test]
-fn an_operator_that_computes_zeros_or_writes_too_far_ends_the_run_with_its_layer_and_a_remedy() {
+fn an_operator_that_computes_zeros_ends_the_run_with_its_layer_and_a_remedy() {
     let Some(_) = emulator() else { return };
     for operator in ["batch_norm", "depthwise_conv2d", "global_average_pool", "max_pool2d", "optimizer"] {
-        for (fault, reason) in [(KernelFault::Zeros, "off by"), (KernelFault::TooFar, "bytes behind `")] {
-            let folder = tempfile::tempdir().unwrap();
-            let (answer, said) = settled(&[(operator, fault)], &cache(&folder));
-            let error = answer.expect_err(operator);
-            assert!(
-                error.contains("wrongly") && error.contains(reason) && error.contains("help: "),
-                "{operator}: {error}"
-            );
-            assert_eq!(said.iter().filter(|line| line.starts_with("checking")).count(), 1, "{said:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let (answer, said) = settled(&[(operator, KernelFault::Zeros)], &cache(&folder));
+        let error = answer.expect_err(operator);
+        for words in ["wrongly", "off by", "help: "] {
+            assert!(error.contains(words), "{operator}: {error}");
         }
+        assert_eq!(said.iter().filter(|line| line.starts_with("checking")).count(), 1, "{said:?}");
     }
 }
 

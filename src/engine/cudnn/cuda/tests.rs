@@ -8,7 +8,6 @@ use crate::engine::cudnn::call::{
 };
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::kernels::KernelOf;
 use crate::engine::cudnn::order::{Assigned, Order, StepStream};
 use crate::network::Extent;
 use crate::settings::{Layout, Winograd};
@@ -210,7 +209,7 @@ fn a_product_has_a_kernel_that_multiplies() {
     program.enqueue(0..1).unwrap();
     gpu.synchronize(StreamId::Compute).unwrap();
     let Some(kernels) = reported(&gpu, program.kernels(0)) else { return };
-    let launches: Vec<_> = kernels.into_iter().map(|launched| KernelOf { call: &call, launched }).collect();
+    let launches: Vec<_> = kernels.into_iter().map(|launched| (&call, launched)).collect();
     let main = crate::engine::cudnn::kernels::main(&launches).unwrap();
     assert!(main.blocks > 0 && main.threads_per_block >= 32 && main.blocks_per_multiprocessor.is_some(), "{main:?}");
     assert!(main.waves.is_none_or(|waves| waves > 0.0), "{main:?}");

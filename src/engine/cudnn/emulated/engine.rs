@@ -24,8 +24,6 @@ pub enum KernelFault {
     Zeros,
     /// It cannot be started.
     Refused,
-    /// It writes one float too many after each of its outputs.
-    TooFar,
 }
 
 /// The head of a spec: a network with every kind of kernel of ours, and layers that are fused with them.
@@ -85,7 +83,7 @@ impl Engine for EmulatedEngine {
 
     fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), part::Fault> {
         let workload = Workload { settings: isolated::in_turn(&workload.settings), ..workload.clone() };
-        isolated::take_apart(&mut self.step_in(&workload, StepPlan::apart)?, &workload, see)
+        isolated::take_apart(&mut self.step_in(&workload, |plan| Arena::apart(&plan.buffers))?, &workload, see)
     }
 }
 
@@ -116,16 +114,8 @@ impl EmulatedStep {
             return Err(Error::engine(format!("the CUDA driver refused to launch a kernel of {operator}")));
         }
         emulator().expect("asked before").run(&mut self.memory, &call);
-        let Some((_, fault)) = fault else { return Ok(()) };
-        for slice in call.writes() {
-            let end = slice.offset + slice.bytes;
-            match fault {
-                KernelFault::TooFar if end + 4 <= self.arena.bytes => {
-                    self.memory.bytes_mut(Slice { offset: end, bytes: 4, ..slice }).fill(0x3F);
-                }
-                KernelFault::TooFar | KernelFault::Refused => {}
-                KernelFault::Zeros => self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0),
-            }
+        if fault.is_some() {
+            call.writes().into_iter().for_each(|slice| self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0));
         }
         Ok(())
     }
@@ -190,11 +180,10 @@ impl Step for EmulatedStep {
 }
 
 impl FedStep for EmulatedStep {
-    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) {
         let places = [self.place(self.plan.inputs), self.place(self.plan.targets)];
         self.memory.write(places[0], self.plan.element, inputs);
         self.memory.write(places[1], Element::F32, targets);
-        Ok(())
     }
 
     fn learnt(&self) -> Result<Learnt> {

@@ -31,8 +31,8 @@ use compiler::{Compiler, Module};
 pub use engine::{EVERY_OPERATOR, EmulatedEngine, KernelFault};
 pub use memory::EmulatedMemory;
 pub use numbers::rounded;
-pub use order::{from_nchw, to_nchw};
-pub use sample::{assert_close, assert_each, rounding, sample};
+pub use order::{array, from_nchw, to_nchw};
+pub use sample::{RECTIFIERS, assert_close, assert_each, rounding, sample};
 
 /// Modules by operator and element type. The first thread that needs a module compiles it, and the others wait.
 type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;

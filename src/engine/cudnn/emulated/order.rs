@@ -1,8 +1,15 @@
 //! The two orders of a batch of feature maps.
 
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::numbers::Number;
+use crate::engine::numbers::{Number, widened};
+use crate::engine::reference::array::Array;
 use crate::settings::Layout;
+
+/// Numbers in the order N, C, H, W, as the reference engine takes them.
+pub fn array(values: &[f32], maps: FeatureMaps) -> Array {
+    let FeatureMaps { batch, channels, height, width, .. } = maps;
+    Array { batch, channels, height, width, values: widened(values) }
+}
 
 /// From the order of their layout to N, C, H, W.
 pub fn to_nchw<V: Number>(values: &[V], maps: FeatureMaps) -> Vec<V> {

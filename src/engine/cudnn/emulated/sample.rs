@@ -1,8 +1,11 @@
 //! Numbers for tests, and the tolerance of their results.
 
 use super::numbers::rounded;
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::element::Element;
 use crate::random::{Purpose, Stream};
+
+pub const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 
 /// `count` values of the element type, uniform on [-1, 1), different for each `seed`.
 pub fn sample(element: Element, seed: u64, count: usize) -> Vec<f32> {

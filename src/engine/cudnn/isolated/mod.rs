@@ -2,10 +2,8 @@
 //! its inputs and its results.
 //!
 //! Every buffer has its own memory ([`super::arena::Arena::apart`]), so that a part's inputs still exist after it has
-//! run, and a gap lies before and after the buffer. Memory that no call of a part may touch is compared before and
-//! after the part; this includes the gaps between two parameters in one buffer.
+//! run.
 
-mod fence;
 mod placed;
 #[cfg(test)]
 mod tests;
@@ -15,19 +13,17 @@ use std::ops::Range;
 use super::arena::Arena;
 use super::call::{Call, Slice};
 use super::element::Element;
-use super::op::rectifier::Rectifier;
-use super::plan::StepPlan;
 use super::plan::node::Node;
-use super::plan::parameters::{PlacedParameter, WeightOrder, is_view};
-use super::plan::part::{PlannedPart, Work};
+use super::plan::parameters::{WeightOrder, is_view};
 use super::plan::readback::{floats, in_definition_order};
+use super::plan::{PlannedPart, StepPlan, Work};
 use crate::engine::Workload;
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::data::batch_dims;
 use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
-use crate::error::{Error, Result};
-use crate::network::{Operation, Shape};
+use crate::error::Result;
+use crate::network::Operation;
 use crate::settings::{Layout, Settings};
-use fence::{Fences, Owned};
 pub(super) use placed::PlacedApart;
 
 /// The most steps in float16 until the loss scale is so low that no gradient overflows: 65536 halved down to 1.
@@ -61,16 +57,12 @@ pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Resul
     let parts = bench.plan().parts.clone();
     let mut apart = Apart { bench, workload };
     let unseen = if apart.bench.plan().element == Element::F16 { MOST_SKIPPED } else { 0 };
-    for _ in 0..unseen {
-        parts.iter().try_for_each(|part| apart.part(part, None))?;
-        if !apart.was_skipped()? {
-            break;
-        }
-    }
-    for _ in 0..MOST_SEEN {
-        parts.iter().try_for_each(|part| apart.part(part, Some(&mut *see)))?;
-        if !apart.was_skipped()? {
-            break;
+    for (most, is_seen) in [(unseen, false), (MOST_SEEN, true)] {
+        for _ in 0..most {
+            parts.iter().try_for_each(|part| apart.part(part, if is_seen { Some(&mut *see) } else { None }))?;
+            if !apart.was_skipped()? {
+                break;
+            }
         }
     }
     Ok(())
@@ -95,33 +87,28 @@ impl Apart<'_> {
                 Call::Launch(launch) => Some(launch.kernel.operator),
                 _ => None,
             });
-            Fault { operators: Some(own.collect()), error: error.at(self.place(&part.work)) }
+            Fault { operators: Some(own.collect()), error: error.at(self.place(part)) }
         })
     }
 
     fn run(&mut self, part: &PlannedPart, see: Option<See>) -> Result<()> {
-        let see = see.filter(|see| see.wants(self.layer(&part.work)));
+        let see = see.filter(|see| see.wants(self.node(part).map(|node| node.layer)));
         // Read before the part runs: its calls may overwrite the gradients that they read.
-        let task = if see.is_some() { self.task(&part.work)? } else { None };
-        let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
+        let task = if see.is_some() { self.task(part)? } else { None };
         self.bench.run(part.calls.clone())?;
-        fences.check(|bytes| self.bench.read(bytes))?;
         match (see, task) {
-            (Some(see), Some(task)) => see.see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
+            (Some(see), Some(task)) => see.see(Part { workload: self.workload, task, found: self.found(part)? }),
             _ => Ok(()),
         }
     }
 
     /// `conv2d_1 with relu_1 (conv2d of 3x12x12 to 8x12x12), backward, batch size 3`.
-    fn place(&self, work: &Work) -> String {
+    fn place(&self, part: &PlannedPart) -> String {
         let network = &self.workload.network;
-        let (node, direction) = match work {
-            Work::Forward { node } => (*node, "forward"),
-            Work::Backward { node, .. } => (*node, "backward"),
-            Work::Loss { .. } => return "the loss".to_owned(),
-            Work::Update => return "the update".to_owned(),
+        let Some(&Node { layer, output, .. }) = self.node(part) else {
+            return if part.work == Work::Loss { "the loss" } else { "the update" }.to_owned();
         };
-        let Node { layer, output, .. } = self.bench.plan().nodes[node];
+        let direction = if part.work == Work::Forward { "forward" } else { "backward" };
         let with = if output == layer { String::new() } else { format!(" with {}", network.layers[output].name) };
         let from = network.sources(layer).next().unwrap_or(network.input());
         let (name, operation) = (&network.layers[layer].name, network.operation_name(layer));
@@ -129,53 +116,25 @@ impl Apart<'_> {
         format!("{name}{with} ({operation} of {from} to {to}), {direction}, batch size {batch_size}")
     }
 
-    /// The layer whose operation a part computes.
-    fn layer(&self, work: &Work) -> Option<usize> {
-        match work {
-            Work::Forward { node } | Work::Backward { node, .. } => Some(self.bench.plan().nodes[*node].layer),
-            Work::Loss { .. } | Work::Update => None,
-        }
-    }
-
-    /// The ranges that the calls of a part write.
-    fn written(&self, part: &PlannedPart) -> Vec<Owned> {
-        let plan = self.bench.plan();
-        let mut written: Vec<Owned> = Vec::new();
-        for slice in plan.calls[part.calls.clone()].iter().flat_map(|planned| planned.call.writes()) {
-            let start = self.bench.arena().offset(slice);
-            let range = start..start + slice.bytes;
-            if !written.iter().any(|known| known.range == range) {
-                written.push(Owned { owner: self.owner(slice), range });
-            }
-        }
-        written
-    }
-
-    fn owner(&self, slice: Slice) -> String {
-        let plan = self.bench.plan();
-        let is_gradient = |placed: &&PlacedParameter| plan.parameters.gradient(placed) == slice;
-        match plan.parameters.iter().find(is_gradient) {
-            Some(placed) => {
-                format!("the gradient of {} of {}", placed.name, self.workload.network.layers[placed.layer].name)
-            }
-            None => format!("`{}`", plan.buffers[slice.buffer.0].name),
-        }
+    /// The node that a part computes.
+    fn node(&self, part: &PlannedPart) -> Option<&Node> {
+        part.node.map(|node| &self.bench.plan().nodes[node])
     }
 
     /// The inputs of a part; `None` where nothing is compared.
-    fn task(&self, work: &Work) -> Result<Option<Task>> {
+    fn task(&self, part: &PlannedPart) -> Result<Option<Task>> {
         let plan = self.bench.plan();
-        Ok(Some(match work {
-            Work::Update => return Ok(None),
-            Work::Forward { node } => Task::Forward(self.fused(&plan.nodes[*node])?),
-            Work::Backward { node, from, .. } => {
-                let node = &plan.nodes[*node];
-                let mut gradients = from.iter().map(|slice| self.maps(node.output, *slice));
-                let first = gradients.next().unwrap_or_else(|| Err(Error::engine("no gradient")))?;
-                let gradient = gradients.try_fold(first, |sum, next| next.map(|next| added(sum, &next)))?;
+        Ok(Some(match (part.work, self.node(part)) {
+            (Work::Forward, Some(node)) => Task::Forward(self.fused(node)?),
+            (Work::Backward, Some(node)) => {
+                let mut gradient = self.maps(node.output, part.from[0])?;
+                for slice in &part.from[1..] {
+                    let other = self.maps(node.output, *slice)?.values;
+                    gradient.values.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+                }
                 Task::Backward { fused: self.fused(node)?, output: self.output(node.output)?, gradient }
             }
-            Work::Loss { .. } => {
+            (Work::Loss, _) => {
                 let output = self.output(self.workload.network.layers.len() - 1)?;
                 let targets = Numbers { dims: output.dims.clone(), values: self.floats(plan.targets, Element::F32)? };
                 let scale = match plan.element {
@@ -184,18 +143,19 @@ impl Apart<'_> {
                 };
                 Task::Loss { output, targets, scale }
             }
+            _ => return Ok(None),
         }))
     }
 
     fn fused(&self, node: &Node) -> Result<Fused> {
-        let rectifier = match (node.rectifier, self.workload.network.layers[node.layer].operation) {
-            (Rectifier::Relu, _) | (_, Operation::Relu) => Some(Operation::Relu),
-            (Rectifier::Relu6, _) | (_, Operation::Relu6) => Some(Operation::Relu6),
-            (Rectifier::Identity, _) => None,
+        let rectifier = match node.rectifier {
+            Rectifier::Relu => Some(Operation::Relu),
+            Rectifier::Relu6 => Some(Operation::Relu6),
+            Rectifier::Identity => None,
         };
         let parameters = ["weight", "gamma", "beta"].into_iter().map(|name| (node.layer, name));
         let parameter = |(layer, name)| Some(self.parameter(layer, name, false).transpose()?.map(|held| (name, held)));
-        let bias = node.bias_owner().map(|layer| self.parameter(layer, "bias", false));
+        let bias = node.bias.map(|layer| self.parameter(layer, "bias", false));
         let step = self.bytes(self.bench.plan().scalars.step())?;
         Ok(Fused {
             layer: node.layer,
@@ -209,34 +169,30 @@ impl Apart<'_> {
     }
 
     /// The results of a part.
-    fn found(&self, work: &Work) -> Result<Vec<(Quantity, Numbers)>> {
-        let plan = self.bench.plan();
-        let (node, to) = match work {
-            Work::Update => return Ok(Vec::new()),
-            Work::Forward { node } => return Ok(vec![(Quantity::Output, self.output(plan.nodes[*node].output)?)]),
-            Work::Loss { gradient } => {
-                let last = self.workload.network.layers.len() - 1;
-                return Ok(vec![(Quantity::LossGradient, self.maps(last, *gradient)?)]);
-            }
-            Work::Backward { node, to, .. } => (&plan.nodes[*node], to),
-        };
-        let mut found = Vec::new();
-        for (number, (layer, slice)) in to.iter().enumerate() {
-            let is_first = number == 0 && *layer == node.sources[0];
-            let quantity = if is_first { Quantity::InputGradient } else { Quantity::SummandGradient };
+    fn found(&self, part: &PlannedPart) -> Result<Vec<(Quantity, Numbers)>> {
+        let (node, mut found) = (self.node(part), Vec::new());
+        for (number, (layer, slice)) in part.to.iter().enumerate() {
+            let quantity = match part.work {
+                Work::Forward => Quantity::Output,
+                Work::Loss => Quantity::LossGradient,
+                _ if number == 0 && node.is_some_and(|node| node.sources[0] == *layer) => Quantity::InputGradient,
+                _ => Quantity::SummandGradient,
+            };
             found.push((quantity, self.maps(*layer, *slice)?));
         }
-        let own = ["weight", "gamma", "beta"].map(|name| (node.layer, name));
-        for (layer, name) in own.into_iter().chain(node.bias_owner().map(|layer| (layer, "bias"))) {
-            let gradient = self.parameter(layer, name, true)?;
-            found.extend(gradient.map(|gradient| (Quantity::ParameterGradient(name), gradient)));
+        if let (Work::Backward, Some(node)) = (part.work, node) {
+            let own = ["weight", "gamma", "beta"].map(|name| (node.layer, name));
+            for (layer, name) in own.into_iter().chain(node.bias.map(|layer| (layer, "bias"))) {
+                let gradient = self.parameter(layer, name, true)?;
+                found.extend(gradient.map(|gradient| (Quantity::ParameterGradient(name), gradient)));
+            }
         }
         Ok(found)
     }
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Numbers> {
-        self.maps(layer, self.bench.plan().output(layer)?)
+        self.maps(layer, self.bench.plan().outputs[&layer])
     }
 
     /// The output of a layer, or its gradient.
@@ -249,10 +205,7 @@ impl Apart<'_> {
             true => network.sources(layer).next().unwrap_or(network.layers[layer].output),
             false => network.layers[layer].output,
         };
-        let (channels, positions) = match held {
-            Shape::Maps { channels, height, width } => (channels, height * width),
-            Shape::Flat(features) => (features, 1),
-        };
+        let (channels, positions) = (held.channels(), held.extent().area());
         let order = WeightOrder { channels, positions, channels_last: settings.layout == Layout::Nhwc };
         let values = in_definition_order(order, self.floats(slice, plan.element)?);
         Ok(Numbers { dims: batch_dims(*batch_size, network.layers[layer].output), values })
@@ -278,9 +231,4 @@ impl Apart<'_> {
         let start = self.bench.arena().offset(slice);
         self.bench.read(start..start + slice.bytes)
     }
-}
-
-fn added(mut sum: Numbers, other: &Numbers) -> Numbers {
-    sum.values.iter_mut().zip(&other.values).for_each(|(sum, other)| *sum += other);
-    sum
 }

@@ -2,11 +2,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, KernelFault as Broken, emulator};
+use crate::engine::cudnn::emulated::{EVERY_OPERATOR, EmulatedEngine, emulator};
 use crate::engine::cudnn::engine::CudnnEngine;
+use crate::engine::cudnn::plan::tests::emulated::every_way_of_a_gradient;
 use crate::engine::cudnn::recorded;
-use crate::error::Kind;
-use crate::network::{BatchNorm, Builder, Conv2d, Dense, Network};
 use crate::settings::Precision;
 use crate::spec::Experiment;
 use crate::spec::plan::Plan;
@@ -105,59 +104,14 @@ fn the_gpus_engine_runs_every_part_with_its_own_calls() {
 }
 
 #[test]
-fn a_float_too_far_is_named_with_its_owner_and_the_operator_that_wrote_it() {
-    if emulator().is_none() {
-        return;
-    }
-    let workload = workload("precision = \"fp32\"", "");
-    for (operator, part, owner) in [
-        (
-            "max_pool2d",
-            "max_pool2d_3 (max_pool2d of 8x12x12 to 8x6x6), forward, batch size 3",
-            "`output of max_pool2d_3`",
-        ),
-        ("depthwise_conv2d", "conv2d_4 (depthwise_conv2d of 8x6x6 to 8x6x6), forward", "`output of conv2d_4`"),
-        ("batch_norm", "batch_norm_5 with relu_6 (batch_norm of 8x6x6 to 8x6x6), forward", "`"),
-        ("loss", "the loss", "`gradient of dense_8`"),
-        ("bias", "dense_8 (dense of 8 to 4), backward, batch size 3", "the gradient of bias of dense_8"),
-        ("optimizer", "the update", "`parameters`"),
-    ] {
-        let mut engine = EmulatedEngine::with(&[(operator, Broken::TooFar)]);
-        let Err(Fault { operators, error }) = engine.take_apart(&workload, &mut |_: Part| Ok(())) else {
-            panic!("{operator} was let through");
-        };
-        assert_eq!(error.kind(), Kind::Device);
-        let (error, operators) = (error.to_string(), operators.unwrap());
-        assert!(operators.contains(&operator), "{operator}: {operators:?}");
-        assert!(error.starts_with(part) && error.contains(&format!("4 bytes behind {owner}")), "{operator}: {error}");
-        assert!(error.contains("the first of them 0 bytes away"), "{error}");
-    }
-}
-
-/// A sum of two branches of one layer, one of them through a batch norm with the sum and a rectifier in it; a flattening; dropout; relu6.
-fn branches() -> Network {
-    let mut b = Builder::new("branches", Shape::Maps { channels: 2, height: 5, width: 4 }).unwrap();
-    let conv = b.then("conv", Conv2d::square(6, 3)).unwrap();
-    let norm = b.then("bn", BatchNorm::default()).unwrap();
-    let sum = b.add("sum", Operation::Add, &[conv, norm]).unwrap();
-    let relu = b.then("relu", Operation::Relu).unwrap();
-    b.add("twice", Operation::Add, &[relu, sum]).unwrap();
-    b.then("relu6", Operation::Relu6).unwrap();
-    b.then("flatten", Operation::Flatten).unwrap();
-    b.then("dropout", Operation::Dropout { rate: 0.4 }).unwrap();
-    b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
-    b.finish().unwrap()
-}
-
-#[test]
 fn the_gradients_of_a_layer_with_several_readers_are_shown_one_by_one() {
     if emulator().is_none() {
         return;
     }
     let settings = Settings { precision: Precision::Fp32, layout: Layout::Nhwc, ..Settings::default() };
-    let workload = Workload { network: Arc::new(branches()), batch_size: 3, settings };
+    let workload = Workload { network: Arc::new(every_way_of_a_gradient()), batch_size: 3, settings };
     let shown = shown(&mut EmulatedEngine::default(), &workload);
     let of = |name: &str| shown.iter().filter(|(layer, ..)| layer == name).map(|(_, of, _)| *of).collect::<Vec<_>>();
-    assert_eq!(of("twice"), [Quantity::Output, Quantity::InputGradient, Quantity::SummandGradient]);
-    assert_eq!(of("dropout"), [Quantity::Output, Quantity::InputGradient]);
+    assert_eq!(of("sum"), [Quantity::Output, Quantity::InputGradient, Quantity::SummandGradient]);
+    assert_eq!(of("drop"), [Quantity::Output, Quantity::InputGradient]);
 }

@@ -13,7 +13,7 @@ pub(super) enum Role {
 
 /// Parts of the names of helpers, in lower case. They are looked for before those of [`MULTIPLY`], since names of
 /// helpers may contain one of these.
-const HELPER: [&str; 17] = [
+const HELPER: [&str; 18] = [
     // Layouts, element types, padding of channels.
     "nchwtonhwc",
     "nhwctonchw",
@@ -35,10 +35,9 @@ const HELPER: [&str; 17] = [
     // Into the domain in which the product is made, and back.
     "winograd_nonfused",
     "generatewinogradtiles",
+    // The only name that FFT's transforms have in common.
+    "fft",
 ];
-
-/// This is the only name that FFT's transforms have in common.
-const TRANSFORM: &str = "fft";
 
 /// `scudnn`, `884cudnn` and their like end the names of cuDNN's older implicit products: `turing_fp16_s1688cudnn_...`.
 const MULTIPLY: [&str; 13] = [
@@ -62,7 +61,7 @@ impl Role {
         let name = name.to_ascii_lowercase();
         let has = |part: &str| name.contains(part);
         match () {
-            () if HELPER.into_iter().any(has) || has(TRANSFORM) => Self::Helper,
+            () if HELPER.into_iter().any(has) => Self::Helper,
             () if MULTIPLY.into_iter().any(has) => Self::Multiply,
             () => Self::Unknown,
         }
@@ -73,10 +72,10 @@ impl Role {
 mod tests {
     use super::*;
 
-    // Names of cuDNN 9.19 and cuBLASLt 13.1.
+    // Names of cuDNN 9.19 and cuBLASLt 13.1; some helpers have a product's name in theirs.
     #[test]
-    fn kernels_that_multiply_are_known_by_their_names() {
-        for name in [
+    fn kernels_that_multiply_and_their_helpers_are_known_by_their_names() {
+        let multiply = [
             "sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x32_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn",
             "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_segment_k_on_kernel__5x_cublas",
             "sm80_xmma_gemm_cf32cf32_f32f32_cf32_nt_n_tilesize32x64x8_stage3_warpsize2x2x1_ffma_aligna8_alignc8_execute_kernel__5x_cublas",
@@ -92,15 +91,8 @@ mod tests {
             "_ZN5cudnn3cnn22wgrad_alg1_engine_NHWCIffLi128ELi5ELi5ELi3ELi3ELi3ELb0ELb1EEEviiiPKT_iPT0_S4_18kernel_grad_paramsyiffiiPiS8_ii",
             "_ZN5cudnn6detail14dgrad2d_alg1_1IfLi0ELi6ELi7ELi5ELi4ELi5ELb0ELb1EEEviiiPKT_iS4_iPS2_18kernel_grad_paramsyiyifii",
             "_Z16gemmSN_NN_kernelIfLi128ELi2ELi4ELi8ELi4ELi4ELb0E30cublasGemvTensorStridedBatchedIKfES2_S0_IfEEv22cublasGemmSmallNParamsIT7_T8_T9_T_E",
-        ] {
-            assert_eq!(Role::of(name), Role::Multiply, "{name}");
-        }
-    }
-
-    // As above.
-    #[test]
-    fn helpers_are_known_by_their_names_though_some_have_a_products_name_in_them() {
-        for name in [
+        ];
+        let helpers = [
             "_ZN5cudnn19engines_precompiled16nchwToNhwcKernelI6__halfS2_fLb0ELb1EL21cudnnKernelDataType_t0EEEvNS0_18nchw2nhwc_params_tIT1_EEPKT_PT0_",
             "_ZN5cudnn19engines_precompiled20convertTensor_kernelIfffL21cudnnKernelDataType_t2EEEvT1_PKT_S3_PT0_m",
             "_ZN5cudnn19engines_precompiled24scalePackedTensor_kernelIffEEvlPT_T0_",
@@ -115,13 +107,9 @@ mod tests {
             "_Z15fft2d_r2c_32x32IfLb0ELj0ELb0EEvP6float2PKT_iiiiiiiiiN5cudnn15reduced_divisorEb4int2ii",
             "_ZN3DSE10vector_fftILi0ELi1ELi256ELi16ELi16ELi1Eff6float2EEvPT7_S3_i4int3S4_",
             "_Z11flip_filterIffEvPT0_PKT_iiii",
-        ] {
-            assert_eq!(Role::of(name), Role::Helper, "{name}");
-        }
-    }
-
-    #[test]
-    fn other_names_tell_nothing() {
+        ];
+        multiply.iter().for_each(|name| assert_eq!(Role::of(name), Role::Multiply, "{name}"));
+        helpers.iter().for_each(|name| assert_eq!(Role::of(name), Role::Helper, "{name}"));
         assert_eq!(["forward", "plane_moments", "weights_total"].map(Role::of), [Role::Unknown; 3]);
         assert!(Role::Multiply > Role::Unknown && Role::Unknown > Role::Helper);
     }

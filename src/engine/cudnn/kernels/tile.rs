@@ -68,27 +68,11 @@ mod tests {
     }
 
     #[test]
-    fn tiles_cover_the_edges() {
-        let tile = Tile { first: 128, second: 64 };
-        assert_eq!(tile.count(128, 64), 1);
-        assert_eq!(tile.count(129, 65), 4);
-        // 1568 / 128 = 12.25, 512 / 64 = 8.
-        assert_eq!(tile.count(1568, 512), 104);
-    }
-
-    #[test]
     fn blocks_may_stay_since_hopper() {
         assert!(stays(FPROP) && stays("nvjet_hsh_64x8_64x16_4x1_v_bz_TNT"));
         assert!(stays("cutlass3x_sm100_tensorop_s128x256x16gemm_f16"));
         assert!(
             ![OLDER, CUTLASS, "plane_moments", "turing_fp16_s1688gemm_fp16_128x256_ldg8_f2f_nt"].into_iter().any(stays)
         );
-    }
-
-    #[test]
-    fn a_split_sum_is_recognised_by_the_name() {
-        assert!(splits(&FPROP.replace("segment_k_off", "segment_k_on")));
-        assert!(splits("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT"));
-        assert!(!splits(FPROP) && !splits(OLDER));
     }
 }

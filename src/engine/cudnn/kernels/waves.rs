@@ -110,31 +110,18 @@ mod tests {
     use super::*;
     use crate::engine::cudnn::call::{ConvolutionTask, Epilogue, Gemm, Product, Slice};
     use crate::engine::cudnn::feature_maps::FeatureMaps;
+    use ConvolutionKind::{BackwardData, BackwardWeights, Forward};
+    use Layout::{Nchw, Nhwc};
 
     const SLICE: Slice = Slice::new(0, 0, 4);
 
-    /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, apart from the stride.
-    fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
+    /// By N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, apart from the stride.
+    fn call(kind: ConvolutionKind, layout: Layout, sizes: [usize; 6]) -> Call {
+        let [batch, channels, size, outputs, taps, stride] = sizes;
         let input = FeatureMaps { batch, channels, height: size, width: size, layout };
         let output = FeatureMaps { channels: outputs, height: size / stride, width: size / stride, ..input };
-        Convolution::between(input, output, taps)
-    }
-
-    fn call(kind: ConvolutionKind, layout: Layout, sizes: [usize; 6]) -> Call {
         let task = ConvolutionTask { kind, x: SLICE, w: SLICE, y: SLICE, bias: None };
-        Call::Convolution(convolution(layout, sizes), task)
-    }
-
-    fn forward(layout: Layout, sizes: [usize; 6]) -> Call {
-        call(ConvolutionKind::Forward, layout, sizes)
-    }
-
-    fn backward_data(layout: Layout, sizes: [usize; 6]) -> Call {
-        call(ConvolutionKind::BackwardData, layout, sizes)
-    }
-
-    fn backward_weights(layout: Layout, sizes: [usize; 6]) -> Call {
-        call(ConvolutionKind::BackwardWeights, layout, sizes)
+        Call::Convolution(Convolution::between(input, output, taps), task)
     }
 
     fn dense(m: usize, n: usize, k: usize) -> Call {
@@ -142,9 +129,15 @@ mod tests {
         Call::Gemm(Gemm { product, a: SLICE, b: SLICE, c: SLICE, epilogue: Epilogue::Nothing })
     }
 
-    fn xmma(what: &str, tile: &str, segments: &str) -> String {
+    fn xmma(what: &str, tile: &str) -> String {
         format!(
-            "sm90_xmma_{what}_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize{tile}x32_warpgroupsize1x1x1_g1_execute_segment_k_{segments}_kernel__5x_cudnn"
+            "sm90_xmma_{what}_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize{tile}x32_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn"
+        )
+    }
+
+    fn gemm(tile: &str) -> String {
+        format!(
+            "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize{tile}x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
         )
     }
 
@@ -156,85 +149,58 @@ mod tests {
     // Names and blocks of launches of cuDNN 9.19 and cuBLASLt 13.1 for an H100 of 132 multiprocessors; tiles by hand.
 
     #[test]
-    fn tiles_of_a_convolution_are_positions_by_channels() {
-        // VGG16, batch 33, 28 x 28: 25872 / 128 = 202.1 by 512 / 128 = 4.
-        let call = forward(Layout::Nhwc, [33, 256, 28, 512, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("fprop", "128x128", "off")), Some(203 * 4));
-        // ResNet50, batch 33, 28 x 28: 25872 / 256 = 101.1 by 1; the launch had 102 blocks, and 203 were the other
-        // order.
-        let call = forward(Layout::Nhwc, [33, 128, 28, 128, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("fprop", "256x128", "off")), Some(102));
-        // VGG16, batch 8, 14 x 14: 1568 / 128 = 12.25 by 512 / 64 = 8.
-        let call = backward_data(Layout::Nhwc, [8, 512, 14, 512, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("dgrad", "128x64", "off")), Some(13 * 8));
-        // With stride 2 forward: 33 x 7 x 7 = 1617 / 64 = 25.3 by 512 / 128 = 4.
-        let call = forward(Layout::Nhwc, [33, 1024, 14, 512, 1, 2]);
-        assert_eq!(tiles(&call, &xmma("fprop", "64x128", "off")), Some(26 * 4));
-    }
-
-    #[test]
-    fn groups_multiply_the_tiles() {
-        let Call::Convolution(convolution, task) = forward(Layout::Nhwc, [8, 64, 16, 128, 3, 1]) else {
-            unreachable!()
-        };
-        let call = Call::Convolution(Convolution { groups: 2, ..convolution }, task);
-        // 2048 / 128 = 16 by 64 / 64, twice.
-        assert_eq!(tiles(&call, &xmma("fprop", "128x64", "off")), Some(32));
-    }
-
-    #[test]
-    fn what_is_not_sure_has_no_tiles() {
-        let strided = backward_data(Layout::Nhwc, [8, 256, 56, 512, 1, 2]);
-        assert_eq!(tiles(&strided, &xmma("dgrad", "128x64", "off")), None);
-        let call = forward(Layout::Nhwc, [33, 512, 28, 512, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("fprop", "256x128", "on")), None);
-        // A product's kernel in a convolution of 3 x 3 taps is a part of something else.
-        assert_eq!(tiles(&call, "nvjet_sm90_tst_128x64_64x8_2x4_h_bz_NTT"), None);
-        assert_eq!(tiles(&dense(8, 4096, 4096), &xmma("fprop", "128x64", "off")), None);
-    }
-
-    #[test]
-    fn weights_have_tiles_where_both_orders_agree() {
-        // VGG16, 14 x 14: 512 / 128 = 4 by 4608 / 64 = 72, or 8 by 36.
-        let call = backward_weights(Layout::Nhwc, [33, 512, 14, 512, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("wgrad_indexed", "128x64", "off")), Some(288));
-        // 128 / 128 by 576 / 64 = 9, or 2 by 4.5.
-        let call = backward_weights(Layout::Nhwc, [33, 64, 112, 128, 3, 1]);
-        assert_eq!(tiles(&call, &xmma("wgrad_indexed", "128x64", "off")), None);
-    }
-
-    #[test]
-    fn products_have_the_order_of_their_family() {
-        let gemm = |tile: &str| {
-            format!(
-                "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize{tile}x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
-            )
-        };
-        // ResNet50, batch 33, 14 x 14: 6468 / 64 = 101.1 by 256 / 256; the launch had 102 blocks.
-        let call = forward(Layout::Nhwc, [33, 1024, 14, 256, 1, 1]);
-        assert_eq!(tiles(&call, &gemm("64x256")), Some(102));
-        assert_eq!(tiles(&dense(33, 4096, 4096), &gemm("64x64")), Some(64));
-        // VGG16, batch 33: 4096 / 64 by 33 / 40.
-        assert_eq!(tiles(&dense(33, 4096, 4096), "nvjet_sm90_tst_64x40_64x16_4x1_v_bz_TNT"), Some(64));
-        // ResNet50 in bf16, batch 33, 14 x 14: 512 / 128 = 4 by 6468 / 200 = 32.3.
-        let call = forward(Layout::Nhwc, [33, 256, 14, 512, 1, 1]);
-        assert_eq!(tiles(&call, "nvjet_sm90_hsh_128x200_64x5_4x1_v_ssched_bz_coopA_TNT"), Some(4 * 33));
-    }
-
-    #[test]
-    fn with_nchw_every_example_is_a_product() {
-        // ResNet50 in bf16, batch 33, 56 x 56: 3136 / 448 = 7 by 64 / 64, 33 times.
-        let call = forward(Layout::Nchw, [33, 64, 56, 64, 1, 1]);
-        assert_eq!(tiles(&call, "nvjet_sm90_hsh_448x64_64x2_4x1_v_ssched_bz_coopB_NNN"), Some(7 * 33));
-        // ResNet50, batch 33, 56 x 56, weights: 1 tile; the launch had 33 blocks, and a sum over examples followed.
-        let call = backward_weights(Layout::Nchw, [33, 64, 56, 64, 1, 1]);
-        let name = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas";
-        assert_eq!(tiles(&call, name), Some(33));
+    fn tiles_are_those_of_the_product_that_the_call_is_in_the_order_of_the_kernels_family() {
+        let Call::Convolution(plain, task) = call(Forward, Nhwc, [8, 64, 16, 128, 3, 1]) else { unreachable!() };
+        let grouped = Call::Convolution(Convolution { groups: 2, ..plain }, task);
+        for (call, name, expected) in [
+            // Of a convolution, positions by channels. VGG16, batch 33, 28 x 28: 25872 / 128 = 202.1 by 512 / 128 = 4.
+            (call(Forward, Nhwc, [33, 256, 28, 512, 3, 1]), xmma("fprop", "128x128"), Some(203 * 4)),
+            // ResNet50, batch 33, 28 x 28: 25872 / 256 = 101.1 by 1; the launch had 102 blocks, and 203 were the other
+            // order.
+            (call(Forward, Nhwc, [33, 128, 28, 128, 3, 1]), xmma("fprop", "256x128"), Some(102)),
+            // VGG16, batch 8, 14 x 14: 1568 / 128 = 12.25 by 512 / 64 = 8.
+            (call(BackwardData, Nhwc, [8, 512, 14, 512, 3, 1]), xmma("dgrad", "128x64"), Some(13 * 8)),
+            // With stride 2 forward: 33 x 7 x 7 = 1617 / 64 = 25.3 by 512 / 128 = 4. Backward they are not certain.
+            (call(Forward, Nhwc, [33, 1024, 14, 512, 1, 2]), xmma("fprop", "64x128"), Some(26 * 4)),
+            (call(BackwardData, Nhwc, [8, 256, 56, 512, 1, 2]), xmma("dgrad", "128x64"), None),
+            // 2048 / 128 = 16 by 64 / 64, for each of two groups.
+            (grouped, xmma("fprop", "128x64"), Some(32)),
+            // Of weights, where both orders agree. VGG16, 14 x 14: 512 / 128 = 4 by 4608 / 64 = 72, or 8 by 36.
+            (call(BackwardWeights, Nhwc, [33, 512, 14, 512, 3, 1]), xmma("wgrad_indexed", "128x64"), Some(288)),
+            // 128 / 128 by 576 / 64 = 9, or 2 by 4.5.
+            (call(BackwardWeights, Nhwc, [33, 64, 112, 128, 3, 1]), xmma("wgrad_indexed", "128x64"), None),
+            // Of products. ResNet50, batch 33, 14 x 14: 6468 / 64 = 101.1 by 256 / 256; the launch had 102 blocks.
+            (call(Forward, Nhwc, [33, 1024, 14, 256, 1, 1]), gemm("64x256"), Some(102)),
+            (dense(33, 4096, 4096), gemm("64x64"), Some(64)),
+            // VGG16, batch 33: 4096 / 64 by 33 / 40.
+            (dense(33, 4096, 4096), "nvjet_sm90_tst_64x40_64x16_4x1_v_bz_TNT".to_owned(), Some(64)),
+            // ResNet50 in bf16, batch 33, 14 x 14: 512 / 128 = 4 by 6468 / 200 = 32.3.
+            (
+                call(Forward, Nhwc, [33, 256, 14, 512, 1, 1]),
+                "nvjet_sm90_hsh_128x200_64x5_4x1_v_ssched_bz_coopA_TNT".to_owned(),
+                Some(4 * 33),
+            ),
+            // With NCHW one for each example. ResNet50 in bf16, batch 33, 56 x 56: 3136 / 448 = 7 by 64 / 64, 33 times.
+            (
+                call(Forward, Nchw, [33, 64, 56, 64, 1, 1]),
+                "nvjet_sm90_hsh_448x64_64x2_4x1_v_ssched_bz_coopB_NNN".to_owned(),
+                Some(7 * 33),
+            ),
+            // ResNet50, batch 33, 56 x 56, weights: 1 tile; the launch had 33 blocks, and a sum over examples followed.
+            (call(BackwardWeights, Nchw, [33, 64, 56, 64, 1, 1]), gemm("64x64"), Some(33)),
+            // A split sum; a product's kernel in a convolution of 3 x 3 taps, as a part of something else.
+            (call(Forward, Nhwc, [33, 512, 28, 512, 3, 1]), xmma("fprop", "256x128").replace("_off", "_on"), None),
+            (dense(33, 4096, 4096), "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT".to_owned(), None),
+            (call(Forward, Nhwc, [33, 512, 28, 512, 3, 1]), "nvjet_sm90_tst_128x64_64x8_2x4_h_bz_NTT".to_owned(), None),
+            (dense(8, 4096, 4096), xmma("fprop", "128x64"), None),
+        ] {
+            assert_eq!(tiles(&call, &name), expected, "{name} in {call:?}");
+        }
     }
 
     #[test]
     fn waves_are_blocks_where_a_tile_has_a_block() {
-        let call = forward(Layout::Nhwc, [33, 64, 56, 64, 1, 1]);
+        let call = call(Forward, Nhwc, [33, 64, 56, 64, 1, 1]);
         let name = "_ZN7cutlass7Kernel2I51cutlass_80_tensorop_s1688gemm_64x128_32x3_tn_align4EEvNT_6ParamsE";
         // 809 blocks, of which the GPU holds three on each multiprocessor.
         let waves_of = |launches| waves(&call, &launched(name, 809, 396), launches).unwrap();
@@ -245,14 +211,13 @@ mod tests {
 
     #[test]
     fn waves_are_tiles_where_blocks_stay() {
-        let name = xmma("fprop", "128x128", "off");
+        let name = xmma("fprop", "128x128");
         // 812 tiles for 112 blocks; 132 would fit.
-        let call = forward(Layout::Nhwc, [33, 256, 28, 512, 3, 1]);
-        assert_eq!(waves(&call, &launched(&name, 112, 132), 1), Some(812.0 / 112.0));
+        let long = call(Forward, Nhwc, [33, 256, 28, 512, 3, 1]);
+        assert_eq!(waves(&long, &launched(&name, 112, 132), 1), Some(812.0 / 112.0));
         // 13 x 4 = 52 tiles, and 56 blocks to fill clusters, on 132 places.
-        let call = forward(Layout::Nhwc, [33, 512, 7, 512, 3, 1]);
-        assert_eq!(waves(&call, &launched(&name, 56, 132), 1), Some(52.0 / 132.0));
-        assert_eq!(waves(&call, &launched(&name, 112, 132), 2), None);
-        assert_eq!(waves(&call, &launched(&name.replace("_off", "_on"), 112, 132), 1), None);
+        let short = call(Forward, Nhwc, [33, 512, 7, 512, 3, 1]);
+        assert_eq!(waves(&short, &launched(&name, 56, 132), 1), Some(52.0 / 132.0));
+        assert_eq!(waves(&short, &launched(&name, 112, 132), 2), None);
     }
 }

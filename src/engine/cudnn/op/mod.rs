@@ -16,4 +16,3 @@ pub mod initial;
 pub mod loss;
 pub mod max_pool2d;
 pub mod optimizer;
-pub mod rectifier;

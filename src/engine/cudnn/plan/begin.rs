@@ -1,24 +1,24 @@
 //! The calls that give every kept buffer its initial value. It depends on the network and the seed, but not on the
 //! engine.
 
+use std::collections::BTreeMap;
+
 use super::PlanBuilder;
-use super::parameters::PlacedParameter;
+use super::parameters::{PlacedParameter, WeightOrder};
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{Call, Launch, Slice};
-use crate::engine::cudnn::op::initial::{self, Uniform};
+use crate::engine::cudnn::op::initial;
 use crate::engine::initial::glorot_limit;
-use crate::network::{Network, Operation};
+use crate::network::{Layer, Network, Operation};
 use crate::random::{Purpose, Stream};
 use crate::settings::{Examples, Loss};
 
 /// The running mean and variance of each batch norm.
-pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> Slice) -> Vec<Option<(Slice, Slice)>> {
-    let mut pair = |channels: usize| (whole("running means", 4 * channels), whole("running variances", 4 * channels));
-    let of = |layer: usize| match network.layers[layer].operation {
-        Operation::BatchNorm(_) => network.sources(layer).next().map(|shape| pair(shape.channels())),
-        _ => None,
-    };
-    (0..network.layers.len()).map(of).collect()
+pub(super) fn running(network: &Network, mut whole: impl FnMut(usize) -> Slice) -> BTreeMap<usize, [Slice; 2]> {
+    let norms =
+        network.layers.iter().enumerate().filter(|(_, layer)| matches!(layer.operation, Operation::BatchNorm(_)));
+    let pair = |(index, layer): (usize, &Layer)| (index, [0, 1].map(|_| whole(4 * layer.output.channels())));
+    norms.map(pair).collect()
 }
 
 impl PlanBuilder<'_> {
@@ -34,7 +34,7 @@ impl PlanBuilder<'_> {
                 _ => {}
             }
         }
-        launches.extend(self.plan.running.iter().flatten().map(|(_, variance)| initial::fill(*variance, 1.0)));
+        launches.extend(self.plan.running.values().map(|[_, variance]| initial::fill(*variance, 1.0)));
         let first = (self.plan.inputs, self.plan.targets);
         let batches = std::iter::once(first).chain(self.plan.next_batch);
         launches.extend(batches.flat_map(|(inputs, targets)| self.batch_values(inputs, targets)));
@@ -43,19 +43,13 @@ impl PlanBuilder<'_> {
     }
 
     fn weight(&self, placed: &PlacedParameter) -> Launch {
+        let parameters = &self.plan.parameters;
         let parts = [placed.layer as u64, placed.number as u64];
-        let op = Uniform {
-            element: self.element,
-            dst: self.plan.parameters.master(placed),
-            working: self.plan.parameters.working.map(|_| self.plan.parameters.value(placed)),
-            count: placed.count(),
-            key: Stream::new(self.settings.seed, Purpose::Parameters, parts).key(),
-            limit: glorot_limit(&placed.dims),
-            channels: placed.order.channels,
-            positions: placed.order.positions,
-            channels_last: placed.order.channels_last,
-        };
-        op.launch()
+        let key = Stream::new(self.settings.seed, Purpose::Parameters, parts).key();
+        let (dst, working) = (parameters.master(placed), parameters.working.map(|_| parameters.value(placed)));
+        let WeightOrder { channels, positions, channels_last } = placed.order;
+        let limit = glorot_limit(&placed.dims);
+        initial::weights(self.element, dst, working, key, limit, [channels, positions], channels_last)
     }
 
     fn batch_values(&self, inputs: Slice, targets: Slice) -> [Launch; 2] {

@@ -52,7 +52,7 @@ impl PlanBuilder<'_> {
         let y = match (one.is_own, other.is_own) {
             (true, _) => a,
             (_, true) => b,
-            _ => self.feature_maps_buffer("gradient of", layer, self.maps(layer)),
+            _ => self.gradient_of(layer),
         };
         self.launch([elementwise::add(self.element, a, b, y)]);
         Gradient::own(y)
@@ -61,9 +61,11 @@ impl PlanBuilder<'_> {
     /// Memory for a gradient that is computed element by element from another: the memory of the other one, where that
     /// may be overwritten.
     pub(super) fn in_place(&mut self, layer: usize, gradient: Gradient) -> Slice {
-        if gradient.is_own {
-            return gradient.slice;
-        }
-        self.feature_maps_buffer("gradient of", layer, self.maps(layer))
+        if gradient.is_own { gradient.slice } else { self.gradient_of(layer) }
+    }
+
+    /// New memory for a gradient of a layer's output.
+    pub(super) fn gradient_of(&mut self, layer: usize) -> Slice {
+        self.maps_buffer(self.maps(layer))
     }
 }

@@ -15,17 +15,18 @@ mod begin;
 mod convolution;
 mod forward;
 mod gradient;
-pub mod part;
 pub mod readback;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
 
-use super::arena::{Arena, Buffer, Lasting, Life};
-use super::call::{BufferId, Call, Convolution, Launch, Slice};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::arena::{Arena, Buffer, Life};
+use super::call::{Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
-use super::memory_guard;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
 use crate::engine::Workload;
@@ -34,8 +35,7 @@ use crate::network::{Direction, Network, Operation, Shape};
 use crate::settings::{DataPath, Layout, Settings, Winograd};
 use gradient::Gradient;
 use node::Node;
-use parameters::{Arranged, Parameters, is_depthwise};
-use part::{PlannedPart, Work};
+use parameters::{Parameters, is_depthwise};
 
 /// The parts of a step, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +56,27 @@ pub struct Planned {
     pub stream: StepStream,
 }
 
+/// A run of calls: one node in one direction, the loss, or the update.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedPart {
+    pub calls: Range<usize>,
+    pub work: Work,
+    /// The index of the node.
+    pub node: Option<usize>,
+    /// Of a backward pass the gradients of the node's output, which are summed; the calls may overwrite them.
+    pub from: Vec<Slice>,
+    /// What it gives, each with its layer: an output, or gradients of outputs, in the order of the node's sources.
+    pub to: Vec<(usize, Slice)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Forward,
+    Backward,
+    Loss,
+    Update,
+}
+
 /// A training step, and the calls before the first one.
 #[derive(Clone, Debug)]
 pub struct StepPlan {
@@ -69,7 +90,7 @@ pub struct StepPlan {
     pub nodes: Vec<Node>,
     pub parameters: Parameters,
     /// The running mean and variance of each batch norm, by layer: float32.
-    pub running: Vec<Option<(Slice, Slice)>>,
+    pub running: BTreeMap<usize, [Slice; 2]>,
     /// The batch: inputs in the element type and the layout, targets in float32.
     pub inputs: Slice,
     pub targets: Slice,
@@ -78,8 +99,8 @@ pub struct StepPlan {
     /// The numbers that are kept from step to step, among them the mean loss of the last one.
     pub scalars: Scalars,
     pub element: Element,
-    /// The output of each layer that ends a node.
-    pub outputs: Vec<Option<Slice>>,
+    /// The inputs, and the output of each layer that ends a node.
+    pub outputs: BTreeMap<usize, Slice>,
     /// All calls, in their order.
     pub parts: Vec<PlannedPart>,
 }
@@ -100,8 +121,7 @@ impl StepPlan {
             maps.check().map_err(|error| error.at(&layer.name))?;
             // The library refuses what it cannot compute with this setting, but our own depthwise convolutions never
             // reach it.
-            let is_ours = is_depthwise(network, index);
-            if settings.winograd == Winograd::NonFused && is_ours {
+            if settings.winograd == Winograd::NonFused && is_depthwise(network, index) {
                 let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
                 return Err(Error::engine(what)
                     .at(&layer.name)
@@ -109,12 +129,15 @@ impl StepPlan {
             }
         }
         let mut draft = PlanBuilder::new(workload)?;
-        draft.forward(fuses)?;
-        draft.loss()?;
-        draft.backward()?;
+        for node in &draft.plan.nodes {
+            draft.check(node).map_err(|error| error.at(&network.layers[node.layer].name))?;
+        }
+        draft.forward(fuses);
+        draft.loss();
+        draft.backward();
         draft.update();
         draft.plan.initial = draft.initial();
-        let output = draft.output(network.layers.len() - 1)?;
+        let output = draft.output(network.layers.len() - 1);
         let mut plan = draft.plan;
         // It is small, and it is read after the step.
         plan.buffers[output.buffer.0].life = Life::Kept;
@@ -123,20 +146,10 @@ impl StepPlan {
         Ok(plan)
     }
 
-    /// The output of a layer that ends a node.
-    pub fn output(&self, layer: usize) -> Result<Slice> {
-        self.outputs[layer].ok_or_else(|| Error::engine("no call computes this output"))
-    }
-
     /// Places every buffer.
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
-        Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
-    }
-
-    /// Places every buffer in its own memory, with gaps between them: see [`Arena::apart`].
-    pub fn apart(&self) -> Arena {
-        Arena::apart(&self.buffers, memory_guard::BYTES as usize)
+        Arena::new(&self.buffers, calls.zip(self.order.0.iter().map(|of| of.end)))
     }
 }
 
@@ -150,8 +163,9 @@ struct PlanBuilder<'a> {
     layout: Layout,
     plan: StepPlan,
     states: [Option<Slice>; 2],
-    /// The values that a node's forward pass saves for its backward pass.
-    saved: Vec<Saved>,
+    /// By node, what its forward pass saves for its backward pass: a padded copy of a convolution's input, a batch norm's
+    /// mean and inverse deviation, or the positions of a pooling's maxima.
+    saved: Vec<Vec<Slice>>,
     /// The gradients of each layer's output, one from each layer that reads it.
     gradients: Vec<Vec<Gradient>>,
     /// Whether a layer, or one before it, has parameters.
@@ -165,17 +179,6 @@ struct PlanBuilder<'a> {
     delivered: Vec<(usize, Slice)>,
 }
 
-/// By node: the buffers that only its own backward pass reads.
-#[derive(Clone, Copy, Debug, Default)]
-struct Saved {
-    /// A padded copy of a convolution's input.
-    padded: Option<Slice>,
-    /// A batch norm's mean and inverse deviation.
-    moments: Option<(Slice, Slice)>,
-    /// The positions of a pooling's maxima.
-    index: Option<Slice>,
-}
-
 impl<'a> PlanBuilder<'a> {
     fn new(workload: &'a Workload) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
@@ -183,25 +186,25 @@ impl<'a> PlanBuilder<'a> {
         let (element, layout) = (Element::of(settings.precision), settings.layout);
         let nodes = node::nodes(network);
         let mut buffers = Vec::new();
-        let mut keep = |name: &str, bytes: usize| {
-            buffers.push(Buffer { name: name.to_owned(), bytes, life: Life::Kept });
-            BufferId(buffers.len() - 1)
+        let mut whole = |bytes: usize| {
+            buffers.push(Buffer { bytes, life: Life::Kept });
+            Slice::new(buffers.len() - 1, 0, bytes)
         };
-        let parameters = Parameters::new(network, &Arranged { nodes: &nodes, layout }, element, &mut keep);
-        let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
+        let parameters = Parameters::new(network, &nodes, layout, element, &mut whole);
         let Shape::Flat(classes) = network.output() else {
             return Err(Error::engine("the GPU engine needs a network that ends in flat features").at(&network.name));
         };
         let sizes = [network.input().count() * batch_size * element.bytes(), 4 * classes * batch_size];
-        let mut pair = |names: [&str; 2]| (whole(names[0], sizes[0]), whole(names[1], sizes[1]));
-        let (inputs, targets) = pair(["inputs", "targets"]);
-        let next_batch = (settings.data == DataPath::Prefetch).then(|| pair(["next inputs", "next targets"]));
-        let states = update::states(settings.optimizer, &parameters, &mut whole);
-        let scalars = Scalars(whole("scalars", Scalars::BYTES));
+        let mut pair = || (whole(sizes[0]), whole(sizes[1]));
+        let (inputs, targets) = pair();
+        let next_batch = (settings.data == DataPath::Prefetch).then(pair);
+        let copies = settings.optimizer.state_copies();
+        let states = [0, 1].map(|number| (number < copies).then(|| whole(parameters.master.bytes)));
+        let scalars = Scalars(whole(Scalars::BYTES));
         let running = begin::running(network, &mut whole);
-        let row_losses = whole("losses", 4 * batch_size);
+        let row_losses = whole(4 * batch_size);
         let layers = network.layers.len();
-        let saved = vec![Saved::default(); nodes.len()];
+        let saved = vec![Vec::new(); nodes.len()];
         let plan = StepPlan {
             buffers,
             calls: Vec::new(),
@@ -215,7 +218,7 @@ impl<'a> PlanBuilder<'a> {
             next_batch,
             scalars,
             element,
-            outputs: vec![None; layers],
+            outputs: BTreeMap::new(),
             parts: Vec::new(),
         };
         Ok(Self {
@@ -240,19 +243,14 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// A new buffer that lives within the step.
-    fn buffer(&mut self, name: String, bytes: usize) -> Slice {
-        self.plan.buffers.push(Buffer { name, bytes, life: Life::Step });
+    fn buffer(&mut self, bytes: usize) -> Slice {
+        self.plan.buffers.push(Buffer { bytes, life: Life::Step });
         Slice::new(self.plan.buffers.len() - 1, 0, bytes)
     }
 
     /// A new buffer for feature maps of the element type.
-    fn feature_maps_buffer(&mut self, what: &str, layer: usize, maps: FeatureMaps) -> Slice {
-        let name = format!("{what} {}", self.network.layers[layer].name);
-        self.buffer(name, maps.count() * self.element.bytes())
-    }
-
-    fn scratch(&mut self, bytes: usize) -> Slice {
-        self.buffer("partial sums".to_owned(), bytes)
+    fn maps_buffer(&mut self, maps: FeatureMaps) -> Slice {
+        self.buffer(maps.count() * self.element.bytes())
     }
 
     fn call(&mut self, call: Call) {
@@ -272,9 +270,10 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Notes the purpose of the calls from `first` on, if there are any.
-    fn part(&mut self, first: usize, work: Work) {
-        if first < self.plan.calls.len() {
-            self.plan.parts.push(PlannedPart { calls: first..self.plan.calls.len(), work });
+    fn part(&mut self, first: usize, work: Work, node: Option<usize>, from: Vec<Slice>, to: Vec<(usize, Slice)>) {
+        let calls = first..self.plan.calls.len();
+        if !calls.is_empty() {
+            self.plan.parts.push(PlannedPart { calls, work, node, from, to });
         }
     }
 
@@ -288,12 +287,25 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The output of a layer that ends a node.
-    fn output(&self, layer: usize) -> Result<Slice> {
-        self.plan.output(layer).map_err(|error| error.at(&self.network.layers[layer].name))
+    fn output(&self, layer: usize) -> Slice {
+        self.plan.outputs[&layer]
     }
 
     fn operation(&self, node: &Node) -> &'a Operation {
         &self.network.layers[node.layer].operation
+    }
+
+    fn is_view(&self, node: &Node) -> bool {
+        parameters::is_view(self.network, &self.plan.nodes, node.layer, self.layout)
+    }
+
+    /// Whether the indices of our kernels suffice for a node.
+    fn check(&self, node: &Node) -> Result<()> {
+        match *self.operation(node) {
+            Operation::Conv2d(conv) if is_depthwise(self.network, node.layer) => self.depthwise(node, conv).check(),
+            Operation::MaxPool2d(pool) => self.pooling(node, pool, node.rectifier).check(),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! between them are zeros, and every optimizer leaves them zeros.
 
 use super::node::Node;
-use crate::engine::cudnn::call::{BufferId, Slice};
+use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
 use crate::network::{Network, Operation, Shape};
 use crate::settings::Layout;
@@ -43,38 +43,30 @@ pub struct WeightOrder {
     pub channels_last: bool,
 }
 
-/// The facts on which the order of a parameter's numbers depends.
-#[derive(Clone, Copy, Debug)]
-pub struct Arranged<'a> {
-    pub nodes: &'a [Node],
-    pub layout: Layout,
-}
-
 /// All parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     placed: Vec<PlacedParameter>,
     /// Numbers in the first region, with the gaps.
-    pub weights: usize,
-    /// Numbers in the second.
-    pub others: usize,
-    pub element: Element,
+    weights: usize,
+    element: Element,
     /// float32, both regions.
-    pub master: BufferId,
+    pub master: Slice,
     /// The gradients of the first region, of the element type, and of the second, float32.
-    pub weight_gradients: BufferId,
-    pub other_gradients: BufferId,
+    pub weight_gradients: Slice,
+    pub other_gradients: Slice,
     /// The first region in the element type, where that is not float32.
-    pub working: Option<BufferId>,
+    pub working: Option<Slice>,
 }
 
 impl Parameters {
-    /// Places every trainable parameter; `buffer` makes a kept buffer from a name and a number of bytes.
+    /// Places every trainable parameter; `whole` makes a kept buffer of a number of bytes.
     pub fn new(
         network: &Network,
-        arranged: &Arranged,
+        nodes: &[Node],
+        layout: Layout,
         element: Element,
-        mut buffer: impl FnMut(&str, usize) -> BufferId,
+        mut whole: impl FnMut(usize) -> Slice,
     ) -> Self {
         let mut placed = Vec::new();
         let mut ends = [0usize; 2];
@@ -84,7 +76,7 @@ impl Parameters {
                 let is_weight = parameter.name == "weight";
                 let end = &mut ends[usize::from(!is_weight)];
                 let count = parameter.count();
-                let order = order(network, arranged, layer, &parameter.dims);
+                let order = order(network, nodes, layout, layer, &parameter.dims);
                 let (name, dims) = (parameter.name, parameter.dims);
                 placed.push(PlacedParameter { layer, number, name, dims, first: *end, is_weight, order });
                 *end = end.saturating_add(count).next_multiple_of(ALIGNMENT);
@@ -92,16 +84,15 @@ impl Parameters {
         }
         let [weights, others] = ends;
         let float = |count: usize| count.saturating_mul(4);
+        let bytes = weights.saturating_mul(element.bytes());
         Self {
             placed,
             weights,
-            others,
             element,
-            master: buffer("parameters", float(weights.saturating_add(others))),
-            weight_gradients: buffer("gradients of weights", weights.saturating_mul(element.bytes())),
-            other_gradients: buffer("gradients of biases and norms", float(others)),
-            working: (element != Element::F32)
-                .then(|| buffer("working weights", weights.saturating_mul(element.bytes()))),
+            master: whole(float(weights.saturating_add(others))),
+            weight_gradients: whole(bytes),
+            other_gradients: whole(float(others)),
+            working: (element != Element::F32).then(|| whole(bytes)),
         }
     }
 
@@ -118,28 +109,27 @@ impl Parameters {
     /// The float32 numbers of a parameter.
     pub fn master(&self, placed: &PlacedParameter) -> Slice {
         let first = if placed.is_weight { placed.first } else { self.weights + placed.first };
-        Slice { buffer: self.master, offset: 4 * first, bytes: 4 * placed.count() }
+        self.master.part(4 * first, 4 * placed.count())
     }
 
     /// The slice from which a step reads a parameter: a weight in the element type, anything else in float32.
     pub fn value(&self, placed: &PlacedParameter) -> Slice {
         match self.working {
-            Some(buffer) if placed.is_weight => self.weight_part(buffer, placed),
+            Some(working) if placed.is_weight => self.weight_part(working, placed),
             _ => self.master(placed),
         }
     }
 
     /// Where a parameter's gradient is written: a weight's in the element type, any other in float32.
     pub fn gradient(&self, placed: &PlacedParameter) -> Slice {
-        if placed.is_weight {
-            return self.weight_part(self.weight_gradients, placed);
+        match placed.is_weight {
+            true => self.weight_part(self.weight_gradients, placed),
+            false => self.other_gradients.part(4 * placed.first, 4 * placed.count()),
         }
-        Slice { buffer: self.other_gradients, offset: 4 * placed.first, bytes: 4 * placed.count() }
     }
 
-    fn weight_part(&self, buffer: BufferId, placed: &PlacedParameter) -> Slice {
-        let size = self.element.bytes();
-        Slice { buffer, offset: size * placed.first, bytes: size * placed.count() }
+    fn weight_part(&self, weights: Slice, placed: &PlacedParameter) -> Slice {
+        weights.part(self.element.bytes() * placed.first, self.element.bytes() * placed.count())
     }
 
     /// Value and gradient of the parameter `name` of a layer; `None` where it has none.
@@ -150,16 +140,13 @@ impl Parameters {
 
 /// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened feature maps has its columns
 /// in the order of those maps in memory, which saves the step a transposition.
-fn order(network: &Network, arranged: &Arranged, layer: usize, dims: &[usize]) -> WeightOrder {
-    let Arranged { nodes, layout } = *arranged;
+fn order(network: &Network, nodes: &[Node], layout: Layout, layer: usize, dims: &[usize]) -> WeightOrder {
     let plain = WeightOrder { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
     match network.layers[layer].operation {
         Operation::Conv2d(conv) if dims.len() == 4 => {
-            let channels_last = layout == Layout::Nhwc;
             // For us a depthwise weight is one filter of C channels, for the library C filters of one channel.
-            let is_ours = is_depthwise(network, layer);
-            let channels = if is_ours { conv.groups } else { dims[1] };
-            WeightOrder { channels, positions: dims[2] * dims[3], channels_last }
+            let channels = if is_depthwise(network, layer) { conv.groups } else { dims[1] };
+            WeightOrder { channels, positions: dims[2] * dims[3], channels_last: layout == Layout::Nhwc }
         }
         Operation::Dense(_) => match flattened(network, nodes, layer) {
             Some(Shape::Maps { channels, height, width }) if dims.len() == 2 && layout == Layout::Nhwc => {

@@ -116,7 +116,10 @@ impl Trainer for CpuTrainer {
 }
 
 /// Writes N x classes: ones at the labels, zeros elsewhere.
-fn write_one_hot(to: &mut [f32], labels: &[u32]) -> Result<()> {
+///
+/// # Errors
+/// [`crate::error::Kind::Engine`] where a label is none of the classes.
+pub fn write_one_hot(to: &mut [f32], labels: &[u32]) -> Result<()> {
     let classes = to.len() / labels.len().max(1);
     for (row, &label) in to.chunks_exact_mut(classes.max(1)).zip(labels) {
         row.fill(0.0);

@@ -6,7 +6,7 @@
 //! number. It computes in float64 whatever the settings say, and measures nothing.
 
 pub mod array;
-mod batch_norm;
+pub mod batch_norm;
 pub mod convolution;
 pub mod dense;
 mod initial;

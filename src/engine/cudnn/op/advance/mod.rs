@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{THREADS, int, line};
+use super::grid::{THREADS, blocks, int, line};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 
@@ -46,7 +46,7 @@ impl Scalars {
 
     /// Before the first step: no steps done, and the loss scale that `torch.amp.GradScaler` begins with, 65536.
     pub fn reset(self) -> Launch {
-        block("reset", 32, vec![Arg::Write(self.0)])
+        blocks(kernel("reset", Element::F32), 1, 32, vec![Arg::Write(self.0)])
     }
 }
 
@@ -72,10 +72,5 @@ pub fn advance(row_losses: Slice, learning_rate: f64, scaling: bool, scalars: Sc
         Arg::I32(scaling.into()),
         Arg::Update(scalars.0),
     ];
-    block("advance", 256, args)
-}
-
-/// A launch of one block.
-fn block(name: &'static str, threads: u32, args: Vec<Arg>) -> Launch {
-    Launch { kernel: kernel(name, Element::F32), grid: [1; 3], block: [threads, 1, 1], shared_bytes: 0, args }
+    blocks(kernel("advance", Element::F32), 1, 256, args)
 }

@@ -1,12 +1,15 @@
-//! The kernels on the CPU against the textbook formulas in f64.
+//! The kernels on the CPU against the reference engine.
 
 use super::cut::{ChannelLayout, Cut};
 use super::*;
-use crate::engine::cudnn::emulated::{EmulatedMemory, assert_each, emulator, rounded, sample};
+use crate::engine::cudnn::emulated::{
+    EmulatedMemory, array, assert_each, emulator, from_nchw, rounded, rounding, sample, to_nchw,
+};
+use crate::engine::numbers::widened;
+use crate::engine::reference::batch_norm as reference;
 use crate::settings::Layout;
 
-const EPSILON: f32 = 1e-3;
-const MOMENTUM: f32 = 0.99;
+const NORM: BatchNorm = BatchNorm { epsilon: 1e-3, momentum: 0.99 };
 
 /// Every branch: one launch and two, both layouts, each width, and sizes that divide by nothing.
 const SIZES: [(usize, usize, usize, usize); 13] = [
@@ -32,50 +35,26 @@ fn all_maps() -> impl Iterator<Item = FeatureMaps> {
     })
 }
 
-fn channel_of(maps: &FeatureMaps, at: usize) -> usize {
-    let [_, step, ..] = maps.strides();
-    at / step % maps.channels
-}
-
-/// Mean and biased variance of each channel.
-fn moments(maps: &FeatureMaps, x: &[f32]) -> Vec<(f64, f64)> {
-    let count = maps.per_channel() as f64;
-    let mut mean = vec![0.0; maps.channels];
-    x.iter().enumerate().for_each(|(at, x)| mean[channel_of(maps, at)] += f64::from(*x) / count);
-    let mut variance = vec![0.0; maps.channels];
-    for (at, x) in x.iter().enumerate() {
-        let channel = channel_of(maps, at);
-        variance[channel] += (f64::from(*x) - mean[channel]).powi(2) / count;
-    }
-    mean.into_iter().zip(variance).collect()
-}
-
-/// The relative step from one number of a type to the next.
-fn step(element: Element) -> f64 {
-    match element {
-        Element::F32 => 1e-6,
-        Element::F16 => 1e-3,
-        Element::Bf16 => 8e-3,
-    }
-}
-
 #[track_caller]
 fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
     assert_each(got, expected, |size| tolerance * (1.0 + size), what);
 }
 
+/// Numbers are in the order N, C, H, W, whatever the layout.
 struct Case {
     maps: FeatureMaps,
     element: Element,
     rectifier: Rectifier,
     memory: EmulatedMemory,
     gamma: Vec<f32>,
+    beta: Vec<f32>,
 }
 
 impl Case {
     fn new(maps: FeatureMaps, element: Element, rectifier: Rectifier) -> Self {
         let gamma = sample(Element::F32, 1, maps.channels).iter().map(|g| 1.5 + g).collect();
-        Self { maps, element, rectifier, memory: EmulatedMemory::new(), gamma }
+        let beta = sample(Element::F32, 2, maps.channels);
+        Self { maps, element, rectifier, memory: EmulatedMemory::new(), gamma, beta }
     }
 
     fn values(&self, seed: u64, scale: f32, shift: f32) -> Vec<f32> {
@@ -83,7 +62,11 @@ impl Case {
     }
 
     fn tensor(&mut self, values: &[f32]) -> Slice {
-        self.memory.tensor(self.element, values)
+        self.memory.tensor(self.element, &from_nchw(values, self.maps))
+    }
+
+    fn read(&self, slice: Slice) -> Vec<f32> {
+        to_nchw(&self.memory.read(slice, self.element), self.maps)
     }
 
     fn floats(&mut self, values: &[f32]) -> Slice {
@@ -94,63 +77,61 @@ impl Case {
         self.memory.empty(Element::F32, self.maps.channels)
     }
 
-    fn partials(&mut self) -> Slice {
-        self.memory.reserve(scratch_bytes(self.element, self.maps))
+    /// With these statistics, or places for them.
+    fn op(&mut self, [mean, inverse_deviation]: [Slice; 2]) -> BatchNormOp {
+        let Self { element, maps, rectifier, .. } = *self;
+        let [gamma, beta] = [self.gamma.clone(), self.beta.clone()].map(|values| self.floats(&values));
+        let partials = self.memory.reserve(scratch_bytes(element, maps));
+        BatchNormOp { element, maps, rectifier, gamma, beta, mean, inverse_deviation, partials }
     }
 
-    fn forward(&mut self, x: &[f32], residual: Option<&[f32]>) -> BatchNormForward {
-        let beta = sample(Element::F32, 2, self.maps.channels);
-        let (gamma, channels) = (self.gamma.clone(), self.maps.channels);
-        BatchNormForward {
-            element: self.element,
-            maps: self.maps,
-            rectifier: self.rectifier,
-            epsilon: EPSILON,
-            momentum: MOMENTUM,
-            x: self.tensor(x),
-            residual: residual.map(|residual| self.tensor(residual)),
-            gamma: self.floats(&gamma),
-            beta: self.floats(&beta),
-            running_mean: self.floats(&vec![0.5; channels]),
-            running_variance: self.floats(&vec![2.0; channels]),
-            mean: self.channel_slice(),
-            inverse_deviation: self.channel_slice(),
-            y: self.memory.empty(self.element, self.maps.count()),
-            partials: self.partials(),
-        }
+    fn channel(&self, at: usize) -> usize {
+        at / self.maps.positions() % self.maps.channels
+    }
+
+    /// Mean and biased variance of each channel.
+    fn moments(&self, x: &[f32]) -> Vec<(f64, f64)> {
+        let (x, FeatureMaps { batch, channels, .. }) = (array(x, self.maps), self.maps);
+        let mean_of = |channel: usize, term: &dyn Fn(f64) -> f64| {
+            let values = (0..batch).flat_map(|n| x.plane(n, channel));
+            values.map(|x| term(*x)).sum::<f64>() / self.maps.per_channel() as f64
+        };
+        let of = |channel: usize| {
+            let mean = mean_of(channel, &|x| x);
+            (mean, mean_of(channel, &|x| (x - mean).powi(2)))
+        };
+        (0..channels).map(of).collect()
     }
 
     fn check_forward(&mut self, scale: f32, shift: f32, with_residual: bool) {
         let Some(emulator) = emulator() else { return };
         let x = self.values(3, scale, shift);
         let residual = with_residual.then(|| self.values(4, 2.0, 0.0));
-        let op = self.forward(&x, residual.as_deref());
-        emulator.check_all(&mut self.memory, op.launches());
-        let moments = moments(&self.maps, &x);
-        let (beta, count) = (sample(Element::F32, 2, self.maps.channels), self.maps.per_channel() as f64);
-        let expected = |at: usize| {
-            let channel = channel_of(&self.maps, at);
-            let (mean, variance) = moments[channel];
-            let z = (f64::from(x[at]) - mean) / (variance + f64::from(EPSILON)).sqrt();
-            let sum = z * f64::from(self.gamma[channel]) + f64::from(beta[channel]);
-            self.rectifier.of(sum + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])))
-        };
+        let statistics = [0, 1].map(|_| self.channel_slice());
+        let (op, y) = (self.op(statistics), self.memory.empty(self.element, self.maps.count()));
+        let running = [0.5, 2.0].map(|value| self.floats(&vec![value; self.maps.channels]));
+        let (from, with) = (self.tensor(&x), residual.as_ref().map(|residual| self.tensor(residual)));
+        emulator.check_all(&mut self.memory, op.forward(NORM, running, from, with, y));
+        let [gamma, beta] = [&self.gamma, &self.beta].map(|values| widened(values));
+        let mut expected = reference::forward(&array(&x, self.maps), &gamma, &beta, &NORM).values;
+        for (at, y) in expected.iter_mut().enumerate() {
+            *y = self.rectifier.range().clamp(*y + residual.as_ref().map_or(0.0, |residual| f64::from(residual[at])));
+        }
         let what = format!("{:?} {:?}", self.element, self.maps);
-        let y: Vec<f64> = (0..x.len()).map(expected).collect();
         // The mean in float32 is off by a share of the shift.
         let float = 1e-5 + 3e-7 * f64::from((shift / scale).abs());
-        assert_close(&what, &self.memory.read(op.y, self.element), &y, float.max(step(self.element)));
-        let momentum = f64::from(MOMENTUM);
+        assert_close(&what, &self.read(y), &expected, float.max(2.1 * rounding(self.element)));
+        let (momentum, count) = (NORM.momentum, self.maps.per_channel() as f64);
         let unbiased = count / (count.max(2.0) - 1.0);
-        let floats = |slice| self.memory.read(slice, Element::F32);
-        let each = |of: &dyn Fn(f64, f64) -> f64| moments.iter().map(|(m, v)| of(*m, *v)).collect::<Vec<_>>();
-        assert_close(&what, &floats(op.mean), &each(&|mean, _| mean), 1e-6);
-        let inverse = each(&|_, variance| (variance + f64::from(EPSILON)).sqrt().recip());
-        assert_close(&what, &floats(op.inverse_deviation), &inverse, 2e-5);
-        let running = each(&|mean, _| momentum * 0.5 + (1.0 - momentum) * mean);
-        assert_close(&what, &floats(op.running_mean), &running, 1e-6);
-        let running = each(&|_, variance| momentum * 2.0 + (1.0 - momentum) * variance * unbiased);
-        assert_close(&what, &floats(op.running_variance), &running, 1e-5);
+        let moments = self.moments(&x);
+        let check = |slice, tolerance, of: &dyn Fn(f64, f64) -> f64| {
+            let expected: Vec<f64> = moments.iter().map(|(mean, variance)| of(*mean, *variance)).collect();
+            assert_close(&what, &self.memory.read(slice, Element::F32), &expected, tolerance);
+        };
+        check(op.mean, 1e-6, &|mean, _| mean);
+        check(op.inverse_deviation, 2e-5, &|_, variance| (variance + NORM.epsilon).sqrt().recip());
+        check(running[0], 1e-6, &|mean, _| momentum * 0.5 + (1.0 - momentum) * mean);
+        check(running[1], 1e-5, &|_, variance| momentum * 2.0 + (1.0 - momentum) * variance * unbiased);
     }
 }
 
@@ -190,75 +171,49 @@ impl Case {
         let Some(emulator) = emulator() else { return };
         let (x, dy) = (self.values(3, 1.0, 0.3), self.values(5, 1.0, 0.1));
         let other = with_other.then(|| self.values(6, 1.0, 0.0));
-        let moments = moments(&self.maps, &x);
-        let inverse: Vec<f32> = moments.iter().map(|(_, v)| (v + f64::from(EPSILON)).sqrt().recip() as f32).collect();
+        let moments = self.moments(&x);
+        let inverse: Vec<f32> = moments.iter().map(|(_, v)| (v + NORM.epsilon).sqrt().recip() as f32).collect();
         let mean: Vec<f32> = moments.iter().map(|(mean, _)| *mean as f32).collect();
         let (dy_slice, other_slice) = (self.tensor(&dy), other.as_ref().map(|other| self.tensor(other)));
-        let (gamma, beta) = (self.gamma.clone(), sample(Element::F32, 2, self.maps.channels));
         let y: Vec<f32> = match source {
             // Zeros, sixes and what lies between.
             MaskSource::Y => self.values(7, 8.0, 3.0),
             // As the forward pass makes it, to the last bit.
             MaskSource::X => {
                 let value = |(at, x): (usize, &f32)| {
-                    let channel = channel_of(&self.maps, at);
-                    (x - mean[channel]).mul_add(gamma[channel] * inverse[channel], beta[channel])
+                    let channel = self.channel(at);
+                    (x - mean[channel]).mul_add(self.gamma[channel] * inverse[channel], self.beta[channel])
                 };
                 x.iter().enumerate().map(value).collect()
             }
         };
-        let y: Vec<f32> = y.iter().map(|y| rounded(self.element, self.rectifier.of(f64::from(*y)) as f32)).collect();
-        let op = BatchNormBackward {
-            element: self.element,
-            maps: self.maps,
-            rectifier: self.rectifier,
-            x: self.tensor(&x),
-            y: (source == MaskSource::Y).then(|| self.tensor(&y)),
-            beta: self.floats(&beta),
-            gamma: self.floats(&gamma),
-            mean: self.floats(&mean),
-            inverse_deviation: self.floats(&inverse),
+        let y: Vec<f32> = y.iter().map(|y| rounded(self.element, self.rectifier.range().clamp(*y))).collect();
+        let statistics = [mean, inverse].map(|values| self.floats(&values));
+        let (op, from) = (self.op(statistics), self.tensor(&x));
+        let mask = (source == MaskSource::Y).then(|| self.tensor(&y));
+        let to = Gradients {
             dy: dy_slice,
             dy_other: other_slice,
             dx: self.place(dx_place, dy_slice, other_slice).unwrap_or(dy_slice),
             d_residual: self.place(residual_place, dy_slice, other_slice),
             dgamma: self.channel_slice(),
             dbeta: self.channel_slice(),
-            partials: self.partials(),
         };
-        emulator.check_all(&mut self.memory, op.launches());
+        emulator.check_all(&mut self.memory, op.backward(from, mask, to));
 
-        let g: Vec<f64> = (0..x.len())
-            .map(|at| match &other {
-                _ if !self.rectifier.passes(y[at]) => 0.0,
-                Some(other) => f64::from(rounded(self.element, dy[at] + other[at])),
-                None => f64::from(dy[at]),
-            })
-            .collect();
-        let mut sums = vec![(0.0, 0.0); self.maps.channels];
-        let z = |at: usize, channel: usize| (f64::from(x[at]) - moments[channel].0) * f64::from(inverse[channel]);
-        for (at, g) in g.iter().enumerate() {
-            let channel = channel_of(&self.maps, at);
-            sums[channel].0 += g;
-            sums[channel].1 += g * z(at, channel);
-        }
-        let count = self.maps.per_channel() as f64;
-        let dx = |at: usize| {
-            let channel = channel_of(&self.maps, at);
-            let slope = f64::from(self.gamma[channel]) * f64::from(inverse[channel]);
-            slope * (g[at] - sums[channel].0 / count - z(at, channel) * sums[channel].1 / count)
-        };
-        let dx: Vec<f64> = (0..x.len()).map(dx).collect();
+        let sum = |at: usize| other.as_ref().map_or(dy[at], |other| rounded(self.element, dy[at] + other[at]));
+        let slope = |at: usize| self.rectifier.range().stopped(y[at], sum(at));
+        let g = array(&(0..x.len()).map(slope).collect::<Vec<_>>(), self.maps);
+        let (dx, dgamma, dbeta) = reference::backward(&array(&x, self.maps), &widened(&self.gamma), &g, &NORM);
         let what = format!("{:?} {:?} {dx_place:?} {residual_place:?}", self.element, self.maps);
         // One value for a channel: the true gradient is 0, and its terms are as large as 1 / sqrt(epsilon).
-        let tolerance = step(self.element).max(2e-5);
-        assert_close(&what, &self.memory.read(op.dx, self.element), &dx, tolerance);
-        let sum_tolerance = 1e-5 * count.sqrt();
-        let floats = |slice| self.memory.read(slice, Element::F32);
-        assert_close(&what, &floats(op.dbeta), &sums.iter().map(|sums| sums.0).collect::<Vec<_>>(), sum_tolerance);
-        assert_close(&what, &floats(op.dgamma), &sums.iter().map(|sums| sums.1).collect::<Vec<_>>(), sum_tolerance);
-        if let Some(residual) = op.d_residual {
-            assert_close(&what, &self.memory.read(residual, self.element), &g, 1e-7);
+        assert_close(&what, &self.read(to.dx), &dx.values, (2.1 * rounding(self.element)).max(2e-5));
+        let sum_tolerance = 1e-5 * (self.maps.per_channel() as f64).sqrt();
+        for (sums, expected) in [(to.dbeta, dbeta), (to.dgamma, dgamma)] {
+            assert_close(&what, &self.memory.read(sums, Element::F32), &expected, sum_tolerance);
+        }
+        if let Some(residual) = to.d_residual {
+            assert_close(&what, &self.read(residual), &g.values, 1e-7);
         }
     }
 }

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{THREADS, int, line, packs};
-use super::rectifier::Rectifier;
+use super::grid::{THREADS, int, kind, line, packs};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -36,7 +36,7 @@ pub fn add_and_rectify(element: Element, maps: FeatureMaps, rectifier: Rectifier
         int(maps.channels),
         int(maps.positions()),
         Arg::I32(channels_last(maps).into()),
-        Arg::I32(rectifier as i32),
+        kind(rectifier),
     ];
     line(kernel("bias_rectify", element), packs(element, maps.count()), args)
 }
@@ -115,7 +115,7 @@ impl BiasGradient {
             args.extend([maps.batch, maps.channels, maps.positions(), width].map(int));
             ("planes_gradient", 0)
         };
-        args.push(Arg::I32(rectifier as i32));
+        args.push(kind(rectifier));
         let first = Launch {
             kernel: kernel(name, element),
             grid: [across as u32, parts as u32, 1],

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::cudnn::emulated::{
-    EmulatedMemory, assert_close, emulator, from_nchw, rounded, rounding, sample, to_nchw,
+    EmulatedMemory, RECTIFIERS, assert_close, emulator, from_nchw, rounded, rounding, sample, to_nchw,
 };
 
 /// N, C, H, W: one part and several, whole packs and not, few channels and many, flat features.
@@ -21,7 +21,7 @@ const SHAPES: [(usize, usize, usize, usize); 11] = [
 fn cases() -> Vec<(Element, Rectifier, FeatureMaps)> {
     let mut cases = Vec::new();
     for (batch, channels, height, width) in SHAPES {
-        for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| Rectifier::ALL.map(|r| (e, r))) {
+        for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
             for layout in [Layout::Nchw, Layout::Nhwc] {
                 cases.push((element, rectifier, FeatureMaps { batch, channels, height, width, layout }));
             }
@@ -48,9 +48,9 @@ fn a_bias_is_added_to_its_channel_and_rectified() {
         let xy = memory.tensor(element, &from_nchw(&values, maps));
         let bias = memory.tensor(Element::F32, &bias_values);
         emulator.check_all(&mut memory, [add_and_rectify(element, maps, rectifier, bias, xy)]);
-        let sum = |(i, x): (usize, &f32)| f64::from(x + bias_values[channel(maps, i)]);
+        let sum = |(i, x): (usize, &f32)| x + bias_values[channel(maps, i)];
         let sums = values.iter().enumerate().map(sum);
-        let expected: Vec<f32> = sums.map(|sum| rounded(element, rectifier.of(sum) as f32)).collect();
+        let expected: Vec<f32> = sums.map(|sum| rounded(element, rectifier.range().clamp(sum))).collect();
         assert_eq!(to_nchw(&memory.read(xy, element), maps), expected, "{element:?} {rectifier:?} {maps:?}");
     }
 }
@@ -71,7 +71,7 @@ fn the_gradient_of_a_bias_is_the_sum_of_the_gradients_that_pass() {
         let gradient = BiasGradient { element, maps, rectifier, y, dy, dbias, partials };
         emulator.check_all(&mut memory, gradient.launches());
         let masked: Vec<f32> =
-            clamped.iter().zip(&dy_values).map(|(y, dy)| if rectifier.passes(*y) { *dy } else { 0.0 }).collect();
+            clamped.iter().zip(&dy_values).map(|(y, dy)| rectifier.range().stopped(*y, *dy)).collect();
         let what = format!("{element:?} {rectifier:?} {maps:?}");
         assert_eq!(to_nchw(&memory.read(dy, element), maps), masked, "{what}");
         let mut sums = vec![0.0; maps.channels];

@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::int;
+use super::grid::{blocks, int};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -33,9 +33,6 @@ const ANY_THREADS: usize = 256;
 const WEIGHT_BLOCKS: usize = 1056;
 /// Outputs that a thread of the general kernel sums at least.
 const LEAST_OUTPUTS: usize = 8;
-
-/// An upper bound on the columns by which a tile exceeds a row.
-const OVERHANG: usize = 16;
 
 /// The sizes of a depthwise convolution. Input and output have the same batch, channels and layout, and
 /// [`DepthwiseConv2d::check`] accepts them.
@@ -104,33 +101,19 @@ impl DepthwiseConv2d {
         [sums, self.launch("weights_total", (taps * channels).div_ceil(warps), ANY_THREADS, args)]
     }
 
-    /// Whether the kernels' indices suffice for its tiles and the bytes of its rows.
+    /// Whether the kernels' indices suffice for its tiles; [`FeatureMaps::check`] says so for its maps.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] if it has 2^32 tiles (on the general path, elements) or more, or if a size that the
-    /// kernels hold in 32 bits is 2^31 or more: the bytes of a row (NHWC with all channels), the weights, the batch, or a
-    /// column.
+    /// [`crate::error::Kind::Engine`] if it has 2^32 tiles (on the general path, elements) or more.
     pub fn check(&self) -> Result<()> {
+        if self.threads(self.forward_tiles()).max(self.threads(self.backward_tiles())) <= u32::MAX as usize {
+            return Ok(());
+        }
         let FeatureMaps { batch, channels, height, width, .. } = self.input;
-        let too_large = |what: &str| {
-            let size = format!("{batch} x {channels} x {height} x {width}");
-            let error = Error::engine(format!(
-                "the GPU engine's depthwise convolutions have {what}, not feature maps of {size}"
-            ));
-            Err(error.hint("use a smaller batch or smaller feature maps, or run with `--device cpu`"))
-        };
-        if self.threads(self.forward_tiles()).max(self.threads(self.backward_tiles())) > u32::MAX as usize {
-            return too_large("fewer than 2^32 tiles");
-        }
-        let Padding { top, bottom, left, right } = self.padding;
-        let across = if self.input.layout == Layout::Nhwc { channels } else { 1 };
-        let row = (width + left + right + OVERHANG) * across * self.element.bytes();
-        let weights = channels * self.kernel.area();
-        let most = [row, weights, batch, height + top + bottom + OVERHANG].into_iter().max();
-        if most > Some(i32::MAX as usize) {
-            return too_large("fewer than 2^31 bytes in a row, weights, images and rows");
-        }
-        Ok(())
+        Err(Error::engine(format!(
+            "the GPU engine's depthwise convolutions have fewer than 2^32 tiles, not feature maps of {batch} x {channels} x {height} x {width}"
+        ))
+        .hint("use a smaller batch or smaller feature maps, or run with `--device cpu`"))
     }
 
     /// Bytes of the partial sums of the weights' gradient.
@@ -226,9 +209,8 @@ impl DepthwiseConv2d {
         self.launch(names[self.path() as usize], self.threads(tiles).div_ceil(block), block, args)
     }
 
-    fn launch(&self, name: &'static str, blocks: usize, threads: usize, args: Vec<Arg>) -> Launch {
-        let kernel = Kernel { operator: "depthwise_conv2d", name, element: self.element };
-        Launch { kernel, grid: [blocks as u32, 1, 1], block: [threads as u32, 1, 1], shared_bytes: 0, args }
+    fn launch(&self, name: &'static str, count: usize, threads: usize, args: Vec<Arg>) -> Launch {
+        blocks(Kernel { operator: "depthwise_conv2d", name, element: self.element }, count, threads, args)
     }
 
     fn nhwc(&self) -> Arg {

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{in_and_out, line, packs};
-use super::rectifier::Rectifier;
+use super::grid::{in_and_out, int, kind, line, packs};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -27,14 +27,14 @@ pub fn add(element: Element, a: Slice, b: Slice, y: Slice) -> Launch {
 /// y = rectifier(x); `y` may be `x`.
 pub fn rectify(element: Element, rectifier: Rectifier, x: Slice, y: Slice) -> Launch {
     let ((from, to), count) = (in_and_out(x, y), y.bytes / element.bytes());
-    let args = vec![from, to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+    let args = vec![from, to, kind(rectifier), Arg::I64(count as i64)];
     line(kernel("rectify_forward", element), packs(element, count), args)
 }
 
 /// dx = dy where the output `y` shows that a gradient passes, and 0 elsewhere; `dx` may be `dy`.
 pub fn rectify_backward(element: Element, rectifier: Rectifier, y: Slice, dy: Slice, dx: Slice) -> Launch {
     let ((from, to), count) = (in_and_out(dy, dx), dx.bytes / element.bytes());
-    let args = vec![from, Arg::Read(y), to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+    let args = vec![from, Arg::Read(y), to, kind(rectifier), Arg::I64(count as i64)];
     line(kernel("rectify_backward", element), packs(element, count), args)
 }
 
@@ -66,8 +66,8 @@ impl Dropout {
             from,
             to,
             Arg::I64(maps.count() as i64),
-            Arg::I32(maps.channels as i32),
-            Arg::I32(maps.positions() as i32),
+            int(maps.channels),
+            int(maps.positions()),
             Arg::I32(channels_last.into()),
             Arg::U64(seed),
             Arg::U64(layer),
@@ -79,23 +79,17 @@ impl Dropout {
     }
 }
 
-/// `y`: the feature maps `x` in another layout.
-pub fn transpose(element: Element, from: FeatureMaps, to: Layout, x: Slice, y: Slice) -> Launch {
-    let (batch, rows, columns) = match from.layout {
-        // A matrix of one row is its own transpose in memory: a copy.
-        layout if layout == to => (from.batch, 1, from.channels * from.positions()),
-        Layout::Nchw => (from.batch, from.channels, from.positions()),
-        Layout::Nhwc => (from.batch, from.positions(), from.channels),
+/// `y`: the feature maps `x` in the other layout.
+pub fn transpose(element: Element, from: FeatureMaps, x: Slice, y: Slice) -> Launch {
+    let (rows, columns) = match from.layout {
+        Layout::Nchw => (from.channels, from.positions()),
+        Layout::Nhwc => (from.positions(), from.channels),
     };
     let (down, across) = (rows.div_ceil(32), columns.div_ceil(32));
-    let [rows, columns, tiles_down, tiles_across] = [rows, columns, down, across].map(|n| Arg::I32(n as i32));
-    Launch {
-        kernel: kernel("transpose", element),
-        grid: [(batch * down * across) as u32, 1, 1],
-        block: [32, 8, 1],
-        shared_bytes: 0,
-        args: vec![Arg::Read(x), Arg::Write(y), rows, columns, tiles_down, tiles_across],
-    }
+    let [rows, columns, tiles_down, tiles_across] = [rows, columns, down, across].map(int);
+    let args = vec![Arg::Read(x), Arg::Write(y), rows, columns, tiles_down, tiles_across];
+    let grid = [(from.batch * down * across) as u32, 1, 1];
+    Launch { kernel: kernel("transpose", element), grid, block: [32, 8, 1], shared_bytes: 0, args }
 }
 
 /// The size of feature maps with their padding.
@@ -135,10 +129,10 @@ fn window(element: Element, [(x, input), (y, output)]: [(Slice, FeatureMaps); 2]
             Arg::Read(x),
             Arg::Write(y),
             Arg::I64(rows as i64),
-            Arg::I32(input.height as i32),
-            Arg::I32(output.height as i32),
-            Arg::I32((input.width * inner) as i32),
-            Arg::I32(length as i32),
+            int(input.height),
+            int(output.height),
+            int(input.width * inner),
+            int(length),
             Arg::I32(down),
             Arg::I32(right * inner as i32),
             Arg::I32(packed.into()),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::cpu::op::dropout::apply;
-use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, from_nchw, rounded, sample, to_nchw};
+use crate::engine::cudnn::emulated::{EmulatedMemory, RECTIFIERS, emulator, from_nchw, rounded, sample, to_nchw};
 use crate::engine::dropout::Mask;
 use crate::random::{Purpose, Stream};
 
@@ -34,13 +34,13 @@ fn a_sum_is_rounded_once_wherever_it_goes() {
 #[test]
 fn rectifiers_and_their_gradients_are_exact() {
     let Some(emulator) = emulator() else { return };
-    for ((element, count), rectifier) in cases().flat_map(|case| Rectifier::ALL.map(|rectifier| (case, rectifier))) {
+    for ((element, count), rectifier) in cases().flat_map(|case| RECTIFIERS.map(|rectifier| (case, rectifier))) {
         let mut values: Vec<f32> = sample(element, 3, count).iter().map(|x| rounded(element, x * 10.0)).collect();
         values[0] = if count > 7 { 6.0 } else { 0.0 };
-        let expected: Vec<f32> = values.iter().map(|x| rectifier.of(f64::from(*x)) as f32).collect();
+        let expected: Vec<f32> = values.iter().map(|x| rectifier.range().clamp(*x)).collect();
         let gradients = sample(element, 4, count);
-        let passed = values.iter().zip(&gradients).map(|(x, dy)| if rectifier.passes(*x) { *dy } else { 0.0 });
-        let passed: Vec<f32> = passed.collect();
+        let passed: Vec<f32> =
+            values.iter().zip(&gradients).map(|(x, dy)| rectifier.range().stopped(*x, *dy)).collect();
         for in_place in [false, true] {
             let mut memory = EmulatedMemory::new();
             let (x, dy) = (memory.tensor(element, &values), memory.tensor(element, &gradients));
@@ -57,7 +57,7 @@ fn rectifiers_and_their_gradients_are_exact() {
 #[test]
 fn a_nan_passes_a_rectifier() {
     let Some(emulator) = emulator() else { return };
-    for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| Rectifier::ALL.map(|r| (e, r))) {
+    for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
         let mut memory = EmulatedMemory::new();
         let x = memory.tensor(element, &[f32::NAN, f32::INFINITY]);
         emulator.check_all(&mut memory, [rectify(element, rectifier, x, x)]);
@@ -98,13 +98,13 @@ fn a_transposition_is_the_same_maps_in_the_other_layout() {
     let Some(emulator) = emulator() else { return };
     let shapes = [(1, 1, 1, 1), (2, 3, 5, 7), (1, 33, 8, 8), (17, 64, 1, 31), (1, 7, 40, 1), (2, 512, 7, 7)];
     for (element, (n, c, h, w)) in Element::ALL.into_iter().flat_map(|e| shapes.map(|s| (e, s))) {
-        for (from, to) in Layout::ALL.iter().flat_map(|a| Layout::ALL.iter().map(move |b| (*a, *b))) {
+        for (from, to) in [(Layout::Nchw, Layout::Nhwc), (Layout::Nhwc, Layout::Nchw)] {
             let (from, into) = (maps(n, c, h, w, from), maps(n, c, h, w, to));
             let values = sample(element, 6, from.count());
             let mut memory = EmulatedMemory::new();
             let x = memory.tensor(element, &from_nchw(&values, from));
             let y = memory.empty(element, from.count());
-            emulator.check_all(&mut memory, [transpose(element, from, to, x, y)]);
+            emulator.check_all(&mut memory, [transpose(element, from, x, y)]);
             assert_eq!(to_nchw(&memory.read(y, element), into), values, "{element:?} {from:?} {to}");
         }
     }

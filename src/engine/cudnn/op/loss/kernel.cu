@@ -13,7 +13,7 @@ DEVICE float block_max(float x, float *scratch) {
 }
 
 // loss = sum(target * (log_sum - (logit - largest))), gradient = (softmax * sum(target) - target) * scale / batch, with log_sum
-// = ln(sum(exp(logit - largest))): engine/cpu/op/softmax_cross_entropy. The gradient may overwrite the logits.
+// = ln(sum(exp(logit - largest))): engine/cpu/op/softmax_cross_entropy.
 KERNEL softmax_cross_entropy(const T *logits, const float *targets, T *gradient, float *row_losses, int classes, int batch,
                              const float *loss_scale) {
     __shared__ float scratch[32];

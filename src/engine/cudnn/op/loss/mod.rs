@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::in_and_out;
+use super::grid::{blocks, int};
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::settings::Loss;
@@ -19,7 +19,7 @@ pub struct BatchLoss {
     pub logits: Slice,
     /// N x K floats.
     pub targets: Slice,
-    /// N x K: the gradient of the mean loss with respect to the logits, times the loss scale. May be the logits' slice.
+    /// N x K: the gradient of the mean loss with respect to the logits, times the loss scale.
     pub gradient: Slice,
     /// N floats: the loss of each example; their mean is the loss.
     pub row_losses: Slice,
@@ -35,23 +35,11 @@ impl BatchLoss {
             Loss::BinaryCrossEntropy => "binary_cross_entropy",
         };
         let Self { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } = *self;
-        let (from, to) = in_and_out(logits, gradient);
+        let kernel = Kernel { operator: "loss", name, element };
+        let scale = loss_scale.map_or(Arg::Null, Arg::Read);
+        let (logits, targets) = (Arg::Read(logits), Arg::Read(targets));
+        let args = vec![logits, targets, Arg::Write(gradient), Arg::Write(row_losses), int(classes), int(batch), scale];
         // Four values for each thread, so that a row has enough loads in flight.
-        let threads = classes.div_ceil(4).next_multiple_of(32).min(1024);
-        Launch {
-            kernel: Kernel { operator: "loss", name, element },
-            grid: [batch as u32, 1, 1],
-            block: [threads as u32, 1, 1],
-            shared_bytes: 0,
-            args: vec![
-                from,
-                Arg::Read(targets),
-                to,
-                Arg::Write(row_losses),
-                Arg::I32(classes as i32),
-                Arg::I32(batch as i32),
-                loss_scale.map_or(Arg::Null, Arg::Read),
-            ],
-        }
+        blocks(kernel, batch, classes.div_ceil(4).next_multiple_of(32).min(1024), args)
     }
 }

@@ -56,12 +56,7 @@ fn losses_and_gradients_match_the_cpu_engine() {
             let what = format!("{element:?} {shape:?} {kind}");
             let ours = mean(&memory.read(rows.row_losses, Element::F32));
             assert!((ours - loss).abs() <= 2e-6 * loss.abs().max(1e-3), "{what}: {ours} {loss}");
-            let ours = memory.read(rows.gradient, element);
-            assert_close(&ours, &gradient, rounding(element) + 2e-6, &what);
-
-            let in_place = BatchLoss { gradient: rows.logits, ..rows };
-            emulator.check_all(&mut memory, [in_place.launch(kind)]);
-            assert_eq!(memory.read(rows.logits, element), ours, "{what}, in place");
+            assert_close(&memory.read(rows.gradient, element), &gradient, rounding(element) + 2e-6, &what);
         }
     }
 }

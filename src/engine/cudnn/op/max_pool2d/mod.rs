@@ -11,8 +11,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::grid::{int, line};
-use super::rectifier::Rectifier;
+use super::grid::{int, kind, line};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -76,7 +76,7 @@ impl Pooling {
     /// backward pass: the row of the maximum in its window times the window's width, and the column.
     pub fn forward(&self, x: Slice, bias: Option<Slice>, y: Slice, index: Slice) -> Launch {
         let bias = bias.map_or(Arg::Null, Arg::Read);
-        let args = vec![Arg::Read(x), bias, Arg::Write(y), Arg::Write(index), Arg::I32(self.rectifier as i32)];
+        let args = vec![Arg::Read(x), bias, Arg::Write(y), Arg::Write(index), kind(self.rectifier)];
         self.forward_path().launch(self.element, args)
     }
 
@@ -86,7 +86,7 @@ impl Pooling {
     pub fn backward(&self, dy: Slice, other: Option<Slice>, index: Slice, y: Option<Slice>, dx: Slice) -> Launch {
         let read = |slice: Option<Slice>| slice.map_or(Arg::Null, Arg::Read);
         let y = y.filter(|_| self.rectifier != Rectifier::Identity);
-        let rectifier = Arg::I32(self.rectifier as i32);
+        let rectifier = kind(self.rectifier);
         let args = vec![Arg::Read(dy), read(other), Arg::Read(index), read(y), Arg::Write(dx), rectifier];
         self.backward_path().launch(self.element, args)
     }

@@ -1,8 +1,8 @@
-//! The kernels on the CPU against plain loops, and against the CPU engine's operator.
+//! The kernels on the CPU against the CPU engine's operator.
 
 use super::*;
-use crate::engine::cpu::op::max_pool2d;
-use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, rounded};
+use crate::engine::cpu::op::max_pool2d::{self, Windows};
+use crate::engine::cudnn::emulated::{EmulatedMemory, emulator, from_nchw, rounded, to_nchw};
 
 /// Few different values, so that windows have ties.
 fn coarse(element: Element, count: usize, seed: u64) -> Vec<f32> {
@@ -50,114 +50,96 @@ fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
     ]
 }
 
-/// The results of a plain loop: y, the position of each maximum in x, and its place in the window.
+/// What the CPU engine computes: y, the place of each maximum in its plane, and its place in its window.
 struct Expected {
     y: Vec<f32>,
-    source: Vec<usize>,
-    index: Vec<u8>,
+    winners: Vec<u32>,
+    index: Vec<f32>,
 }
 
+/// Numbers are in the order N, C, H, W, whatever the layout.
 impl Pooling {
     fn all(element: Element, rectifier: Rectifier) -> Vec<Self> {
         let mut cases = Vec::new();
         for ([batch, channels, height, width], pool) in all_cases() {
-            let Padding { top, bottom, left, right } = pool.padding;
-            let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
-            let out_height = out(height + top + bottom, pool.kernel.height, pool.stride.height);
-            let out_width = out(width + left + right, pool.kernel.width, pool.stride.width);
+            let Extent { height: rows, width: columns } = windows([height, width], &pool).output;
             for layout in [Layout::Nchw, Layout::Nhwc] {
                 let input = FeatureMaps { batch, channels, height, width, layout };
-                let output = FeatureMaps { height: out_height, width: out_width, ..input };
+                let output = FeatureMaps { height: rows, width: columns, ..input };
                 cases.push(Self { input, output, pool, element, rectifier });
             }
         }
         cases
     }
 
+    fn windows(&self) -> Windows {
+        windows([self.input.height, self.input.width], &self.pool)
+    }
+
     fn expected(&self, x: &[f32], bias: &[f32]) -> Expected {
-        let [image, plane, row, column] = self.output.strides();
-        let count = self.output.count();
-        let mut expected = Expected { y: vec![0.0; count], source: vec![0; count], index: vec![0; count] };
-        let FeatureMaps { batch, channels, height, width, .. } = self.output;
-        for at in 0..batch * channels * height * width {
-            let place =
-                [at / width / height / channels, at / width / height % channels, at / width % height, at % width];
-            let (value, source, index) = self.window(x, place);
-            let to = place[0] * image + place[1] * plane + place[2] * row + place[3] * column;
-            let y = self.rectifier.of((value + bias[place[1]]).into()) as f32;
-            (expected.y[to], expected.source[to], expected.index[to]) = (rounded(self.element, y), source, index);
+        let (mut y, mut winners) = (vec![0.0; self.output.count()], vec![0; self.output.count()]);
+        max_pool2d::forward(&self.windows(), x, &mut y, &mut winners);
+        let MaxPool2d { kernel, stride, padding } = self.pool;
+        let FeatureMaps { height, width, .. } = self.output;
+        let in_window = |(at, winner): (usize, &u32)| {
+            let (row, column) = (*winner as usize / self.input.width, *winner as usize % self.input.width);
+            let down = row + padding.top - at / width % height * stride.height;
+            (down * kernel.width + column + padding.left - at % width * stride.width) as f32
+        };
+        let index = winners.iter().enumerate().map(in_window).collect();
+        for (at, y) in y.iter_mut().enumerate() {
+            let bias = bias[at / self.output.positions() % self.output.channels];
+            *y = rounded(self.element, self.rectifier.range().clamp(*y + bias));
         }
-        expected
+        Expected { y, winners, index }
     }
 
-    fn window(&self, x: &[f32], [image, channel, row, column]: [usize; 4]) -> (f32, usize, u8) {
-        let strides = self.input.strides();
-        let mut best: Option<(f32, usize, u8)> = None;
-        for tap in 0..self.pool.kernel.area() {
-            let y = (row * self.pool.stride.height + tap / self.pool.kernel.width).wrapping_sub(self.pool.padding.top);
-            let z =
-                (column * self.pool.stride.width + tap % self.pool.kernel.width).wrapping_sub(self.pool.padding.left);
-            if y >= self.input.height || z >= self.input.width {
-                continue;
-            }
-            let at = image * strides[0] + channel * strides[1] + y * strides[2] + z * strides[3];
-            if best.is_none_or(|(value, ..)| x[at] > value || x[at].is_nan()) {
-                best = Some((x[at], at, tap as u8));
-            }
-        }
-        best.expect("no window lies in the padding alone")
-    }
-
-    /// The output and the positions of the maxima.
-    fn run(&self, memory: &mut EmulatedMemory, x: &[f32], bias: Option<&[f32]>) -> [Slice; 2] {
+    /// Compares the output and the places of the maxima.
+    fn check_forward(&self, memory: &mut EmulatedMemory, x: &[f32], bias: Option<&[f32]>) -> (Expected, [Slice; 2]) {
         let emulator = emulator().expect("asked before");
-        let (x, bias) = (memory.tensor(self.element, x), bias.map(|bias| memory.tensor(Element::F32, bias)));
+        let expected = self.expected(x, bias.unwrap_or(&vec![0.0; self.input.channels]));
+        let x = memory.tensor(self.element, &from_nchw(x, self.input));
+        let bias = bias.map(|bias| memory.tensor(Element::F32, bias));
         let (y, index) = (memory.empty(self.element, self.output.count()), memory.reserve(self.output.count()));
         emulator.check_all(memory, [self.forward(x, bias, y, index)]);
-        [y, index]
-    }
-
-    /// The gradient of the input.
-    fn gradient(
-        &self,
-        memory: &mut EmulatedMemory,
-        dy: &[f32],
-        other: Option<&[f32]>,
-        [y, index]: [Slice; 2],
-    ) -> Vec<f32> {
-        let emulator = emulator().expect("asked before");
-        let (dy, other) = (memory.tensor(self.element, dy), other.map(|dy| memory.tensor(self.element, dy)));
-        let dx = memory.empty(self.element, self.input.count());
-        emulator.check_all(memory, [self.backward(dy, other, index, Some(y), dx)]);
-        memory.read(dx, self.element)
+        let what = format!("{:?} {:?} {:?}", self.element, self.input, self.pool);
+        let indices: Vec<f32> = memory.bytes(index).iter().map(|place| f32::from(*place)).collect();
+        assert_eq!(to_nchw(&indices, self.output), expected.index, "{what}");
+        // A NaN is not equal to itself.
+        let comparable = |y: &[f32]| y.iter().map(|y| if y.is_nan() { 99.0 } else { *y }).collect::<Vec<_>>();
+        let found = to_nchw(&memory.read(y, self.element), self.output);
+        assert_eq!(comparable(&found), comparable(&expected.y), "{what}");
+        (expected, [y, index])
     }
 
     fn check_gradients(&self, with_bias: bool, with_other: bool) {
-        if emulator().is_none() {
-            return;
-        }
+        let Some(emulator) = emulator() else { return };
         let mut memory = EmulatedMemory::new();
         let (x, bias) = (coarse(self.element, self.input.count(), 1), coarse(Element::F32, self.input.channels, 2));
-        let bias = if with_bias { bias } else { vec![0.0; self.input.channels] };
-        let [y, index] = self.run(&mut memory, &x, with_bias.then_some(bias.as_slice()));
-        let expected = self.expected(&x, &bias);
-        let what = format!("{:?} {:?} {:?}", self.element, self.input, self.pool);
-        assert_eq!(memory.read(y, self.element), expected.y, "{what}");
-        assert_eq!(memory.bytes(index), expected.index, "{what}");
+        let bias = with_bias.then_some(bias.as_slice());
+        let (expected, [y, index]) = self.check_forward(&mut memory, &x, bias);
 
         // Small whole numbers, whose sums are exact in every element type.
         let dy = coarse(self.element, self.output.count(), 3);
         let other = with_other.then(|| coarse(self.element, self.output.count(), 4));
-        let mut dx = vec![0.0; self.input.count()];
-        for (at, source) in expected.source.iter().enumerate() {
-            if self.rectifier.passes(expected.y[at]) {
-                dx[*source] += dy[at] + other.as_ref().map_or(0.0, |other| other[at]);
-            }
-        }
-        let dx: Vec<f32> = dx.into_iter().map(|dx| rounded(self.element, dx)).collect();
-        let found = self.gradient(&mut memory, &dy, other.as_deref(), [y, index]);
-        assert_eq!(found, dx, "{what}");
+        let sum = |at: usize| dy[at] + other.as_ref().map_or(0.0, |other| other[at]);
+        let slope = |at: usize| self.rectifier.range().stopped(expected.y[at], sum(at));
+        let slopes: Vec<f32> = (0..dy.len()).map(slope).collect();
+        let mut dx = vec![0.0; x.len()];
+        max_pool2d::backward(&self.windows(), &slopes, &expected.winners, &mut dx);
+        dx.iter_mut().for_each(|dx| *dx = rounded(self.element, *dx));
+
+        let mut tensor = |values: &[f32]| memory.tensor(self.element, &from_nchw(values, self.output));
+        let (dy, other) = (tensor(&dy), other.map(|other| tensor(&other)));
+        let to = memory.empty(self.element, self.input.count());
+        emulator.check_all(&mut memory, [self.backward(dy, other, index, Some(y), to)]);
+        let found = to_nchw(&memory.read(to, self.element), self.input);
+        assert_eq!(found, dx, "{:?} {:?} {:?}", self.element, self.input, self.pool);
     }
+}
+
+fn windows([height, width]: [usize; 2], pool: &MaxPool2d) -> Windows {
+    Windows::new(Extent { height, width }, pool).unwrap()
 }
 
 #[test]
@@ -180,30 +162,7 @@ fn a_nan_wins_its_window_and_of_only_minus_infinities_the_first_wins() {
     if emulator().is_none() {
         return;
     }
-    let case = |values: [f32; 4], layout| {
-        let input = FeatureMaps { batch: 1, channels: 1, height: 2, width: 2, layout };
-        let output = FeatureMaps { height: 1, width: 1, ..input };
-        let pool = MaxPool2d::square(2);
-        let case = Pooling { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
-        let mut memory = EmulatedMemory::new();
-        let [y, index] = case.run(&mut memory, &values, None);
-        (memory.read(y, Element::F32)[0], memory.bytes(index)[0])
-    };
-    for layout in [Layout::Nchw, Layout::Nhwc] {
-        let (y, index) = case([1.0, f32::NAN, 2.0, 0.0], layout);
-        assert!(y.is_nan() && index == 1, "{y} from {index}");
-        assert_eq!(case([f32::NEG_INFINITY; 4], layout), (0.0, 0));
-    }
-}
-
-#[test]
-fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
-    if emulator().is_none() {
-        return;
-    }
-    // A NaN is not equal to itself.
-    let comparable = |y: &f32| if y.is_nan() { 99.0 } else { *y };
-    for case in Pooling::all(Element::F16, Rectifier::Identity) {
+    for case in [Rectifier::Identity, Rectifier::Relu].into_iter().flat_map(|r| Pooling::all(Element::F16, r)) {
         let strange = |x: f32| match x {
             -8.0 | 3.0 => f32::NAN,
             x if x > -2.0 && x < 6.0 => f32::NEG_INFINITY,
@@ -211,14 +170,7 @@ fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
         };
         let mixed: Vec<f32> = coarse(case.element, case.input.count(), 7).into_iter().map(strange).collect();
         for x in [mixed, vec![f32::NEG_INFINITY; case.input.count()]] {
-            let mut memory = EmulatedMemory::new();
-            let [y, index] = case.run(&mut memory, &x, None);
-            let expected = case.expected(&x, &vec![0.0; case.input.channels]);
-            let (y, what) = (memory.read(y, case.element), format!("{:?} {:?}", case.input, case.pool));
-            assert_eq!(memory.bytes(index), expected.index, "{what}");
-            let (y, expected): (Vec<f32>, Vec<f32>) =
-                (y.iter().map(comparable).collect(), expected.y.iter().map(comparable).collect());
-            assert_eq!(y, expected, "{what}");
+            case.check_forward(&mut EmulatedMemory::new(), &x, None);
         }
     }
 }
@@ -246,29 +198,6 @@ fn the_pools_of_known_networks_have_kernels_of_their_own() {
     assert_eq!(kernels(Layout::Nhwc, 112, 64, MaxPool2d::square(3)), ("forward", "backward"));
 }
 
-#[test]
-fn the_cpu_engine_says_the_same() {
-    if emulator().is_none() {
-        return;
-    }
-    for case in Pooling::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw)
-    {
-        let mut memory = EmulatedMemory::new();
-        let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
-        let windows =
-            max_pool2d::Windows::new(Extent { height: case.input.height, width: case.input.width }, &case.pool)
-                .unwrap();
-        let (mut y, mut winners) = (vec![0.0; dy.len()], vec![0; dy.len()]);
-        max_pool2d::forward(&windows, &x, &mut y, &mut winners);
-        let mut dx = vec![0.0; x.len()];
-        max_pool2d::backward(&windows, &dy, &winners, &mut dx);
-
-        let found = case.run(&mut memory, &x, None);
-        assert_eq!(memory.read(found[0], Element::F32), y, "{:?}", case.pool);
-        assert_eq!(case.gradient(&mut memory, &dy, None, found), dx, "{:?}", case.pool);
-    }
-}
-
 /// Whether images of that side, pooled in squares, are accepted.
 fn check(batch: usize, channels: usize, side: usize, square: usize) -> Result<()> {
     let input = FeatureMaps { batch, channels, height: side, width: side, layout: Layout::Nchw };
@@ -277,17 +206,13 @@ fn check(batch: usize, channels: usize, side: usize, square: usize) -> Result<()
     Pooling { element, input, output, pool, rectifier }.check()
 }
 
-#[test]
-fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
-    assert!(check(1, 3, 34, 16).is_ok());
-    let error = check(1, 3, 34, 17).unwrap_err().to_string();
-    assert!(error.contains("not over 17 x 17"), "{error}");
-}
-
 /// By hand, 64 channels of 256 x 256: 2^22 inputs for each example. A thread makes one of them in general, and, forward and
 /// in float32, two of 2^20 outputs where the windows are of 2 x 2.
 #[test]
-fn work_for_more_threads_than_32_bits_count_is_refused() {
+fn windows_of_more_places_than_a_byte_tells_and_more_threads_than_32_bits_count_are_refused() {
+    assert!(check(1, 3, 34, 16).is_ok());
+    let error = check(1, 3, 34, 17).unwrap_err().to_string();
+    assert!(error.contains("not over 17 x 17"), "{error}");
     let check = |batch, square| check(batch, 64, 256, square);
     assert!(check(1023, 4).is_ok() && check(8191, 2).is_ok());
     let error = check(1024, 4).unwrap_err().to_string();

@@ -39,26 +39,25 @@ impl Update {
     pub fn launch(&self) -> Launch {
         let Self { optimizer, learning_rate, element, working, scalars, .. } = *self;
         let (weights, others) = (self.gradients_weights.bytes / element.bytes(), self.gradients_others.bytes / 4);
-        let (name, factor, states) = match optimizer {
-            Optimizer::Sgd => ("sgd", learning_rate, 0),
-            Optimizer::Momentum => ("momentum", learning_rate, 1),
-            Optimizer::RmsProp => ("rmsprop", learning_rate, 1),
-            Optimizer::Adam => ("adam", 1.0, 2),
-            Optimizer::AdamW => ("adam", 1.0 - learning_rate * WEIGHT_DECAY, 2),
+        let (name, factor) = match optimizer {
+            Optimizer::Sgd => ("sgd", learning_rate),
+            Optimizer::Momentum => ("momentum", learning_rate),
+            Optimizer::RmsProp => ("rmsprop", learning_rate),
+            Optimizer::Adam => ("adam", 1.0),
+            Optimizer::AdamW => ("adam", 1.0 - learning_rate * WEIGHT_DECAY),
         };
         // A skipped update leaves the working copy as it was, so it is not always written.
-        let update = |slice: Option<Slice>| slice.map_or(Arg::Null, Arg::Update);
         let mut args = vec![
             Arg::I64(weights as i64),
             Arg::I64(others as i64),
             Arg::Update(self.master),
             Arg::Read(self.gradients_weights),
             Arg::Read(self.gradients_others),
-            update(working),
+            working.map_or(Arg::Null, Arg::Update),
             Arg::Read(scalars.factors()),
             Arg::F32(factor as f32),
         ];
-        args.extend(self.states.into_iter().take(states).map(update));
+        args.extend(self.states.into_iter().flatten().map(Arg::Update));
         let pack = 16 / element.bytes();
         let others = if weights % 4 == 0 { others / 4 + others % 4 } else { others };
         let threads = weights / pack + weights % pack + others;
