@@ -147,7 +147,7 @@ impl Engines {
             }
             (EngineName::Cpu, _) => OpenedEngine::new(self.cpu()?, None),
             (EngineName::Cudnn, _) => self.cudnn()?,
-            (EngineName::Candle, _) => self.candle(names)?,
+            (EngineName::Candle, _) => OpenedEngine::new(self.candle(names)?, None),
             (EngineName::Torch, _) => self.torch(names)?,
             (other, _) => {
                 return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
@@ -183,23 +183,16 @@ impl Engines {
         }
     }
 
-    /// candle runs on the same device as the other engines of the run, and on a GPU only if it was built for one.
-    fn candle(&mut self, names: &[EngineName]) -> Result<OpenedEngine> {
-        let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
-        let takes_gpu = may_take_gpu && driver::has_gpu()?;
-        let engine = match self.device {
-            DeviceChoice::Cuda(index) => CandleEngine::cuda(index)?,
-            DeviceChoice::Auto if takes_gpu && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
-            DeviceChoice::Auto if takes_gpu => {
-                let what =
-                    "the engine `candle` runs on the CPU: this batchstep is built without the feature `candle-cuda`";
-                self.notices.push(what.to_owned());
-                CandleEngine::cpu()
-            }
-            DeviceChoice::Cpu | DeviceChoice::Auto => CandleEngine::cpu(),
-        };
-        let pci_bus_id = engine.pci_bus_id().map(str::to_owned);
-        Ok(OpenedEngine::new(engine, pci_bus_id))
+    /// candle runs on the CPU; where the other engines of the run may take a GPU, a notice says so.
+    fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
+        if let DeviceChoice::Cuda(index) = self.device {
+            let error = Error::device("the engine `candle` runs only on the CPU").at(format!("--device cuda:{index}"));
+            return Err(error.hint("use the engine `cudnn` or `torch`, or `--device cpu`"));
+        }
+        if self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu) && driver::has_gpu()? {
+            self.notices.push("the engine `candle` runs on the CPU".to_owned());
+        }
+        Ok(CandleEngine::cpu())
     }
 
     /// PyTorch runs on the same device as the other engines of the run: with the engine `cpu`, on the CPU.
@@ -310,5 +303,12 @@ mod tests {
         assert_eq!((engines.resolve(EngineName::Auto), engines.fallback()), (EngineName::Cpu, None));
         engines.notices.retain(|notice| notice != DEBUG_BUILD);
         assert!(engines.notices.is_empty(), "{:?}", engines.notices);
+    }
+
+    #[test]
+    fn candle_on_a_gpu_is_refused_with_the_engines_that_run_there() {
+        let error = Engines::none(DeviceChoice::Cuda(1), EngineName::Cpu).candle(&[]).err().unwrap();
+        let text = error.to_string();
+        assert!(error.kind() == Kind::Device && text.contains("cuda:1") && text.contains("cudnn"), "{text}");
     }
 }

@@ -78,20 +78,13 @@ impl Search {
 }
 
 /// The names by which cudarc asks the loader for a library, in its order: `libcublasLt.so` before `libcublasLt.so.13`.
-/// cuBLAS itself is not called; it is taken from the same place as the others. Linked libraries are where the linker
-/// found them.
-#[cfg(not(feature = "candle-cuda"))]
+/// cuBLAS itself is not called; it is taken from the same place as the others.
 fn bare_names(library: Library) -> Vec<String> {
     let stem = library.file().trim_start_matches("lib").trim_end_matches(".so");
     match library {
         Library::NvrtcBuiltins => Vec::new(),
         _ => cudarc::get_lib_name_candidates(stem),
     }
-}
-
-#[cfg(feature = "candle-cuda")]
-fn bare_names(_: Library) -> Vec<String> {
-    Vec::new()
 }
 
 /// The folders that environment variables name.
@@ -266,7 +259,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(not(feature = "candle-cuda"))]
     fn the_loader_is_asked_first_by_the_names_that_cudarc_asks_for() {
         let root = planted(&["conda/lib/libnvrtc.so.12"]);
         let conda = root.path().join("conda").into_os_string();

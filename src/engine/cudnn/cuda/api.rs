@@ -10,18 +10,7 @@ pub(super) use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::
 ///
 /// # Safety
 /// `T` is the function's type.
-#[cfg(any(test, not(feature = "candle-cuda")))]
 pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
     // SAFETY: as the caller says; cudarc keeps the library loaded.
     unsafe { driver::culib().get::<T>(name).ok().map(|found| *found) }
-}
-
-/// The same where the linker has bound the driver: it is a part of this process.
-///
-/// # Safety
-/// `T` is the function's type.
-#[cfg(all(not(test), feature = "candle-cuda"))]
-pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
-    // SAFETY: as the caller says.
-    unsafe { libloading::os::unix::Library::this().get::<T>(name).ok().map(|found| *found) }
 }

@@ -42,7 +42,6 @@ mod remedy;
 #[cfg(test)]
 mod resources;
 mod status;
-#[cfg_attr(feature = "candle-cuda", allow(dead_code))] // The linker looks them up.
 mod symbols;
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-#[cfg(not(feature = "candle-cuda"))]
 use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
 
-#[cfg(not(feature = "candle-cuda"))]
 use super::symbols;
 use crate::device::cuda::driver::Driver;
 use crate::device::cuda::libraries::{Libraries, Library};
@@ -46,13 +44,6 @@ pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
     Ok(())
 }
 
-/// With the feature `candle-cuda` the linker has bound every function; otherwise the program would not have started.
-#[cfg(feature = "candle-cuda")]
-fn all() -> Vec<CudarcLibrary> {
-    Vec::new()
-}
-
-#[cfg(not(feature = "candle-cuda"))]
 fn all() -> Vec<CudarcLibrary> {
     macro_rules! opened {
         ($name:literal, $file:literal, $sys:ident, $needed:expr) => {
