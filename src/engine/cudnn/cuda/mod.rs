@@ -42,7 +42,6 @@ mod remedy;
 #[cfg(test)]
 mod resources;
 mod status;
-mod symbols;
 #[cfg(test)]
 mod tests;
 pub mod trial;

@@ -1,17 +1,15 @@
-//! Which files cudarc's calls use, and whether these have every function that the engine calls.
+//! Which files cudarc's calls use.
 //!
 //! cudarc opens a library at its first call, by its own names: `libX.so`, then `libX.so.13`, `libX.so.12`, whatever
 //! this program has loaded before. The search therefore begins with the files that those names open. If such a file
 //! cannot be used, for example because a toolkit is too new for the driver, the search takes another file, and cudarc's
-//! calls would not use that one. Also, cudarc looks each function up at its first call and panics if the library lacks
-//! it. Both are checked here, before the first call.
+//! calls would not use that one. That is checked here, before the first call.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
 
-use super::symbols;
 use crate::device::cuda::driver::Driver;
 use crate::device::cuda::libraries::{Libraries, Library};
 use crate::device::cuda::loaded::{file_at, is_same_file};
@@ -24,10 +22,11 @@ struct CudarcLibrary {
     file: &'static str,
     /// `None` where cudarc finds no such library.
     handle: Option<&'static libloading::Library>,
-    needed: &'static [&'static str],
+    /// One that it has in every version.
+    function: &'static str,
 }
 
-/// Fails if cudarc's calls use other files than those that were found, or a file that lacks a function.
+/// Fails if cudarc's calls use other files than those that were found.
 ///
 /// # Errors
 /// [`crate::error::Kind::Device`] with both files, and how to make them the same.
@@ -39,29 +38,28 @@ pub fn check(driver: &Driver, libraries: &Libraries) -> Result<()> {
             file => Library::ALL.into_iter().find(|library| library.file() == file).and_then(found),
         };
         opened.is(wanted)?;
-        opened.has_all()?;
     }
     Ok(())
 }
 
 fn all() -> Vec<CudarcLibrary> {
     macro_rules! opened {
-        ($name:literal, $file:literal, $sys:ident, $needed:expr) => {
+        ($name:literal, $file:literal, $sys:ident, $function:literal) => {
             CudarcLibrary {
                 name: $name,
                 file: $file,
                 // SAFETY: cudarc's `culib` opens the library, as its first call would; `is_culib_present` is asked
                 // first, because `culib` panics where there is none.
                 handle: unsafe { $sys::is_culib_present().then(|| $sys::culib()) },
-                needed: $needed,
+                function: $function,
             }
         };
     }
     vec![
-        opened!("the NVIDIA driver", "libcuda.so", driver, symbols::DRIVER),
-        opened!("cuBLASLt", "libcublasLt.so", cublaslt, symbols::CUBLASLT),
-        opened!("NVRTC", "libnvrtc.so", nvrtc, symbols::NVRTC),
-        opened!("cuDNN", "libcudnn.so", cudnn, symbols::CUDNN),
+        opened!("the NVIDIA driver", "libcuda.so", driver, "cuInit"),
+        opened!("cuBLASLt", "libcublasLt.so", cublaslt, "cublasLtGetVersion"),
+        opened!("NVRTC", "libnvrtc.so", nvrtc, "nvrtcVersion"),
+        opened!("cuDNN", "libcudnn.so", cudnn, "cudnnGetVersion"),
     ]
 }
 
@@ -72,8 +70,9 @@ impl CudarcLibrary {
             let what = format!("the GPU engine cannot run here: {name} is loaded, and cannot be opened as {file}");
             return Err(Error::device(what).hint("install a version for CUDA 12 or 13"));
         };
-        let used = self.needed.iter().find_map(|symbol| path_of(handle, symbol));
-        match used {
+        // SAFETY: only the address is taken; nothing is called.
+        let function = unsafe { handle.get::<unsafe extern "C" fn()>(self.function.as_bytes()) };
+        match function.ok().and_then(|function| file_at(*function as usize)) {
             Some(used) if !is_same_file(&used, wanted) => Err(self.differs(&used, wanted)),
             // Where the system does not say what is mapped, there is nothing to compare.
             _ => Ok(()),
@@ -114,27 +113,6 @@ impl CudarcLibrary {
             ),
         }
     }
-
-    fn has_all(&self) -> Result<()> {
-        let Some(handle) = self.handle else { return Ok(()) };
-        match self.needed.iter().find(|symbol| address(handle, symbol).is_none()) {
-            None => Ok(()),
-            Some(symbol) => {
-                let what = format!("the GPU engine cannot run here: {} has no function {symbol}", self.name);
-                Err(Error::device(what).hint(format!("install a newer version of {}", self.name)))
-            }
-        }
-    }
-}
-
-fn address(handle: &libloading::Library, symbol: &str) -> Option<usize> {
-    // SAFETY: only the address is taken; nothing is called.
-    let found = unsafe { handle.get::<unsafe extern "C" fn()>(symbol.as_bytes()) };
-    found.ok().map(|function| *function as usize)
-}
-
-fn path_of(handle: &libloading::Library, symbol: &str) -> Option<PathBuf> {
-    file_at(address(handle, symbol)?)
 }
 
 #[cfg(test)]
@@ -144,15 +122,13 @@ mod tests {
     use super::*;
     use crate::device::cuda::driver;
     use crate::device::cuda::libraries::Search;
-    use crate::needs::shared_library;
+
+    /// Makes a library of that source; false where there is no compiler.
+    fn library(path: &Path, source: &str) -> bool {
+        crate::needs::shared_library(source, path)
+    }
 
     const PLANTED: &str = "BATCHSTEP_TEST_PLANTED";
-
-    /// Makes a library that has these functions, which do nothing, and that reports its version.
-    fn library(path: &Path, functions: &[&str], version: &str) -> bool {
-        let empty: String = functions.iter().map(|name| format!("void {name}(void) {{}}\n")).collect();
-        shared_library(&format!("{empty}{version}\n"), path)
-    }
 
     /// What [`check`] says about one library, in a separate process, because a process opens each library only once.
     /// The process's loader knows the folder `loader` of the planted libraries.
@@ -178,7 +154,7 @@ mod tests {
             _ => found.unwrap().path.clone(),
         };
         let opened = all().into_iter().find(|opened| opened.file == file).unwrap();
-        let said = opened.is(wanted.as_deref()).and_then(|()| opened.has_all());
+        let said = opened.is(wanted.as_deref());
         let path = wanted.unwrap_or_default();
         let version = found.and_then(|found| found.version.clone()).unwrap_or_default();
         let ok = format!("ok {version} {}", path.display());
@@ -197,7 +173,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let packages = root.path().join("venv/lib/python3.12/site-packages/nvidia/cublas/lib");
         let version = |number| format!("unsigned long cublasLtGetVersion(void) {{ return {number}; }}");
-        if !library(&packages.join("libcublasLt.so.12"), symbols::CUBLASLT, &version(120_900)) {
+        if !library(&packages.join("libcublasLt.so.12"), &version(120_900)) {
             return;
         }
         let said = |newest: &str| {
@@ -210,7 +186,7 @@ mod tests {
             "the wheel alone"
         );
         let toolkit = root.path().join("loader/libcublasLt.so.13");
-        library(&toolkit, symbols::CUBLASLT, &version(130_000));
+        library(&toolkit, &version(130_000));
         let toolkit = toolkit.canonicalize().unwrap();
         let by_soname = said("13");
         assert_eq!(by_soname, format!("ok 13.0.0 {}", toolkit.display()));
@@ -231,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_remedy_for_a_folder_of_the_loaders_cache_is_no_variable_that_does_not_name_it() {
-        let opened = CudarcLibrary { name: "cuBLASLt", file: "libcublasLt.so", handle: None, needed: &[] };
+        let opened = CudarcLibrary { name: "cuBLASLt", file: "libcublasLt.so", handle: None, function: "" };
         let (used, wanted) = (Path::new("/opt/cuda/lib64/libcublasLt.so.13"), Path::new("/venv/lib/libcublasLt.so.12"));
         let named = opened.remedy(used, wanted, OsStr::new("/a:/opt/cuda/lib64"));
         assert!(named.contains("take /opt/cuda/lib64 out of LD_LIBRARY_PATH"), "{named}");
@@ -247,33 +223,16 @@ mod tests {
             return;
         }
         let root = tempfile::tempdir().unwrap();
-        if !library(&root.path().join("driver/libcuda.so.1"), &symbols::DRIVER[..1], "") {
+        if !library(&root.path().join("driver/libcuda.so.1"), "void cuInit(void) {}") {
             return;
         }
-        library(&root.path().join("loader/libcuda.so"), &symbols::DRIVER[..1], "int is_a_stub;");
+        library(&root.path().join("loader/libcuda.so"), "void cuInit(void) {} int is_a_stub;");
         let said = said_of(file, root.path(), "a_stub_of_the_driver_is_refused");
         assert!(
             said.contains("two versions of the NVIDIA driver") && said.contains("loader/libcuda.so, not as"),
             "{said}"
         );
         assert!(said.contains("driver's library is ") && said.contains("driver/libcuda.so.1"), "{said}");
-    }
-
-    #[test]
-    fn a_library_that_lacks_a_function_is_refused_and_does_not_panic() {
-        let file = "libnvrtc.so";
-        if say(file) {
-            return;
-        }
-        let root = tempfile::tempdir().unwrap();
-        let version = "int nvrtcVersion(int *a, int *b) { *a = 13; *b = 0; return 0; }";
-        let some: Vec<&str> = symbols::NVRTC.iter().copied().filter(|name| *name != "nvrtcGetCUBIN").collect();
-        if !library(&root.path().join("usr/local/cuda/lib64/libnvrtc.so.13"), &some, version) {
-            return;
-        }
-        let said = said_of(file, root.path(), "a_library_that_lacks_a_function_is_refused_and_does_not_panic");
-        assert!(said.contains("NVRTC has no function nvrtcGetCUBIN"), "{said}");
-        assert!(said.contains("help: install a newer version of NVRTC"), "{said}");
     }
 
     /// Two versions of every library are installed, neither on the loader's path. The search takes the file that
@@ -287,7 +246,7 @@ mod tests {
             let mut said = String::new();
             for opened in all().into_iter().filter(|opened| opened.file != "libcuda.so") {
                 let found = libraries.found().iter().find(|found| found.library.file() == opened.file).unwrap();
-                let checked = opened.is(found.path.as_deref()).and_then(|()| opened.has_all());
+                let checked = opened.is(found.path.as_deref());
                 said += &format!("{} {:?}: {}\n", opened.file, found.version, mapped(&root, opened.file).join(" "));
                 checked.unwrap();
             }
@@ -305,16 +264,16 @@ mod tests {
                  unsigned long cudnnGetCudartVersion(void) {{ return {cuda}; }}"
             )
         };
-        if !library(&packages.join("cublas/lib/libcublasLt.so.12"), symbols::CUBLASLT, &lt(120_900)) {
+        if !library(&packages.join("cublas/lib/libcublasLt.so.12"), &lt(120_900)) {
             return;
         }
-        library(&toolkit.join("libcublasLt.so.13"), symbols::CUBLASLT, &lt(130_000));
-        library(&packages.join("cuda_nvrtc/lib/libnvrtc.so.12"), symbols::NVRTC, &nvrtc(12));
-        library(&toolkit.join("libnvrtc.so.13"), symbols::NVRTC, &nvrtc(13));
+        library(&toolkit.join("libcublasLt.so.13"), &lt(130_000));
+        library(&packages.join("cuda_nvrtc/lib/libnvrtc.so.12"), &nvrtc(12));
+        library(&toolkit.join("libnvrtc.so.13"), &nvrtc(13));
         for (folder, version) in [(packages.join("cudnn/lib"), cudnn(91_002, 12_090)), (toolkit, cudnn(91_900, 13_000))]
         {
-            library(&folder.join("libcudnn.so.9"), symbols::CUDNN, &version);
-            library(&folder.join("libcudnn_graph.so.9"), &[], "");
+            library(&folder.join("libcudnn.so.9"), &version);
+            library(&folder.join("libcudnn_graph.so.9"), "");
         }
         let test = "of_two_versions_of_every_library_one_file_is_mapped_after_the_first_call";
         let said = said_of("", root.path(), test);
@@ -337,15 +296,13 @@ mod tests {
 
     /// The libraries of this machine.
     #[test]
-    fn libraries_by_nvidia_have_every_function() {
+    fn libraries_by_nvidia_are_those_that_were_found() {
         use crate::device::cuda::libraries;
-        for library in [Library::CublasLt, Library::Nvrtc, Library::Cudnn] {
-            if !libraries::is_loaded(library) {
-                continue;
-            }
+        for library in
+            [Library::CublasLt, Library::Nvrtc, Library::Cudnn].into_iter().filter(|one| libraries::is_loaded(*one))
+        {
             let path = libraries::load().get(library).and_then(|found| found.path.clone());
-            let opened = all().into_iter().find(|opened| opened.file == library.file()).unwrap();
-            opened.is(path.as_deref()).and_then(|()| opened.has_all()).unwrap();
+            all().into_iter().find(|opened| opened.file == library.file()).unwrap().is(path.as_deref()).unwrap();
         }
     }
 }
