@@ -24,7 +24,7 @@ macro_rules! owned {
 }
 
 mod api;
-mod argument;
+pub(super) mod argument;
 mod capture;
 pub(super) mod compiler;
 pub mod convolution;
@@ -49,7 +49,7 @@ pub mod trial;
 pub use capture::Graph;
 pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, StreamId};
-pub use event::{Mark, Stopwatch, Timeline};
+pub use event::{Mark, Timeline};
 pub use memory::{HostBuffer, Memory};
 pub use placement::{Placement, Range};
 pub use program::{Layout, Program};
