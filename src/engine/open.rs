@@ -172,21 +172,16 @@ impl Engines {
         }
     }
 
-    /// candle runs on the same device as the other engines of the run, and on a GPU only if it was built for one.
+    /// candle runs on the CPU; where the other engines of the run may take a GPU, a notice says so.
     fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
-        let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
-        let takes_gpu = may_take_gpu && driver::has_gpu()?;
-        Ok(match self.device {
-            DeviceChoice::Cuda(index) => CandleEngine::cuda(index)?,
-            DeviceChoice::Auto if takes_gpu && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
-            DeviceChoice::Auto if takes_gpu => {
-                let what =
-                    "the engine `candle` runs on the CPU: this batchstep is built without the feature `candle-cuda`";
-                self.notices.push(what.to_owned());
-                CandleEngine::cpu()
-            }
-            DeviceChoice::Cpu | DeviceChoice::Auto => CandleEngine::cpu(),
-        })
+        if let DeviceChoice::Cuda(index) = self.device {
+            let error = Error::device("the engine `candle` runs only on the CPU").at(format!("--device cuda:{index}"));
+            return Err(error.hint("use the engine `cudnn` or `torch`, or `--device cpu`"));
+        }
+        if self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu) && driver::has_gpu()? {
+            self.notices.push("the engine `candle` runs on the CPU".to_owned());
+        }
+        Ok(CandleEngine::cpu())
     }
 
     /// PyTorch runs on the same device as the other engines of the run: with the engine `cpu`, on the CPU.
@@ -297,5 +292,12 @@ mod tests {
         assert_eq!((engines.resolve(EngineName::Auto), engines.fallback()), (EngineName::Cpu, None));
         engines.notices.retain(|notice| notice != DEBUG_BUILD);
         assert!(engines.notices.is_empty(), "{:?}", engines.notices);
+    }
+
+    #[test]
+    fn candle_on_a_gpu_is_refused_with_the_engines_that_run_there() {
+        let error = Engines::none(DeviceChoice::Cuda(1), EngineName::Cpu).candle(&[]).err().unwrap();
+        let text = error.to_string();
+        assert!(error.kind() == Kind::Device && text.contains("cuda:1") && text.contains("cudnn"), "{text}");
     }
 }

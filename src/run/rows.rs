@@ -161,7 +161,7 @@ impl RowContext {
             row.search_time_s = steps.ready.setup.search_s;
             row.capture_time_s = steps.ready.setup.capture_s;
             if is_counted {
-                row.counters = CounterValues(counts.values());
+                row.counters = CounterValues(*counts);
             }
             set_times(&mut row, times);
             row.disturbed = *disturbed;

@@ -21,7 +21,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// All counters, in the order of [`super::Counts::values`].
+    /// All counters, in the order of [`super::Counts`].
     pub const ALL: [Self; 9] = [
         Self::Cycles,
         Self::Instructions,

@@ -5,16 +5,9 @@ use std::io;
 use super::event::{Counter, CounterCount, Event, Scope};
 use crate::device::witnessed::Events;
 
-/// The counts between two readings. `None`: this machine does not count it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counts([Option<f64>; Counter::ALL.len()]);
-
-impl Counts {
-    /// In the order of [`Counter::ALL`]; the task clock in seconds.
-    pub fn values(&self) -> [Option<f64>; Counter::ALL.len()] {
-        self.0
-    }
-}
+/// The counts between two readings, in the order of [`Counter::ALL`]; the task clock in seconds. `None`: this machine
+/// does not count it.
+pub type Counts = [Option<f64>; Counter::ALL.len()];
 
 /// Processor time and events of the whole process, by getrusage(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,7 +117,7 @@ impl Session {
             let total = sum(own.map(|(_, (before, after))| (*before, *after)));
             total.map(|total| if counter == Counter::TaskClock { total * 1e-9 } else { total })
         };
-        Counts(Counter::ALL.map(value))
+        Counter::ALL.map(value)
     }
 }
 

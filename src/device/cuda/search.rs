@@ -65,33 +65,29 @@ impl Search {
     pub fn candidates(&self, library: Library) -> impl Iterator<Item = LibraryCandidate> + '_ {
         let files = move |place: SearchFolder| files(&place, library);
         let by_loader = |name: String| LibraryCandidate { origin: "the system's loader".into(), path: name.into() };
-        let sonames = if self.asks_loader { library.sonames() } else { &[] };
-        let bare = if self.asks_loader { bare_names(library) } else { Vec::new() };
+        let (file, asks_loader) = (library.file(), self.asks_loader);
+        let sonames =
+            library.versions().iter().map(move |version| format!("{file}.{version}")).chain([file.to_owned()]);
+        let sonames = sonames.filter(move |_| asks_loader);
+        let bare = bare_names(library).into_iter().filter(move |_| asks_loader);
         let asks_python = self.asks_python;
         let packages =
             std::iter::once_with(move || if asks_python { packages_of_python() } else { Vec::new() }).flatten();
         let first = self.folders_first.iter().cloned().flat_map(files);
-        let loader = sonames.iter().map(move |soname| by_loader((*soname).to_owned()));
+        let loader = sonames.map(by_loader);
         let last = self.folders_last.iter().cloned().flat_map(files).chain(packages.flat_map(files));
-        bare.into_iter().map(by_loader).chain(first).chain(loader).chain(last)
+        bare.map(by_loader).chain(first).chain(loader).chain(last)
     }
 }
 
 /// The names by which cudarc asks the loader for a library, in its order: `libcublasLt.so` before `libcublasLt.so.13`.
-/// cuBLAS itself is not called; it is taken from the same place as the others. Linked libraries are where the linker
-/// found them.
-#[cfg(not(feature = "candle-cuda"))]
+/// cuBLAS itself is not called; it is taken from the same place as the others.
 fn bare_names(library: Library) -> Vec<String> {
     let stem = library.file().trim_start_matches("lib").trim_end_matches(".so");
     match library {
         Library::NvrtcBuiltins => Vec::new(),
         _ => cudarc::get_lib_name_candidates(stem),
     }
-}
-
-#[cfg(feature = "candle-cuda")]
-fn bare_names(_: Library) -> Vec<String> {
-    Vec::new()
 }
 
 /// The folders that environment variables name.
@@ -266,7 +262,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(not(feature = "candle-cuda"))]
     fn the_loader_is_asked_first_by_the_names_that_cudarc_asks_for() {
         let root = planted(&["conda/lib/libnvrtc.so.12"]);
         let conda = root.path().join("conda").into_os_string();

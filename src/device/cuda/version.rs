@@ -107,7 +107,7 @@ fn cudnn(number: usize) -> String {
     if number < 10_000 {
         return format!("{}.{}.{}", number / 1000, number / 100 % 10, number % 100);
     }
-    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+    cublas(number)
 }
 
 #[cfg(test)]

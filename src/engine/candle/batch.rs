@@ -1,4 +1,4 @@
-//! The batch on the device.
+//! The batch of a step.
 
 use candle_core::{DType, Device, Result, Tensor};
 
@@ -7,7 +7,7 @@ use crate::engine::{Workload, train};
 use crate::network::Network;
 use crate::settings::{DataPath, Loss};
 
-/// Inputs and targets on the device, and, if they are copied in each step, their source.
+/// Inputs and targets, and, if they are copied in each step, their source.
 #[derive(Debug)]
 pub struct Batch {
     pub inputs: Tensor,
@@ -18,7 +18,7 @@ pub struct Batch {
 
 impl Batch {
     /// The batch of a workload, see [`data`].
-    pub fn new(workload: &Workload, device: &Device, dtype: DType) -> Result<Self> {
+    pub fn new(workload: &Workload, dtype: DType) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
         let tensor =
             |values, shape| Tensor::from_vec(values, batch_dims(*batch_size, shape), &Device::Cpu)?.to_dtype(dtype);
@@ -28,25 +28,21 @@ impl Batch {
             Loss::MeanSquaredError | Loss::BinaryCrossEntropy => tensor(data::targets(workload), network.output())?,
         };
         let host = (settings.data != DataPath::Resident).then(|| (inputs.clone(), targets.clone()));
-        Ok(Self { inputs: inputs.to_device(device)?, targets: targets.to_device(device)?, host })
+        Ok(Self { inputs, targets, host })
     }
 
     /// Replaces the examples, as a training loop makes tensors of its loader's batches.
     pub fn replace(&mut self, network: &Network, batch: train::Batch<'_>) -> Result<()> {
-        let (device, dtype) = (self.inputs.device().clone(), self.inputs.dtype());
         let dims = batch_dims(batch.labels.len(), network.input());
-        self.inputs = Tensor::from_slice(batch.inputs, dims.as_slice(), &device)?.to_dtype(dtype)?;
-        self.targets = Tensor::from_slice(batch.labels, batch.labels.len(), &device)?;
+        self.inputs = Tensor::from_slice(batch.inputs, dims.as_slice(), &Device::Cpu)?.to_dtype(self.inputs.dtype())?;
+        self.targets = Tensor::from_slice(batch.labels, batch.labels.len(), &Device::Cpu)?;
         Ok(())
     }
 
-    /// Copies the batch from the host, if that is its source; returns whether it did.
+    /// Copies the batch from its source, if it has one; returns whether it did.
     pub fn upload(&mut self) -> Result<bool> {
         let Some((inputs, targets)) = &self.host else { return Ok(false) };
-        // On a CPU `to_device` shares the memory and copies nothing.
-        let copy =
-            |from: &Tensor, to: &Tensor| if to.device().is_cpu() { from.copy() } else { from.to_device(to.device()) };
-        (self.inputs, self.targets) = (copy(inputs, &self.inputs)?, copy(targets, &self.targets)?);
+        (self.inputs, self.targets) = (inputs.copy()?, targets.copy()?);
         Ok(true)
     }
 }

@@ -1,11 +1,9 @@
 //! The forward pass and the loss, as operations that candle's autograd records.
 
-use candle_core::{D, Result, Tensor, bail};
-use candle_nn::{Activation, Module as _, ModuleT as _};
+use candle_core::{Result, Tensor};
 
 use super::failed;
-use super::model::{Model, Module};
-use super::op::dropout;
+use super::model::Model;
 use crate::error::{Error, Result as OurResult};
 use crate::random::{Purpose, Stream};
 use crate::settings::Loss;
@@ -24,31 +22,12 @@ pub struct Masks {
 /// [`crate::error::Kind::Engine`] with the layer's name, where memory cannot be had.
 pub fn forward(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor> {
     let mut outputs = vec![inputs.clone()];
-    for (index, layer) in model.network.layers.iter().enumerate().skip(1) {
+    for (index, (layer, apply)) in (1_u64..).zip(model.network.layers[1..].iter().zip(&model.layers)) {
         let sources: Vec<&Tensor> = layer.sources.iter().map(|&source| &outputs[source]).collect();
-        let key = masks.map(|masks| Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key());
-        let output = apply(&model.modules[index], &sources, key).map_err(|error| failed(error).at(&layer.name))?;
-        outputs.push(output);
+        let key = masks.map(|masks| Stream::new(masks.seed, Purpose::Dropout, [index, masks.step]).key());
+        outputs.push(apply(&sources, key).map_err(|error| failed(error).at(&layer.name))?);
     }
     outputs.pop().ok_or_else(|| Error::engine("a network without layers"))
-}
-
-/// `key` is the dropout mask's key; `None` without training.
-fn apply(module: &Module, sources: &[&Tensor], key: Option<u64>) -> Result<Tensor> {
-    match (module, sources) {
-        (Module::Add, [a, b]) => *a + *b,
-        (Module::Convolution(conv), [x]) => conv.forward(x),
-        (Module::BatchNorm(norm), [x]) if key.is_some() => norm.forward_train(x),
-        (Module::BatchNorm(norm), [x]) => norm.forward_t(x, false),
-        (Module::Relu, [x]) => x.relu(),
-        (Module::Relu6, [x]) => Activation::Relu6.forward(x),
-        (Module::MaxPool(pool), [x]) => pool.forward(x),
-        (Module::GlobalAveragePool, [x]) => x.mean((D::Minus2, D::Minus1)),
-        (Module::Flatten, [x]) => x.flatten_from(1),
-        (Module::Dense(dense), [x]) => dense.forward(x),
-        (Module::Dropout(rate), [x]) => key.map_or_else(|| Ok((*x).clone()), |key| dropout::dropout(x, *rate, key)),
-        _ => bail!("a layer with {} sources", sources.len()),
-    }
 }
 
 /// The scalar loss of a batch; a categorical cross-entropy's targets are labels.

@@ -11,10 +11,6 @@
 //! Some things stay as they are in candle: a convolution in groups is a loop over the groups, so a depthwise one is
 //! slow; the gradient of a ReLU at 0 is 1 (PyTorch: 0); batch norm is a chain of small operations and, with one value
 //! for each channel, gives a running variance of NaN; the gradient of the batch is computed too.
-//!
-//! With the cargo feature `candle-cuda` the engine runs on NVIDIA GPUs by candle's own CUDA support. Such a build needs nvcc
-//! and takes some ten minutes longer; the program then needs libcudart to start at all, which is why the feature is off by
-//! default.
 
 mod batch;
 mod forward;
@@ -26,12 +22,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use candle_core::{DType, Device};
+use candle_core::DType;
 
 use super::threads::Pools;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
-use crate::device::cuda::driver;
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Precision, Settings};
 use step::CandleStep;
@@ -39,50 +34,23 @@ use step::CandleStep;
 #[derive(Debug)]
 pub struct CandleEngine {
     name: DeviceName,
-    pci_bus_id: Option<String>,
-    device: Device,
     dtype: DType,
     pools: Pools,
 }
 
 impl CandleEngine {
     pub fn cpu() -> Self {
-        let (device, dtype) = (Device::Cpu, DType::F32);
-        Self { name: processor::device_name(), pci_bus_id: None, device, dtype, pools: Pools::default() }
-    }
-
-    /// An engine on the GPU of that index.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`] where batchstep is built without `candle-cuda`, or CUDA refuses the GPU.
-    pub fn cuda(index: usize) -> Result<Self> {
-        let place = format!("--device cuda:{index}");
-        if !Self::drives_gpus() {
-            let error = Error::device("the engine `candle` runs only on the CPU").at(place);
-            let build = "build batchstep with `cargo build --release --features candle-cuda`, which needs nvcc";
-            return Err(error.hint(format!("{build}; or use `--device cpu`")));
-        }
-        let device = Device::new_cuda(index).map_err(|error| Error::device(failed(error).to_string()).at(place))?;
-        let gpu = driver::gpus().into_iter().nth(index);
-        let (name, pci_bus_id) = gpu.map_or(("GPU".to_owned(), None), |gpu| (gpu.name, Some(gpu.pci_bus_id)));
-        let name = DeviceName { id: format!("cuda:{index}"), name, multiprocessors: None };
-        Ok(Self { name, pci_bus_id, device, ..Self::cpu() })
-    }
-
-    pub fn drives_gpus() -> bool {
-        candle_core::utils::cuda_is_available()
+        Self { name: processor::device_name(), dtype: DType::F32, pools: Pools::default() }
     }
 
     fn step(&mut self, workload: &Workload, check: fn(&Workload) -> Result<()>) -> Result<CandleStep> {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         check(&workload)?;
-        if self.device.is_cpu() {
-            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
-        }
+        memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
         // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
         let pool = self.pools.of(workload.settings.threads)?;
-        CandleStep::new(workload, &self.device, self.dtype, pool)
+        CandleStep::new(workload, self.dtype, pool)
     }
 
     /// The same engine with all arithmetic in float64, to compare formulas without rounding.
@@ -97,11 +65,7 @@ impl Engine for CandleEngine {
         &self.name
     }
 
-    fn pci_bus_id(&self) -> Option<&str> {
-        self.pci_bus_id.as_deref()
-    }
-
-    /// `tf32` becomes `fp32`: a processor has no such mode, and candle leaves it off on a GPU.
+    /// `tf32` becomes `fp32`: a processor has no such mode.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refusals = [
             (

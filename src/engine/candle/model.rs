@@ -2,84 +2,80 @@
 
 use std::sync::Arc;
 
-use candle_core::{DType, Device, Result, Tensor, Var, bail};
-use candle_nn::{BatchNorm, Linear};
+use candle_core::{D, DType, Device, Result, Tensor, Var, bail};
+use candle_nn::{Activation, BatchNorm, Linear, Module as _, ModuleT as _};
 use rayon::prelude::*;
 
 use super::op::convolution::Convolution;
+use super::op::dropout::dropout;
 use super::op::max_pool::MaxPool;
 use crate::engine::initial::Initial;
 use crate::network::{self, Extent, Network, Operation, Parameter, Shape};
 
-#[derive(Debug)]
-pub enum Module {
-    Input,
-    Convolution(Convolution),
-    BatchNorm(BatchNorm),
-    Relu,
-    Relu6,
-    MaxPool(MaxPool),
-    GlobalAveragePool,
-    Flatten,
-    Dense(Linear),
-    Dropout(f64),
-    Add,
-}
+/// A layer's output, from the outputs of its sources and the key of a dropout mask, which there is only in training.
+pub type Layer = Box<dyn Fn(&[&Tensor], Option<u64>) -> Result<Tensor> + Send + Sync>;
 
 /// The layers of a network and the variables that they share with the optimizer.
-#[derive(Debug)]
 pub struct Model {
     pub network: Arc<Network>,
-    pub modules: Vec<Module>,
+    /// Those of the network after its input.
+    pub layers: Vec<Layer>,
     /// Every trainable tensor, in the order of [`Network::parameters`].
     pub vars: Vec<Var>,
 }
 
 impl Model {
     /// The network at its initial parameters.
-    pub fn new(network: Arc<Network>, seed: u64, device: &Device, dtype: DType) -> Result<Self> {
-        let mut model = Self { network, modules: Vec::new(), vars: Vec::new() };
-        for index in 0..model.network.layers.len() {
+    pub fn new(network: Arc<Network>, seed: u64, dtype: DType) -> Result<Self> {
+        let mut model = Self { network, layers: Vec::new(), vars: Vec::new() };
+        for index in 1..model.network.layers.len() {
             let trainable = model.network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-            let vars = trainable.enumerate().map(|(number, parameter)| {
-                variable(&parameter, Initial::of(&parameter, seed, index, number), device, dtype)
-            });
+            let vars = trainable
+                .enumerate()
+                .map(|(number, parameter)| variable(&parameter, Initial::of(&parameter, seed, index, number), dtype));
             let vars = vars.collect::<Result<Vec<Var>>>()?;
             let tensors: Vec<Tensor> = vars.iter().map(|var| var.as_tensor().clone()).collect();
-            model.modules.push(module(&model.network, index, &tensors)?);
+            model.layers.push(layer(&model.network, index, &tensors)?);
             model.vars.extend(vars);
         }
         Ok(model)
     }
 }
 
-fn variable(parameter: &Parameter, initial: Initial, device: &Device, dtype: DType) -> Result<Var> {
+fn variable(parameter: &Parameter, initial: Initial, dtype: DType) -> Result<Var> {
     let values: Vec<f32> = (0..parameter.count() as u64).into_par_iter().map(|index| initial.value(index)).collect();
-    Var::from_tensor(
-        &Tensor::from_vec(values, parameter.dims.as_slice(), &Device::Cpu)?.to_dtype(dtype)?.to_device(device)?,
-    )
+    Var::from_tensor(&Tensor::from_vec(values, parameter.dims.as_slice(), &Device::Cpu)?.to_dtype(dtype)?)
 }
 
 /// Layer `index`; `tensors` are its parameters: weight and bias where it has one, or gamma and beta.
-fn module(network: &Network, index: usize, tensors: &[Tensor]) -> Result<Module> {
+fn layer(network: &Network, index: usize, tensors: &[Tensor]) -> Result<Layer> {
     let source = network.sources(index).next();
     let bias = tensors.get(1).cloned();
     Ok(match (network.layers[index].operation, source, tensors) {
-        (Operation::Input, ..) => Module::Input,
         (Operation::Conv2d(conv), Some(Shape::Maps { height, width, .. }), [weight, ..]) => {
-            Module::Convolution(Convolution::new(&conv, Extent { height, width }, weight.clone(), bias)?)
+            let conv = Convolution::new(&conv, Extent { height, width }, weight.clone(), bias);
+            Box::new(move |x, _| conv.forward(x[0]))
         }
-        (Operation::BatchNorm(norm), _, [gamma, beta]) => Module::BatchNorm(batch_norm(&norm, gamma, beta)?),
-        (Operation::Relu, ..) => Module::Relu,
-        (Operation::Relu6, ..) => Module::Relu6,
+        (Operation::BatchNorm(norm), _, [gamma, beta]) => {
+            let norm = batch_norm(&norm, gamma, beta)?;
+            Box::new(move |x, key| norm.forward_t(x[0], key.is_some()))
+        }
+        (Operation::Relu, ..) => Box::new(|x, _| x[0].relu()),
+        (Operation::Relu6, ..) => Box::new(|x, _| Activation::Relu6.forward(x[0])),
         (Operation::MaxPool2d(pool), Some(Shape::Maps { height, width, .. }), _) => {
-            Module::MaxPool(MaxPool::new(&pool, Extent { height, width }))
+            let pool = MaxPool::new(&pool, Extent { height, width });
+            Box::new(move |x, _| pool.forward(x[0]))
         }
-        (Operation::GlobalAveragePool, ..) => Module::GlobalAveragePool,
-        (Operation::Flatten, ..) => Module::Flatten,
-        (Operation::Dense(_), _, [weight, ..]) => Module::Dense(Linear::new(weight.clone(), bias)),
-        (Operation::Dropout { rate }, ..) => Module::Dropout(rate),
-        (Operation::Add, ..) => Module::Add,
+        (Operation::GlobalAveragePool, ..) => Box::new(|x, _| x[0].mean((D::Minus2, D::Minus1))),
+        (Operation::Flatten, ..) => Box::new(|x, _| x[0].flatten_from(1)),
+        (Operation::Dense(_), _, [weight, ..]) => {
+            let dense = Linear::new(weight.clone(), bias);
+            Box::new(move |x, _| dense.forward(x[0]))
+        }
+        (Operation::Dropout { rate }, ..) => {
+            Box::new(move |x, key| key.map_or_else(|| Ok(x[0].clone()), |key| dropout(x[0], rate, key)))
+        }
+        (Operation::Add, ..) => Box::new(|x, _| x[0] + x[1]),
         (operation, ..) => bail!("a {} without its parameters or its source", operation.name()),
     })
 }

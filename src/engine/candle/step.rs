@@ -3,26 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 use rayon::ThreadPool;
 
 use super::batch::Batch;
 use super::failed;
 use super::forward::{self, Masks};
 use super::model::Model;
-use super::optimizer::Optimizer;
+use super::optimizer::{Optimizer, optimizer};
 use crate::engine::train::{self, Score, Trainer};
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload, work};
 use crate::error::Result;
 
 /// A model in training, its batch, and the threads on which it runs.
-#[derive(Debug)]
 pub struct CandleStep {
     workload: Workload,
-    device: Device,
     pool: Arc<ThreadPool>,
     batch: Batch,
-    pub(super) model: Model,
+    model: Model,
     optimizer: Optimizer,
     /// Steps done; selects the dropout masks of the next one.
     steps: u64,
@@ -30,20 +28,10 @@ pub struct CandleStep {
 }
 
 /// The parts of a step that are kept until the next.
-#[derive(Debug)]
 struct Last {
     output: Tensor,
     /// One for each variable; `None` where the loss does not depend on it.
     gradients: Vec<Option<Tensor>>,
-    loss: Tensor,
-}
-
-/// The times at which the calls of each part of a step had been made on the host.
-struct Ends {
-    upload: Option<Instant>,
-    forward: Instant,
-    backward: Instant,
-    optimizer: Instant,
 }
 
 impl CandleStep {
@@ -51,40 +39,50 @@ impl CandleStep {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where memory cannot be had.
-    pub fn new(workload: Workload, device: &Device, dtype: DType, pool: Arc<ThreadPool>) -> Result<Self> {
-        let settings = &workload.settings;
-        let prepared = pool.install(|| -> candle_core::Result<_> {
-            let batch = Batch::new(&workload, device, dtype)?;
-            Ok((batch, Model::new(workload.network.clone(), settings.seed, device, dtype)?))
-        });
-        let (batch, model) = prepared.map_err(failed)?;
-        let optimizer =
-            Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate).map_err(failed)?;
-        let device = device.clone();
-        Ok(Self { workload, device, pool, batch, model, optimizer, steps: 0, last: None })
+    pub fn new(workload: Workload, dtype: DType, pool: Arc<ThreadPool>) -> Result<Self> {
+        let batch = pool.install(|| Batch::new(&workload, dtype)).map_err(failed)?;
+        let (model, optimizer) = untrained(&workload, dtype, &pool).map_err(failed)?;
+        Ok(Self { workload, pool, batch, model, optimizer, steps: 0, last: None })
     }
 
-    /// The work of a user's training loop on one batch.
-    fn train(&mut self) -> Result<Ends> {
+    /// The work of a user's training loop on one batch, which began at `start`.
+    fn train(&mut self, start: Instant) -> Result<StepTimes> {
+        let mut from = start;
+        let mut lap = || {
+            let begun = std::mem::replace(&mut from, Instant::now());
+            from.duration_since(begun).as_secs_f64()
+        };
         // A loop drops its gradients when an iteration ends; these were kept for `computed`.
         self.last = None;
-        let upload = self.batch.upload().map_err(failed)?.then(Instant::now);
+        let h2d_s = self.batch.upload().map_err(failed)?.then(&mut lap);
         let masks = Masks { seed: self.workload.settings.seed, step: self.steps };
         let output = forward::forward(&self.model, &self.batch.inputs, Some(masks))?;
         let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets).map_err(failed)?;
-        let forward = Instant::now();
+        let forward_s = Some(lap());
         let mut gradients = loss.backward().map_err(failed)?;
-        let backward = Instant::now();
-        self.optimizer.step(&gradients).map_err(failed)?;
-        let optimizer = Instant::now();
+        let backward_s = Some(lap());
+        (self.optimizer)(&gradients).map_err(failed)?;
+        let optimizer_s = Some(lap());
 
         // Detached, or they would keep the whole graph: a weight's gradient is a product with its layer's input.
         let gradients =
             self.model.vars.iter().map(|var| gradients.remove(var).map(|gradient| gradient.detach())).collect();
-        self.last = Some(Last { output: output.detach(), gradients, loss: loss.detach() });
+        self.last = Some(Last { output: output.detach(), gradients });
         self.steps += 1;
-        Ok(Ends { upload, forward, backward, optimizer })
+        let loss = Some(loss.to_dtype(DType::F64).and_then(|loss| loss.to_scalar()).map_err(failed)?);
+        Ok(StepTimes { h2d_s, forward_s, backward_s, optimizer_s, loss, ..StepTimes::default() })
     }
+}
+
+/// The model at its initial parameters, and its optimizer.
+fn untrained(
+    Workload { network, settings, .. }: &Workload,
+    dtype: DType,
+    pool: &ThreadPool,
+) -> candle_core::Result<(Model, Optimizer)> {
+    let model = pool.install(|| Model::new(network.clone(), settings.seed, dtype))?;
+    let optimizer = optimizer(settings.optimizer, model.vars.clone(), settings.learning_rate)?;
+    Ok((model, optimizer))
 }
 
 impl Trainer for CandleStep {
@@ -98,18 +96,14 @@ impl Trainer for CandleStep {
 
     fn evaluate(&mut self, batch: train::Batch<'_>) -> Result<Score> {
         self.batch.replace(&self.workload.network, batch).map_err(failed)?;
-        let output = self.pool.clone().install(|| forward::forward(&self.model, &self.batch.inputs, None))?;
+        let output = self.pool.install(|| forward::forward(&self.model, &self.batch.inputs, None))?;
         Ok(Score::of(&values(&output).map_err(failed)?, batch.labels))
     }
 
     /// Starts again from the initial parameters.
     fn reset(&mut self) -> Result<()> {
-        let settings = &self.workload.settings;
         let dtype = self.batch.inputs.dtype();
-        let network = self.workload.network.clone();
-        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype)).map_err(failed)?;
-        self.optimizer =
-            Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate).map_err(failed)?;
+        (self.model, self.optimizer) = untrained(&self.workload, dtype, &self.pool).map_err(failed)?;
         (self.steps, self.last) = (0, None);
         Ok(())
     }
@@ -117,27 +111,9 @@ impl Trainer for CandleStep {
 
 impl Step for CandleStep {
     fn run(&mut self) -> Result<StepTimes> {
-        let pool = self.pool.clone();
-        self.device.synchronize().map_err(failed)?;
         let start = Instant::now();
-        let ends = pool.install(|| self.train())?;
-        self.device.synchronize().map_err(failed)?;
-        let step_s = start.elapsed().as_secs_f64();
-
-        // On a GPU the host's clock shows when work was queued, not when it was done.
-        let on_host = self.device.is_cpu();
-        let seconds = |from: Instant, to: Instant| on_host.then(|| to.duration_since(from).as_secs_f64());
-        let loss =
-            self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose().map_err(failed)?;
-        Ok(StepTimes {
-            step_s,
-            h2d_s: ends.upload.and_then(|end| seconds(start, end)),
-            forward_s: seconds(ends.upload.unwrap_or(start), ends.forward),
-            backward_s: seconds(ends.forward, ends.backward),
-            optimizer_s: seconds(ends.backward, ends.optimizer),
-            loss,
-            ..StepTimes::default()
-        })
+        let times = self.pool.clone().install(|| self.train(start))?;
+        Ok(StepTimes { step_s: start.elapsed().as_secs_f64(), ..times })
     }
 
     /// candle does not report the algorithm of a layer.
@@ -146,17 +122,14 @@ impl Step for CandleStep {
     }
 
     fn computed(&self) -> Result<Option<Computed>> {
-        let parameters =
-            self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>().map_err(failed)?;
-        let Some(Last { output, gradients, .. }) = &self.last else {
+        let vars = &self.model.vars;
+        let parameters = vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>().map_err(failed)?;
+        let Some(Last { output, gradients }) = &self.last else {
             return Ok(Some(Computed { parameters, ..Computed::default() }));
         };
-        let gradient = |(var, gradient): (&candle_core::Var, &Option<Tensor>)| match gradient {
-            Some(gradient) => values(gradient),
-            None => Ok(vec![0.0; var.elem_count()]),
-        };
-        let gradients =
-            self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>().map_err(failed)?;
+        let pairs = vars.iter().zip(gradients);
+        let gradients = pairs.map(|(var, gradient)| gradient.as_ref().map_or(Ok(vec![0.0; var.elem_count()]), values));
+        let gradients = gradients.collect::<candle_core::Result<_>>().map_err(failed)?;
         Ok(Some(Computed { output: values(output).map_err(failed)?, parameters, gradients }))
     }
 }

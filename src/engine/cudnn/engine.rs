@@ -91,10 +91,6 @@ impl CudnnEngine {
             let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
             let choose = |kind| self.convolutions.choose(convolution, kind, &search);
             let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
-            // The older fused call reports unsupported cases only when it runs.
-            if together.is_legacy() {
-                return false;
-            }
             match (together.seconds, choose(ConvolutionKind::Forward).ok().and_then(|alone| alone.seconds)) {
                 (Some(together), Some(alone)) => together < alone + self.pass_s(convolution),
                 _ => together.remark.is_none(),

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::call::Slice;
-use super::cuda::{Gpu, Graph, Mark, Program, Stopwatch, StreamId, Timeline};
 use super::element::Element;
+use super::cuda::{Gpu, Graph, Mark, Program, StreamId, Timeline};
 use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
@@ -53,7 +53,7 @@ impl CudnnStep {
         programs: Vec<Program>,
         feed: Option<Feed>,
     ) -> Result<Self> {
-        let timeline = Timeline::new(&gpu)?;
+        let timeline = Timeline::of_step(&gpu)?;
         let parts = parts(&placed.plan);
         let (graphs, setup) = (Vec::new(), SetupTimes::default());
         let mut step =
@@ -67,7 +67,7 @@ impl CudnnStep {
 
     /// Puts a whole step on the streams.
     fn enqueue(&self) -> Result<()> {
-        self.timeline.record(Mark::Start)?;
+        self.timeline.record(Mark::Start as usize)?;
         if let Some(feed) = &self.feed {
             feed.copy(&self.gpu, self.number)?;
         }
@@ -77,7 +77,7 @@ impl CudnnStep {
             Some(graph) => graph.launch()?,
             None => self.compute(&self.programs[at])?,
         }
-        self.timeline.record(Mark::End)
+        self.timeline.record(Mark::End as usize)
     }
 
     /// Forward, backward and update, with a mark after each of the first two.
@@ -92,12 +92,12 @@ impl CudnnStep {
 
     /// A mark between two phases, where they are timed.
     fn mark(&self, mark: Mark) -> Result<()> {
-        if self.workload.settings.phases { self.timeline.record(mark) } else { Ok(()) }
+        if self.workload.settings.phases { self.timeline.record(mark as usize) } else { Ok(()) }
     }
 
     fn times(&self) -> Result<StepTimes> {
         self.timeline.wait()?;
-        let part = |from: Mark, to: Mark| self.timeline.seconds(from, to);
+        let part = |from: Mark, to: Mark| self.timeline.seconds(from as usize, to as usize);
         let times = StepTimes { gpu_s: Some(part(Mark::Start, Mark::End)?), ..StepTimes::default() };
         if !self.workload.settings.phases {
             return Ok(times);
@@ -185,12 +185,16 @@ impl Step for CudnnStep {
 
     fn time_layers(&mut self) -> Result<()> {
         let program = &self.programs[0];
-        let stopwatch = Stopwatch::new(&self.gpu, program.len())?;
+        // One event before each call and one after the last; the times include the cost of the events.
+        let stopwatch = Timeline::new(&self.gpu, program.len() + 1)?;
         let mut passes = Vec::with_capacity(TIMED_PASSES);
         for _ in 0..TIMED_PASSES {
             program.enqueue_each(0..program.len(), |index| stopwatch.record(index))?;
             stopwatch.record(program.len())?;
-            passes.push(stopwatch.seconds()?);
+            stopwatch.wait()?;
+            passes.push(
+                (0..program.len()).map(|index| stopwatch.seconds(index, index + 1)).collect::<Result<Vec<f64>>>()?,
+            );
         }
         let times = |index: usize| passes.iter().map(|pass| pass[index]).collect::<Vec<f64>>();
         self.call_times = Some((0..program.len()).map(|index| median(&mut times(index))).collect());

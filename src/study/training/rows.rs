@@ -61,7 +61,7 @@ impl VisitContext<'_> {
             system_time_s: timed.system_s,
             loss: timed.loss,
             last_loss: timed.steps.last().and_then(|step| step.loss),
-            counters: CounterValues(timed.counts.values()),
+            counters: CounterValues(timed.counts),
             ..self.empty()
         }
     }

@@ -20,10 +20,7 @@ pub struct Convolution {
 
 impl Convolution {
     /// A convolution of such maps.
-    ///
-    /// # Errors
-    /// None where the shapes have been checked.
-    pub fn new(p: &network::Conv2d, maps: Extent, weight: Tensor, bias: Option<Tensor>) -> Result<Self> {
+    pub fn new(p: &network::Conv2d, maps: Extent, weight: Tensor, bias: Option<Tensor>) -> Self {
         let (around, stride) = (p.padding, p.stride);
         let windows = SlidingWindow::both(maps, p.kernel, stride, around);
         // candle's backward pass assumes that height and width leave the same number of elements unread (`out_padding`
@@ -38,7 +35,7 @@ impl Convolution {
             ..Conv2dConfig::default()
         };
         let convolution = Conv2d::new(weight, bias, config);
-        Ok(Self { convolution, windows, pads: pads || thins, thins })
+        Self { convolution, windows, pads: pads || thins, thins }
     }
 
     /// Applies it to N x C x H x W.

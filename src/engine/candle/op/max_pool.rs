@@ -10,37 +10,27 @@ use candle_core::{Result, Tensor};
 use super::window::SlidingWindow;
 use crate::network::{self, Extent};
 
-#[derive(Clone, Debug)]
-pub struct MaxPool {
-    vertical: Places,
-    horizontal: Places,
-}
-
-/// For each element of a window, its place in all windows along one dimension.
-#[derive(Clone, Debug)]
-struct Places(Vec<Vec<u32>>);
+/// For each element of a window, its place in all windows along the height, and along the width.
+pub struct MaxPool([Vec<Vec<u32>>; 2]);
 
 impl MaxPool {
     pub fn new(p: &network::MaxPool2d, maps: Extent) -> Self {
         let windows = SlidingWindow::both(maps, p.kernel, p.stride, p.padding);
-        let [vertical, horizontal] =
-            windows.map(|window| Places((0..window.kernel).map(|offset| window.places(offset)).collect()));
-        Self { vertical, horizontal }
+        Self(windows.map(|window| (0..window.kernel).map(|offset| window.places(offset)).collect()))
     }
 
     /// Applies it to N x C x H x W: rows first, then columns, 2k operations instead of k^2.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.horizontal.maximum(&self.vertical.maximum(x, 2)?, 3)
+        let [vertical, horizontal] = &self.0;
+        maximum(&maximum(x, vertical, 2)?, horizontal, 3)
     }
 }
 
-impl Places {
-    fn maximum(&self, x: &Tensor, dim: usize) -> Result<Tensor> {
-        let x = x.contiguous()?;
-        let mut places = self.0.iter().map(|place| x.index_select(&Tensor::new(place.as_slice(), x.device())?, dim));
-        let Some(first) = places.next() else { return Ok(x.clone()) };
-        // Equal elements share the gradient; PyTorch gives all of it to the first. For rectified maps the two agree:
-        // equal maxima are 0 there, where the rectifier's gradient is 0.
-        places.try_fold(first?, |largest, place| largest.maximum(&place?))
-    }
+fn maximum(x: &Tensor, places: &[Vec<u32>], dim: usize) -> Result<Tensor> {
+    let x = x.contiguous()?;
+    let mut places = places.iter().map(|place| x.index_select(&Tensor::new(place.as_slice(), x.device())?, dim));
+    let Some(first) = places.next() else { return Ok(x.clone()) };
+    // Equal elements share the gradient; PyTorch gives all of it to the first. For rectified maps the two agree:
+    // equal maxima are 0 there, where the rectifier's gradient is 0.
+    places.try_fold(first?, |largest, place| largest.maximum(&place?))
 }

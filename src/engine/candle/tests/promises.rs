@@ -65,15 +65,6 @@ fn tf32_becomes_fp32_and_settings_that_candle_lacks_are_refused() {
     }
 }
 
-#[cfg(not(feature = "candle-cuda"))]
-#[test]
-fn a_gpu_is_refused_with_the_remedy_where_the_build_has_no_cuda() {
-    let error = CandleEngine::cuda(1).err().unwrap();
-    let text = error.to_string();
-    assert_eq!(error.kind(), Kind::Device);
-    assert!(text.contains("cuda:1") && text.contains("--features candle-cuda") && text.contains("nvcc"), "{text}");
-}
-
 #[test]
 fn a_batch_that_does_not_fit_is_refused_and_a_smaller_one_is_not() {
     let mut engine = CandleEngine::cpu();

@@ -2,7 +2,7 @@
 //! [`crate::engine::cudnn::recorded`], which can write calls down and let them fail.
 
 #[cfg(test)]
-pub(super) use crate::engine::cudnn::recorded::{cublaslt, cudnn, driver, nvrtc};
+pub(super) use crate::engine::cudnn::recorded::{cublaslt, cudnn, driver, driver::of_driver, nvrtc};
 #[cfg(not(test))]
 pub(super) use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::sys as driver, nvrtc::sys as nvrtc};
 
@@ -10,18 +10,8 @@ pub(super) use cudarc::{cublaslt::sys as cublaslt, cudnn::sys as cudnn, driver::
 ///
 /// # Safety
 /// `T` is the function's type.
-#[cfg(any(test, not(feature = "candle-cuda")))]
+#[cfg(not(test))]
 pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
     // SAFETY: as the caller says; cudarc keeps the library loaded.
     unsafe { driver::culib().get::<T>(name).ok().map(|found| *found) }
-}
-
-/// The same where the linker has bound the driver: it is a part of this process.
-///
-/// # Safety
-/// `T` is the function's type.
-#[cfg(all(not(test), feature = "candle-cuda"))]
-pub(super) unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
-    // SAFETY: as the caller says.
-    unsafe { libloading::os::unix::Library::this().get::<T>(name).ok().map(|found| *found) }
 }

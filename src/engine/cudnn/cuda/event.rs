@@ -8,15 +8,32 @@ use super::device::{Gpu, StreamId};
 use super::status;
 use crate::error::{Error, Result};
 
-/// An event whose time the GPU records, with a resolution of about half a microsecond.
+/// An event on a stream.
 #[derive(Debug)]
-pub struct Event(OwnedEvent);
+pub struct Event {
+    gpu: Gpu,
+    event: sys::CUevent,
+}
 
 impl Gpu {
-    /// A new event, not recorded yet.
+    /// An event whose time the GPU records, with a resolution of about half a microsecond. cudarc's default leaves the
+    /// time out.
     pub fn event(&self) -> Result<Event> {
-        // With the time, which cudarc's default leaves out.
-        OwnedEvent::new(self, sys::CUevent_flags::CU_EVENT_DEFAULT).map(Event)
+        self.new_event(sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
+    /// An event without a time, with which one stream waits for another. Both streams may be captured into a graph, in
+    /// which it becomes an edge.
+    pub(super) fn signal(&self) -> Result<Event> {
+        self.new_event(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn new_event(&self, flags: sys::CUevent_flags) -> Result<Event> {
+        self.bind()?;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: it writes one handle.
+        status::driver("create an event", unsafe { sys::cuEventCreate(&raw mut event, flags as u32) })?;
+        Ok(Event { gpu: self.clone(), event })
     }
 }
 
@@ -24,79 +41,47 @@ impl Event {
     /// Records when everything that is on the stream by now is done. While the compute stream is captured into a graph,
     /// the graph records it at every launch.
     pub fn record(&self, id: StreamId) -> Result<()> {
-        let OwnedEvent { gpu, event } = &self.0;
-        let stream = gpu.stream(id);
+        if !self.gpu.captures(id) {
+            return self.note(id);
+        }
         // An ordinary record in a capture would only be an edge of the graph; outside one, the flag is an error.
         let external = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
         // SAFETY: event and stream live.
-        let answer = unsafe {
-            match gpu.captures(id) {
-                true => sys::cuEventRecordWithFlags(*event, stream, external),
-                false => sys::cuEventRecord(*event, stream),
-            }
-        };
+        let answer = unsafe { sys::cuEventRecordWithFlags(self.event, self.gpu.stream(id), external) };
         status::driver("record an event", answer)
+    }
+
+    /// Passes once everything that is on the stream by now is done, also within a graph.
+    pub(super) fn note(&self, id: StreamId) -> Result<()> {
+        // SAFETY: event and stream live.
+        status::driver("record an event", unsafe { sys::cuEventRecord(self.event, self.gpu.stream(id)) })
+    }
+
+    /// Makes later work on another stream wait for it.
+    pub(super) fn hold(&self, id: StreamId) -> Result<()> {
+        // SAFETY: event and stream live.
+        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(id), self.event, 0) };
+        status::driver("wait for an event on a stream", answer)
     }
 
     /// Waits on the host until the event has passed. It also fails where earlier work failed.
     pub fn wait(&self) -> Result<()> {
-        self.0.gpu.bind()?;
+        self.gpu.bind()?;
         // SAFETY: the event lives.
-        status::driver("wait for an event", unsafe { sys::cuEventSynchronize(self.0.event) })
+        status::driver("wait for an event", unsafe { sys::cuEventSynchronize(self.event) })
     }
 
-    /// Seconds from `start` to this event; both have passed.
+    /// Seconds from `start` to this event; both have a time and have passed.
     pub fn seconds_since(&self, start: &Self) -> Result<f64> {
         let mut milliseconds = 0.0_f32;
         // SAFETY: it writes one float.
-        let answer = unsafe { elapsed()?(&raw mut milliseconds, start.0.event, self.0.event) };
+        let answer = unsafe { elapsed()?(&raw mut milliseconds, start.event, self.event) };
         status::driver("report the time between two events", answer)?;
         Ok(seconds(milliseconds))
     }
 }
 
-/// An event without a time, with which one stream waits for another. Both streams may be captured into a graph, in
-/// which it becomes an edge.
-#[derive(Debug)]
-pub(super) struct Signal(OwnedEvent);
-
-impl Signal {
-    pub fn new(gpu: &Gpu) -> Result<Self> {
-        OwnedEvent::new(gpu, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map(Self)
-    }
-
-    /// Recorded once everything that is on the stream by now is done.
-    pub fn record(&self, id: StreamId) -> Result<()> {
-        // SAFETY: event and stream live.
-        let answer = unsafe { sys::cuEventRecord(self.0.event, self.0.gpu.stream(id)) };
-        status::driver("record an event", answer)
-    }
-
-    /// Makes later work on another stream wait for it.
-    pub fn hold(&self, id: StreamId) -> Result<()> {
-        // SAFETY: event and stream live.
-        let answer = unsafe { sys::cuStreamWaitEvent(self.0.gpu.stream(id), self.0.event, 0) };
-        status::driver("wait for an event on a stream", answer)
-    }
-}
-
-#[derive(Debug)]
-struct OwnedEvent {
-    gpu: Gpu,
-    event: sys::CUevent,
-}
-
-impl OwnedEvent {
-    fn new(gpu: &Gpu, flags: sys::CUevent_flags) -> Result<Self> {
-        gpu.bind()?;
-        let mut event = std::ptr::null_mut();
-        // SAFETY: it writes one handle.
-        status::driver("create an event", unsafe { sys::cuEventCreate(&raw mut event, flags as u32) })?;
-        Ok(Self { gpu: gpu.clone(), event })
-    }
-}
-
-impl Drop for OwnedEvent {
+impl Drop for Event {
     fn drop(&mut self) {
         let destroyed = self.gpu.make_current().and_then(|()| {
             // SAFETY: created once, destroyed once.
@@ -116,57 +101,32 @@ pub enum Mark {
     End,
 }
 
-/// The marks of one step, used again for every step.
+/// Events of the compute stream, in the order in which they pass; used again for every step.
 #[derive(Debug)]
-pub struct Timeline([Event; 5]);
+pub struct Timeline(Vec<Event>);
 
 impl Timeline {
-    pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self([gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?]))
+    pub fn new(gpu: &Gpu, events: usize) -> Result<Self> {
+        (0..events).map(|_| gpu.event()).collect::<Result<_>>().map(Self)
     }
 
-    /// Records a mark on the compute stream.
-    pub fn record(&self, mark: Mark) -> Result<()> {
-        self.0[mark as usize].record(StreamId::Compute)
+    /// The marks of a step.
+    pub fn of_step(gpu: &Gpu) -> Result<Self> {
+        Self::new(gpu, Mark::End as usize + 1)
     }
 
-    /// Waits for the end of the step.
-    pub fn wait(&self) -> Result<()> {
-        self.0[Mark::End as usize].wait()
-    }
-
-    /// Seconds between two marks that were recorded and have passed, on the GPU's clock.
-    pub fn seconds(&self, from: Mark, to: Mark) -> Result<f64> {
-        self.0[to as usize].seconds_since(&self.0[from as usize])
-    }
-}
-
-/// One event before each call and one after the last, for the times of calls.
-#[derive(Debug)]
-pub struct Stopwatch {
-    events: Vec<Event>,
-}
-
-impl Stopwatch {
-    /// A stopwatch for `calls` calls.
-    pub fn new(gpu: &Gpu, calls: usize) -> Result<Self> {
-        Ok(Self { events: (0..=calls).map(|_| gpu.event()).collect::<Result<_>>()? })
-    }
-
-    /// Records an event before call `index`, or after the last where `index` is the number of calls.
     pub fn record(&self, index: usize) -> Result<()> {
-        let Some(event) = self.events.get(index) else {
-            return Err(Error::engine(format!("call {index} of a stopwatch for {}", self.events.len() - 1)));
-        };
-        event.record(StreamId::Compute)
+        self.0[index].record(StreamId::Compute)
     }
 
-    /// Waits for the last event and reads the seconds of every call, which include the cost of the events.
-    pub fn seconds(&self) -> Result<Vec<f64>> {
-        if let Some(last) = self.events.last() {
-            last.wait()?;
-        }
-        self.events.windows(2).map(|pair| pair[1].seconds_since(&pair[0])).collect()
+    /// Waits for the last.
+    pub fn wait(&self) -> Result<()> {
+        self.0.last().map_or(Ok(()), Event::wait)
+    }
+
+    /// Seconds between two events that were recorded and have passed, on the GPU's clock.
+    pub fn seconds(&self, from: usize, to: usize) -> Result<f64> {
+        self.0[to].seconds_since(&self.0[from])
     }
 }
 

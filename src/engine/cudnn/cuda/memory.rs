@@ -6,7 +6,7 @@ use super::api::driver as sys;
 
 use super::device::{Gpu, StreamId};
 use super::status;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// A piece of the device's memory; freed when it is dropped. It begins at a multiple of 256 bytes.
 #[derive(Debug)]
@@ -92,14 +92,13 @@ impl Gpu {
     /// Allocates device memory, without initialising it.
     ///
     /// # Errors
-    /// [`Kind::OutOfMemory`] where it does not fit.
+    /// [`crate::error::Kind::OutOfMemory`] where it does not fit.
     pub fn allocate(&self, bytes: u64) -> Result<Memory> {
         self.bind()?;
         // The driver refuses to allocate 0 bytes.
-        let wanted = usize::try_from(bytes.max(1)).map_err(|_| does_not_fit(bytes))?;
         let mut address = 0;
         // SAFETY: it writes one address.
-        let answer = unsafe { sys::cuMemAlloc_v2(&raw mut address, wanted) };
+        let answer = unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes.max(1) as usize) };
         status::driver(format_args!("allocate {bytes} bytes on the GPU"), answer)?;
         Ok(Memory { gpu: self.clone(), address, bytes })
     }
@@ -107,7 +106,7 @@ impl Gpu {
     /// Allocates host memory, all zeros.
     ///
     /// # Errors
-    /// [`Kind::OutOfMemory`] where that much cannot be page-locked.
+    /// [`crate::error::Kind::OutOfMemory`] where that much cannot be page-locked.
     pub fn host_buffer(&self, bytes: usize, pinned: bool) -> Result<HostBuffer> {
         if !pinned {
             let words = vec![0_u64; bytes.div_ceil(8)].into_boxed_slice();
@@ -126,7 +125,9 @@ impl Gpu {
     /// Starts a copy of the first `bytes` of a host buffer to the device; from page-locked memory it returns at once,
     /// from pageable memory when the driver has read the data.
     pub fn enqueue_to_device(&self, id: StreamId, address: u64, from: &HostBuffer, bytes: usize) -> Result<()> {
-        within(bytes, from.bytes)?;
+        if bytes > from.bytes {
+            return Err(Error::engine(format!("a copy of {bytes} bytes from a host buffer of {}", from.bytes)));
+        }
         // SAFETY: `bytes` bytes lie there; the caller keeps the buffer until the stream has passed.
         let answer = unsafe { sys::cuMemcpyHtoDAsync_v2(address, from.pointer(), bytes, self.stream(id)) };
         status::driver("copy to the GPU", answer)
@@ -171,8 +172,7 @@ impl Gpu {
         if bytes == 0 {
             return Ok(());
         }
-        let stream = self.stream(id);
-        let count = usize::try_from(bytes).map_err(|_| does_not_fit(bytes))?;
+        let (stream, count) = (self.stream(id), bytes as usize);
         // SAFETY: the caller owns the memory.
         let answer = unsafe {
             // Filling by words is faster where the driver does not check the alignment itself.
@@ -183,15 +183,4 @@ impl Gpu {
         };
         status::driver("fill memory of the GPU", answer)
     }
-}
-
-fn within(bytes: usize, available: usize) -> Result<()> {
-    match bytes <= available {
-        true => Ok(()),
-        false => Err(Error::engine(format!("a copy of {bytes} bytes from or to a host buffer of {available}"))),
-    }
-}
-
-fn does_not_fit(bytes: u64) -> Error {
-    Error::new(Kind::OutOfMemory, format!("{bytes} bytes are more than this machine can address"))
 }

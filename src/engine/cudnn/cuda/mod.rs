@@ -24,7 +24,7 @@ macro_rules! owned {
 }
 
 mod api;
-mod argument;
+pub(super) mod argument;
 mod capture;
 pub(super) mod compiler;
 pub mod convolution;
@@ -42,8 +42,6 @@ mod remedy;
 #[cfg(test)]
 mod resources;
 mod status;
-#[cfg_attr(feature = "candle-cuda", allow(dead_code))] // The linker looks them up.
-mod symbols;
 #[cfg(test)]
 mod tests;
 pub mod trial;
@@ -51,7 +49,7 @@ pub mod trial;
 pub use capture::Graph;
 pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, StreamId};
-pub use event::{Mark, Stopwatch, Timeline};
+pub use event::{Mark, Timeline};
 pub use memory::{HostBuffer, Memory};
 pub use placement::{Placement, Range};
 pub use program::{Layout, Program};

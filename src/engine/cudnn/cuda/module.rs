@@ -1,4 +1,4 @@
-//! Our own kernels, compiled and loaded on first use.
+//! Our own kernels, compiled and loaded when a step first needs them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
@@ -66,17 +66,22 @@ impl Modules {
         })
     }
 
-    /// Compiles and loads those of these modules that are neither loaded nor cached, each in its own thread: NVRTC
-    /// takes ten seconds for an operator with many variants. They are loaded here, so that a cache that cannot be
-    /// written does not cause a second compilation.
-    pub fn compile(&mut self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
+    /// Loads those of these modules that are not loaded: from the cache, or compiled, each in its own thread, since
+    /// NVRTC takes ten seconds for an operator with many variants. A cached file that does not load is compiled again.
+    pub fn load(&mut self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
         let (target, compiler) = (self.target, &self.compiler_version);
+        let name = |operator: &str, element: Element| format!("{operator} ({})", element.name());
         let mut missing = Vec::new();
-        for &(operator, element) in wanted.iter().filter(|key| !self.loaded.contains_key(key)) {
+        for &(operator, element) in wanted {
+            if self.loaded.contains_key(&(operator, element)) {
+                continue;
+            }
             let source = self.source(operator, element)?;
             let options = compiler::options(element, target);
-            if self.cache.get(&key(&source, &options, compiler)).is_none() {
-                missing.push((operator, element, source, options));
+            let kept = self.cache.get(&key(&source, &options, compiler));
+            match kept.and_then(|code| Module::load(&name(operator, element), &code).ok()) {
+                Some(module) => drop(self.loaded.insert((operator, element), Rc::new(module))),
+                None => missing.push((operator, element, source, options)),
             }
         }
         let codes: Vec<Result<Vec<u8>>> = std::thread::scope(|scope| {
@@ -93,7 +98,7 @@ impl Modules {
         });
         for ((operator, element, source, options), code) in missing.iter().zip(codes) {
             let code = code?;
-            let module = Module::load(&format!("{operator} ({})", element.name()), &code)?;
+            let module = Module::load(&name(operator, *element), &code)?;
             self.cache.put(&key(source, options, compiler), &code);
             self.loaded.insert((operator, *element), Rc::new(module));
         }
@@ -105,9 +110,10 @@ impl Modules {
         (self.source)(operator, element).ok_or_else(missing)
     }
 
-    /// A kernel, ready for launches with that much dynamic shared memory.
-    pub fn function(&mut self, kernel: Kernel, shared_bytes: u32) -> Result<Function> {
-        let module = self.module(kernel.operator, kernel.element)?;
+    /// A kernel of a loaded module, ready for launches with that much dynamic shared memory.
+    pub fn function(&self, kernel: Kernel, shared_bytes: u32) -> Result<Function> {
+        let loaded = self.loaded.get(&(kernel.operator, kernel.element));
+        let module = loaded.cloned().ok_or_else(|| Error::engine(format!("{} is not loaded", kernel.operator)))?;
         let name = format!("the kernel {} of {} ({})", kernel.name, kernel.operator, kernel.element.name());
         let symbol = CString::new(kernel.name).map_err(|_| Error::engine(format!("{name} has a zero in its name")))?;
         let mut handle = std::ptr::null_mut();
@@ -146,29 +152,6 @@ impl Modules {
         // SAFETY: a function of a loaded module.
         let answer = unsafe { sys::cuFuncSetAttribute(function, attribute, value) };
         status::driver(format_args!("give {name} {bytes} bytes of shared memory"), answer)
-    }
-
-    fn module(&mut self, operator: &'static str, element: Element) -> Result<Rc<Module>> {
-        if let Some(module) = self.loaded.get(&(operator, element)) {
-            return Ok(module.clone());
-        }
-        let source = self.source(operator, element)?;
-        let options = compiler::options(element, self.target);
-        let key = key(&source, &options, &self.compiler_version);
-        let name = format!("{operator} ({})", element.name());
-        let kept = self.cache.get(&key).and_then(|code| Module::load(&name, &code).ok());
-        let module = match kept {
-            Some(module) => module,
-            None => {
-                let code = compiler::compile(operator, &source, element, self.target)?;
-                let module = Module::load(&name, &code)?;
-                self.cache.put(&key, &code);
-                module
-            }
-        };
-        let module = Rc::new(module);
-        self.loaded.insert((operator, element), module.clone());
-        Ok(module)
     }
 }
 
@@ -239,26 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_within_the_limits_is_right() {
-        let widest = launch([2_147_483_647, 65_535, 65_535], [256, 2, 2]);
-        assert!(check(&widest, &[8, 4], 1024, Some(&[8, 4])).is_ok());
-        assert!(check(&widest, &[8, 4], 1024, None).is_ok());
-    }
-
-    #[test]
     fn a_wrong_launch_names_the_kernel_and_the_limit() {
-        let say =
-            |launch: &Launch, sizes: &[usize]| check(launch, sizes, 512, Some(&[8, 8, 4])).unwrap_err().to_string();
+        let widest = launch([2_147_483_647, 65_535, 65_535], [256, 2, 2]);
+        for parameters in [Some(&[8, 4][..]), None] {
+            assert!(check(&widest, &[8, 4], 1024, parameters).is_ok());
+        }
         let sizes = [8, 8, 4];
-        let text = say(&launch([1, 1, 1], [256, 1, 1]), &[8, 4]);
-        assert!(
-            text.contains("max_pool of pool (f16)") && text.contains("[8, 8, 4] bytes, the arguments [8, 4]"),
-            "{text}"
-        );
-        assert!(say(&launch([0, 1, 1], [256, 1, 1]), &sizes).contains("0 x 1 x 1 blocks"));
-        assert!(say(&launch([1, 65_536, 1], [256, 1, 1]), &sizes).contains("65536"));
-        assert!(say(&launch([1, 1, 1], [1024, 1, 1]), &sizes).contains("512 are the most"));
-        assert!(say(&launch([1, 1, 1], [0, 1, 1]), &sizes).contains("threads"));
-        assert!(say(&launch([1, 1, 1], [1, 1, 65]), &sizes).contains("65 threads"));
+        for (launch, sizes, words) in [
+            (launch([1, 1, 1], [256, 1, 1]), &[8, 4][..], "max_pool of pool (f16)"),
+            (launch([1, 1, 1], [256, 1, 1]), &[8, 4], "[8, 8, 4] bytes, the arguments [8, 4]"),
+            (launch([0, 1, 1], [256, 1, 1]), &sizes, "0 x 1 x 1 blocks"),
+            (launch([1, 65_536, 1], [256, 1, 1]), &sizes, "65536"),
+            (launch([1, 1, 1], [1024, 1, 1]), &sizes, "512 are the most"),
+            (launch([1, 1, 1], [0, 1, 1]), &sizes, "threads"),
+            (launch([1, 1, 1], [1, 1, 65]), &sizes, "65 threads"),
+        ] {
+            let text = check(&launch, sizes, 512, Some(&[8, 8, 4])).unwrap_err().to_string();
+            assert!(text.contains(words), "{text}");
+        }
     }
 }

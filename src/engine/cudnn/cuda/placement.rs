@@ -17,15 +17,21 @@ pub struct Range {
 }
 
 impl Placement {
-    /// Buffers wherever they are; the first is that of `BufferId(0)`.
-    pub fn new(buffers: Vec<Range>) -> Self {
-        Self { buffers }
-    }
-
     /// Buffers in one arena that begins at `base`: their offsets there and their sizes, in bytes.
     pub fn in_arena(base: u64, offsets_and_sizes: &[(u64, u64)]) -> Self {
         let range = |&(offset, bytes): &(u64, u64)| Range { address: base + offset, bytes };
-        Self::new(offsets_and_sizes.iter().map(range).collect())
+        Self { buffers: offsets_and_sizes.iter().map(range).collect() }
+    }
+
+    /// The address of an operand that has `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where its slice is smaller; as [`Placement::resolve`].
+    pub fn operand(&self, slice: Slice, bytes: usize, what: &str) -> Result<u64> {
+        match slice.bytes >= bytes {
+            true => self.resolve(slice),
+            false => Err(Error::engine(format!("{what} has {} bytes where {bytes} are needed", slice.bytes))),
+        }
     }
 
     /// The address of a slice.
@@ -51,16 +57,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_lies_in_its_buffer() {
+    fn a_slice_lies_in_its_buffer_or_is_refused() {
         let placement = Placement::in_arena(0x7000_0000, &[(0, 512), (512, 256)]);
-        assert_eq!(placement.resolve(Slice::new(0, 256, 256)).unwrap(), 0x7000_0100);
-        assert_eq!(placement.resolve(Slice::new(1, 16, 240)).unwrap(), 0x7000_0210);
-    }
-
-    #[test]
-    fn a_slice_past_the_end_is_refused() {
-        let placement = Placement::in_arena(0, &[(0, 512)]);
-        assert!(placement.resolve(Slice::new(0, 256, 257)).unwrap_err().to_string().contains("byte 513 of buffer 0"));
-        assert!(placement.resolve(Slice::new(1, 0, 1)).unwrap_err().to_string().contains("buffer 1; there are 1"));
+        let at = |slice| placement.resolve(slice).map_err(|error| error.to_string());
+        assert_eq!(at(Slice::new(0, 256, 256)).unwrap(), 0x7000_0100);
+        assert_eq!(at(Slice::new(1, 16, 240)).unwrap(), 0x7000_0210);
+        assert!(at(Slice::new(0, 256, 257)).unwrap_err().contains("byte 513 of buffer 0"));
+        assert!(at(Slice::new(2, 0, 1)).unwrap_err().contains("buffer 2; there are 2"));
     }
 }

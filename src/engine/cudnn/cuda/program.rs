@@ -9,7 +9,7 @@ use super::api::driver as sys;
 use super::argument::Arguments;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
-use super::event::Signal;
+use super::event::Event;
 use super::module::Function;
 use super::placement::{self, Placement};
 use super::{product, status};
@@ -52,9 +52,9 @@ pub struct Program {
     gpu: Gpu,
     calls: Vec<ReadyCall>,
     /// By call: recorded when it is done, where a call of the other stream waits for it.
-    signals: BTreeMap<usize, Signal>,
+    signals: BTreeMap<usize, Event>,
     /// Recorded when the side stream has finished, where it is used.
-    join: Option<Signal>,
+    join: Option<Event>,
 }
 
 /// How a call was executed, for `layers.parquet`.
@@ -103,16 +103,16 @@ impl Program {
             Call::Launch(launch) => Some((launch.kernel.operator, launch.kernel.element)),
             _ => None,
         });
-        gpu.shared.modules.borrow_mut().compile(&modules.collect())?;
+        gpu.shared.modules.borrow_mut().load(&modules.collect())?;
         let made = |(index, call): (usize, &Call)| {
             ready_call(gpu, index, call, layout)
                 .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))
         };
         let calls = calls.iter().enumerate().map(made).collect::<Result<Vec<ReadyCall>>>()?;
         let awaited = calls.iter().filter_map(|call| call.waits);
-        let signals = awaited.map(|index| Ok((index, Signal::new(gpu)?))).collect::<Result<_>>()?;
+        let signals = awaited.map(|index| Ok((index, gpu.signal()?))).collect::<Result<_>>()?;
         let forks = calls.iter().any(|call| call.stream == StreamId::Side);
-        let join = forks.then(|| Signal::new(gpu)).transpose()?;
+        let join = forks.then(|| gpu.signal()).transpose()?;
         Ok(Self { gpu: gpu.clone(), calls, signals, join })
     }
 
@@ -126,7 +126,7 @@ impl Program {
         let started = self.start_each(range, &mut apart);
         let Some(join) = self.join.as_ref().filter(|_| apart) else { return started };
         // Also after a failure: the memory that the side stream still uses may be reused.
-        started.and(join.record(StreamId::Side).and_then(|()| join.hold(StreamId::Compute)))
+        started.and(join.note(StreamId::Side).and_then(|()| join.hold(StreamId::Compute)))
     }
 
     fn start_each(&self, range: Range<usize>, apart: &mut bool) -> Result<()> {
@@ -137,7 +137,7 @@ impl Program {
             }
             self.start(index, call, call.stream)?;
             if let Some(signal) = self.signals.get(&index) {
-                signal.record(call.stream)?;
+                signal.note(call.stream)?;
             }
         }
         Ok(())
@@ -213,24 +213,12 @@ impl Program {
 
 impl Prepared {
     fn launch(&self, stream: sys::CUstream) -> Result<()> {
-        let Self { function, arguments, grid, block, shared_bytes } = self;
+        let Self { function, arguments, grid: [gx, gy, gz], block: [bx, by, bz], shared_bytes } = self;
+        let (function, values, none) = (function.handle, arguments.pointers(), std::ptr::null_mut());
         // SAFETY: the function is loaded; the arguments live and were checked against its parameters where the driver
         // reports them; they point to memory of the plan.
-        let answer = unsafe {
-            sys::cuLaunchKernel(
-                function.handle,
-                grid[0],
-                grid[1],
-                grid[2],
-                block[0],
-                block[1],
-                block[2],
-                *shared_bytes,
-                stream,
-                arguments.pointers(),
-                std::ptr::null_mut(),
-            )
-        };
+        let answer =
+            unsafe { sys::cuLaunchKernel(function, *gx, *gy, *gz, *bx, *by, *bz, *shared_bytes, stream, values, none) };
         status::driver("launch a kernel", answer)
     }
 }
@@ -269,8 +257,8 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
 }
 
 fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared> {
-    let function = gpu.shared.modules.borrow_mut().function(launch.kernel, launch.shared_bytes)?;
-    let arguments = Arguments::new(&launch.args, placement)?;
+    let function = gpu.shared.modules.borrow().function(launch.kernel, launch.shared_bytes)?;
+    let arguments = Arguments::new(&launch.args, |slice| placement.resolve(slice))?;
     function.check(launch, &arguments)?;
     let Launch { grid, block, shared_bytes, .. } = *launch;
     Ok(Prepared { function, arguments, grid, block, shared_bytes })

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use super::compiler::{CompileTarget, compile};
+use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Call, Kernel, Launch};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::emulated::ptx::nvrtc;
 use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::plan::tests::{settings, workload};
 use crate::engine::cudnn::source::Operator;
@@ -106,7 +106,7 @@ fn registers_and_shared_memory_say_how_many_warps_fit() {
 /// in registers or compute a tile of outputs load many bundles before they wait, and need fewer warps.
 #[test]
 fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
-    if !nvrtc() {
+    if !libraries::is_loaded(Library::Nvrtc) {
         return;
     }
     let mut modules = HashMap::new();

@@ -6,7 +6,7 @@
 //! or product; the next one is taken instead.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::convolution::Described;
@@ -78,9 +78,9 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The attempts so far: why an algorithm was refused, and nothing where it ran.
+/// The attempts so far, by the algorithms' names: why an algorithm was refused, and nothing where it ran.
 #[derive(Debug, Default)]
-pub struct Trials(RefCell<HashMap<Tried, Option<String>>>);
+pub struct Trials(RefCell<HashMap<Computation, BTreeMap<String, Option<String>>>>);
 
 impl Trials {
     /// Executes every algorithm of a step that was not tried before; true if none is refused. If one is refused, the step
@@ -94,38 +94,37 @@ impl Trials {
         mut run: impl FnMut(usize) -> Result<Option<String>>,
     ) -> Result<bool> {
         let mut all = true;
-        for (index, tried) in calls {
-            if self.0.borrow().contains_key(&tried) {
+        for (index, Tried { computation, algorithm }) in calls {
+            if self.0.borrow().get(&computation).is_some_and(|known| known.contains_key(&algorithm)) {
                 continue;
             }
             let refusal = run(index)?;
             all &= refusal.is_none();
-            self.0.borrow_mut().insert(tried, refusal);
+            self.0.borrow_mut().entry(computation).or_default().insert(algorithm, refusal);
         }
         Ok(all)
     }
 
     /// The algorithms that were refused for it, in the order of their names.
     pub fn refused(&self, computation: &Computation) -> Vec<Refused> {
-        let all = self.each_refused().into_iter();
-        let mut found: Vec<Refused> = all.filter(|(of, _)| of == computation).map(|(_, refused)| refused).collect();
-        found.sort_by(|a, b| a.algorithm.cmp(&b.algorithm));
-        found
+        self.0.borrow().get(computation).into_iter().flatten().filter_map(Refused::of).collect()
     }
 
     /// All refused algorithms with their computations, in words.
     pub fn all_refused(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.each_refused().iter().map(|(of, refused)| format!("{of}: {refused}")).collect();
+        let all = self.0.borrow();
+        let of_each = |(of, tried): (&Computation, &BTreeMap<_, _>)| -> Vec<String> {
+            tried.iter().filter_map(Refused::of).map(|refused| format!("{of}: {refused}")).collect()
+        };
+        let mut all: Vec<String> = all.iter().flat_map(of_each).collect();
         all.sort();
         all
     }
+}
 
-    fn each_refused(&self) -> Vec<(Computation, Refused)> {
-        let refused = |(tried, refusal): (&Tried, &Option<String>)| {
-            let Tried { computation, algorithm } = tried.clone();
-            Some((computation, Refused { algorithm, why: refusal.clone()? }))
-        };
-        self.0.borrow().iter().filter_map(refused).collect()
+impl Refused {
+    fn of((algorithm, refusal): (&String, &Option<String>)) -> Option<Self> {
+        Some(Self { algorithm: algorithm.clone(), why: refusal.clone()? })
     }
 }
 

@@ -105,7 +105,7 @@ impl Module {
         &self,
         kernel: &str,
         size: [u32; 7],
-        args: &mut [*mut c_void],
+        args: *mut *mut c_void,
         reversed: bool,
     ) -> Result<(), String> {
         let library = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl Module {
         // SAFETY: the signature is that of table.h, and the caller answers for the arguments.
         let error = unsafe {
             let launch = library.get::<Launch>(b"emulated_launch\0").expect("emulated_launch");
-            launch(kernel.as_ptr(), size.as_ptr(), args.as_mut_ptr(), c_int::from(reversed))
+            launch(kernel.as_ptr(), size.as_ptr(), args, c_int::from(reversed))
         };
         // SAFETY: null, or a static string.
         if error.is_null() { Ok(()) } else { Err(unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned()) }

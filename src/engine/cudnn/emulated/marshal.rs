@@ -2,12 +2,11 @@
 //! second zone ends at a protected page, so that a kernel that leaves its slice is caught even where the buffer
 //! continues.
 
-use std::ffi::c_void;
-
 use super::compiler::Module;
 use super::memory::EmulatedMemory;
 use super::pages::{Pages, watched};
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
+use crate::engine::cudnn::cuda::argument::Arguments;
 
 /// Bytes before and after a slice that must not change: 0xFF, so that reading them gives NaN. Only a few follow the
 /// slice before the protected page begins.
@@ -46,16 +45,6 @@ impl Guarded {
     }
 }
 
-/// One argument's value.
-#[repr(C)]
-union Value {
-    pointer: *mut u8,
-    int: i32,
-    long: i64,
-    unsigned: u64,
-    float: f32,
-}
-
 /// Runs a launch and copies what it wrote back.
 ///
 /// # Errors
@@ -70,13 +59,16 @@ pub fn launch(
     let letters = module.letters(launch.kernel.name).ok_or("there is no such kernel")?;
     fits(&letters, &launch.args)?;
     let mut operands = operands(memory, &launch.args, poison)?;
-    let mut values: Vec<Value> = launch.args.iter().map(|arg| value(&mut operands, arg)).collect();
-    let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+    let address = |slice: Slice| {
+        let operand = operands.iter().find(|operand| operand.slice == slice);
+        Ok(operand.map_or(0, |operand| operand.memory.address() + operand.start as u64))
+    };
+    let arguments = Arguments::new(&launch.args, address).map_err(|error| error.to_string())?;
     let ([a, b, c], [d, e, f]) = (launch.grid, launch.block);
     let size = [a, b, c, d, e, f, launch.shared_bytes];
     // SAFETY: number and types of the arguments were compared with the kernel's own; the pointers are to memory that lives
     // until the end of this function.
-    let run = || unsafe { module.launch(launch.kernel.name, size, &mut pointers, reversed) };
+    let run = || unsafe { module.launch(launch.kernel.name, size, arguments.pointers(), reversed) };
     watched(launch.kernel.name, run)?;
     for operand in &mut operands {
         let Slice { buffer, offset, bytes } = operand.slice;
@@ -144,18 +136,4 @@ fn operands(memory: &EmulatedMemory, args: &[Arg], poison: u8) -> Result<Vec<Gua
         operands.push((guarded, read));
     }
     Ok(operands.into_iter().map(|(guarded, _)| guarded).collect())
-}
-
-fn value(operands: &mut [Guarded], arg: &Arg) -> Value {
-    match *arg {
-        Arg::Read(slice) | Arg::Write(slice) | Arg::Update(slice) => {
-            let operand = operands.iter_mut().find(|operand| operand.slice == slice);
-            Value { pointer: operand.map_or(std::ptr::null_mut(), |operand| operand.bytes().as_mut_ptr()) }
-        }
-        Arg::Null => Value { pointer: std::ptr::null_mut() },
-        Arg::I32(int) => Value { int },
-        Arg::I64(long) => Value { long },
-        Arg::U64(unsigned) => Value { unsigned },
-        Arg::F32(float) => Value { float },
-    }
 }

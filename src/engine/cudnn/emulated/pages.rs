@@ -33,6 +33,11 @@ impl Pages {
         pages.as_mut().fill(fill);
         pages
     }
+
+    /// Where they begin, for a kernel.
+    pub fn address(&self) -> u64 {
+        self.base as u64
+    }
 }
 
 impl AsRef<[u8]> for Pages {

@@ -4,6 +4,7 @@
 use super::memory::EmulatedMemory;
 use super::order::{from_nchw, to_nchw};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Product, Slice};
+use crate::engine::cudnn::cuda::convolution::weights;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::numbers::{Number, narrowed, widened};
@@ -56,12 +57,6 @@ pub fn convolution(memory: &mut EmulatedMemory, convolution: &Convolution, task:
 /// As PyTorch's, it preserves a NaN.
 fn relu(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
-}
-
-/// The weights as feature maps: one example for each output channel.
-fn weights(convolution: &Convolution) -> FeatureMaps {
-    let Convolution { input, output, kernel: Extent { height, width }, groups, .. } = *convolution;
-    FeatureMaps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }
 }
 
 fn checked(convolution: &Convolution) {

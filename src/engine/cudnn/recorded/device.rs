@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use cudarc::driver::sys;
 
-use super::{Library, put, with};
+use super::{Library, device, put};
 
 pub const NAME: &str = "a recorded GPU\0";
 pub const ADDRESS: &str = "0000:03:00.0\0";
@@ -141,8 +141,7 @@ pub fn function_attribute(attribute: sys::CUfunction_attribute) -> c_int {
 }
 
 pub unsafe fn allocate(out: *mut u64, bytes: usize) -> u32 {
-    let address = with(|recording| {
-        let device = &mut recording.device;
+    let address = device(|device| {
         let address = device.number() as u64;
         device.last = (device.last + bytes).next_multiple_of(256);
         device.memory.insert(address, bytes as u64);
@@ -153,25 +152,25 @@ pub unsafe fn allocate(out: *mut u64, bytes: usize) -> u32 {
 }
 
 pub fn free(address: u64) -> u32 {
-    let known = with(|recording| recording.device.memory.remove(&address));
+    let known = device(|device| device.memory.remove(&address));
     assert!(known.is_some(), "memory is freed that was not allocated");
     0
 }
 
 pub fn free_bytes() -> usize {
-    with(|recording| (BYTES - recording.device.memory.values().sum::<u64>()) as usize)
+    device(|device| (BYTES - device.memory.values().sum::<u64>()) as usize)
 }
 
 pub unsafe fn allocate_host(out: *mut *mut c_void, bytes: usize) -> u32 {
     let mut words = vec![0_u64; bytes.div_ceil(8)];
     let pointer = words.as_mut_ptr();
-    with(|recording| recording.device.host.insert(pointer as usize, words));
+    device(|device| device.host.insert(pointer as usize, words));
     // SAFETY: as the caller says.
     unsafe { put(out, pointer.cast()) }
 }
 
 pub fn free_host(pointer: usize) -> u32 {
-    assert!(with(|recording| recording.device.host.remove(&pointer)).is_some(), "freed, and not allocated");
+    assert!(device(|device| device.host.remove(&pointer)).is_some(), "freed, and not allocated");
     0
 }
 
@@ -182,8 +181,8 @@ pub unsafe fn read(to: *mut c_void, address: u64, bytes: usize) -> u32 {
         std::ptr::write_bytes(to.cast::<u8>(), 0, bytes);
         std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes)
     };
-    with(|recording| {
-        for (filled, value) in &recording.device.fills {
+    device(|device| {
+        for (filled, value) in &device.fills {
             let (start, end) = (filled.start.max(address), filled.end.min(address + bytes as u64));
             if start < end {
                 content[(start - address) as usize..(end - address) as usize].fill(*value);
@@ -193,21 +192,29 @@ pub unsafe fn read(to: *mut c_void, address: u64, bytes: usize) -> u32 {
     0
 }
 
-pub unsafe fn program<T>(out: *mut *mut T, source: *const c_char) -> u32 {
-    // SAFETY: the caller gives a string that ends with a zero.
-    let source = unsafe { CStr::from_ptr(source) }.to_owned();
-    let number = with(|recording| {
-        let number = recording.device.number();
-        recording.device.sources.insert(number, source);
+/// Success, with a new handle, to which `keep` gives a meaning.
+unsafe fn made<T>(out: *mut *mut T, keep: impl FnOnce(&mut Device, usize)) -> u32 {
+    let number = device(|device| {
+        let number = device.number();
+        keep(device, number);
         number
     });
     // SAFETY: as the caller says.
     unsafe { put(out, number as *mut T) }
 }
 
+/// Also a module: its image is the source that `code` gave.
+pub unsafe fn program<T>(out: *mut *mut T, source: *const c_char) -> u32 {
+    // SAFETY: the caller gives a string that ends with a zero, and the place of the handle.
+    unsafe {
+        let source = CStr::from_ptr(source).to_owned();
+        made(out, |device, number| drop(device.sources.insert(number, source)))
+    }
+}
+
 /// The code of a program is its source.
 pub unsafe fn code(program: usize, out: *mut c_char) -> u32 {
-    let source = with(|recording| recording.device.sources[&program].clone());
+    let source = device(|device| device.sources[&program].clone());
     let bytes = source.as_bytes_with_nul();
     // SAFETY: room for [`code_size`].
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), out, bytes.len()) };
@@ -215,30 +222,22 @@ pub unsafe fn code(program: usize, out: *mut c_char) -> u32 {
 }
 
 pub unsafe fn code_size(program: usize, out: *mut usize) -> u32 {
-    let bytes = with(|recording| recording.device.sources[&program].as_bytes_with_nul().len());
+    let bytes = device(|device| device.sources[&program].as_bytes_with_nul().len());
     // SAFETY: as the caller says.
     unsafe { put(out, bytes) }
 }
 
-pub unsafe fn module<T>(out: *mut *mut T, image: *const c_char) -> u32 {
-    // SAFETY: an image is what `code` gave.
-    unsafe { program(out, image) }
-}
-
 /// A kernel of a module, with its parameters as its source declares them.
 pub unsafe fn function<T>(out: *mut *mut T, module: usize, name: *const c_char) -> u32 {
-    // SAFETY: the caller gives a string that ends with a zero.
-    let name = unsafe { CStr::from_ptr(name) }.to_owned();
-    let number = with(|recording| {
-        let device = &mut recording.device;
-        let source = device.sources[&module].to_str().expect("a source is text");
-        let parameters = parameters(source, name.to_str().expect("a name is text"));
-        let number = device.number();
-        device.functions.insert(number, Function { name, parameters });
-        number
-    });
-    // SAFETY: as the caller says.
-    unsafe { put(out, number as *mut T) }
+    // SAFETY: the caller gives a string that ends with a zero, and the place of the handle.
+    unsafe {
+        let name = CStr::from_ptr(name).to_owned();
+        made(out, |device, number| {
+            let source = device.sources[&module].to_str().expect("a source is text");
+            let parameters = parameters(source, name.to_str().expect("a name is text"));
+            device.functions.insert(number, Function { name, parameters });
+        })
+    }
 }
 
 /// Bytes of each parameter of `KERNEL name(...)`.
@@ -259,7 +258,7 @@ fn parameters(source: &str, name: &str) -> Vec<usize> {
 
 /// CUDA_ERROR_INVALID_VALUE past the last.
 pub unsafe fn parameter(function: usize, index: usize, out: *mut usize) -> u32 {
-    match with(|recording| recording.device.functions[&function].parameters.get(index).copied()) {
+    match device(|device| device.functions[&function].parameters.get(index).copied()) {
         // SAFETY: as the caller says.
         Some(bytes) => unsafe { put(out, bytes) },
         None => 1,
@@ -268,18 +267,17 @@ pub unsafe fn parameter(function: usize, index: usize, out: *mut usize) -> u32 {
 
 /// Lives as long as the recording.
 pub fn name_of(function: usize) -> *const c_char {
-    with(|recording| recording.device.functions[&function].name.as_ptr())
+    device(|device| device.functions[&function].name.as_ptr())
 }
 
 pub fn kernel(function: usize, grid: [u32; 3], block: [u32; 3]) -> u32 {
-    with(|recording| recording.device.launched(Node { function, grid, block, of_library: false }));
+    device(|device| device.launched(Node { function, grid, block, of_library: false }));
     0
 }
 
 /// A kernel that a library launches.
 pub fn work(name: &str, of_library: bool) -> u32 {
-    with(|recording| {
-        let device = &mut recording.device;
+    device(|device| {
         let function = device.number();
         device.functions.insert(function, Function { name: CString::new(name).expect("no zero"), parameters: vec![] });
         device.launched(Node { function, grid: [8, 1, 1], block: [128, 1, 1], of_library });
@@ -289,8 +287,7 @@ pub fn work(name: &str, of_library: bool) -> u32 {
 
 /// Fills with one byte. Fills of a graph are not kept.
 pub fn memset(address: u64, bytes: usize, value: u8) -> u32 {
-    with(|recording| {
-        let device = &mut recording.device;
+    device(|device| {
         if !device.is_capturing() {
             let range = address..address + bytes as u64;
             device.fills.retain(|(old, _)| old.start < range.start || old.end > range.end);
@@ -302,14 +299,13 @@ pub fn memset(address: u64, bytes: usize, value: u8) -> u32 {
 }
 
 pub fn begin_capture() -> u32 {
-    with(|recording| recording.device.capture = Some(Vec::new()));
+    device(|device| device.capture = Some(Vec::new()));
     0
 }
 
 /// Null where the capture was invalidated.
 pub unsafe fn end_capture<T>(out: *mut *mut T) -> u32 {
-    let graph = with(|recording| {
-        let device = &mut recording.device;
+    let graph = device(|device| {
         let nodes = device.capture.take().expect("a capture was begun");
         let number = device.number();
         device.graphs.insert(number, nodes);
@@ -322,7 +318,7 @@ pub unsafe fn end_capture<T>(out: *mut *mut T) -> u32 {
 
 /// The number of nodes and, where there is room, the nodes.
 pub unsafe fn nodes(graph: usize, out: *mut usize, count: *mut usize) -> u32 {
-    let nodes = with(|recording| recording.device.graphs[&graph].clone());
+    let nodes = device(|device| device.graphs[&graph].clone());
     // SAFETY: a null pointer asks only for the number; else there is room for `count`.
     unsafe {
         if !out.is_null() {
@@ -334,7 +330,7 @@ pub unsafe fn nodes(graph: usize, out: *mut usize, count: *mut usize) -> u32 {
 }
 
 fn node(number: usize) -> Node {
-    with(|recording| recording.device.nodes[&number].clone())
+    device(|device| device.nodes[&number].clone())
 }
 
 /// CU_GRAPH_NODE_TYPE_KERNEL is 0, ..._MEMSET is 2.

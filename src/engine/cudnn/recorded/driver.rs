@@ -53,7 +53,7 @@ calls! {
         cuMemsetD32Async(dst_device: CUdeviceptr, ui: c_uint, n: usize, h_stream: CUstream) => device::memset(dst_device, 4 * n, ui as u8);
         cuMemsetD8Async(dst_device: CUdeviceptr, uc: c_uchar, n: usize, h_stream: CUstream) => device::memset(dst_device, n, uc);
         cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char) => device::function(hfunc, hmod as usize, name);
-        cuModuleLoadData(module: *mut CUmodule, image: *const c_void) => device::module(module, image.cast());
+        cuModuleLoadData(module: *mut CUmodule, image: *const c_void) => device::program(module, image.cast());
         cuModuleUnload(hmod: CUmodule) => 0;
         cuOccupancyMaxActiveBlocksPerMultiprocessor(num_blocks: *mut c_int, func: CUfunction, block_size: c_int, dynamic_smem_size: usize) => put(num_blocks, 2);
         cuOccupancyMaxActiveClusters(num_clusters: *mut c_int, func: CUfunction, config: *const CUlaunchConfig) => put(num_clusters, 20);
@@ -96,33 +96,20 @@ pub unsafe fn cuGetErrorString(error: CUresult, out: *mut *const c_char) -> CUre
     CUresult::CUDA_SUCCESS
 }
 
-/// Looks up functions that not every driver has.
-pub struct Loaded;
-
-/// The driver has no such function.
-pub struct Missing;
-
-pub unsafe fn culib() -> Loaded {
-    Loaded
-}
-
-impl Loaded {
-    /// A function by its name, as libloading gives it.
-    pub unsafe fn get<T: Copy>(&self, name: &[u8]) -> Result<Box<T>, Missing> {
+/// A function that not every driver has, by its name.
+pub unsafe fn of_driver<T: Copy>(name: &[u8]) -> Option<T> {
+    type Elapsed = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
+    type Name = unsafe extern "C" fn(*mut *const c_char, CUfunction) -> CUresult;
+    // SAFETY: the caller's type is the function's.
+    unsafe {
         if !recording() {
-            // SAFETY: as the caller says.
-            return unsafe { sys::culib().get::<T>(name) }.map(|found| Box::new(*found)).map_err(|_| Missing);
+            return sys::culib().get::<T>(name).ok().map(|found| *found);
         }
-        type Elapsed = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
-        type Name = unsafe extern "C" fn(*mut *const c_char, CUfunction) -> CUresult;
         assert_eq!(size_of::<T>(), size_of::<usize>());
-        // SAFETY: the caller's type is the function's.
-        unsafe {
-            match name {
-                b"cuEventElapsedTime_v2\0" => Ok(Box::new(std::mem::transmute_copy(&(elapsed as Elapsed)))),
-                b"cuFuncGetName\0" => Ok(Box::new(std::mem::transmute_copy(&(function_name as Name)))),
-                _ => Err(Missing),
-            }
+        match name {
+            b"cuEventElapsedTime_v2\0" => Some(std::mem::transmute_copy(&(elapsed as Elapsed))),
+            b"cuFuncGetName\0" => Some(std::mem::transmute_copy(&(function_name as Name))),
+            _ => None,
         }
     }
 }

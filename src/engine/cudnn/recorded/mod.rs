@@ -100,7 +100,7 @@ pub fn called() -> HashMap<Called, usize> {
 
 /// Lets the first configurations that cuDNN proposes be compiled when they are chosen.
 pub fn compile_when_chosen(first: i64) {
-    with(|recording| recording.device.compiled = first);
+    device(|device| device.compiled = first);
 }
 
 pub fn has_failed() -> bool {
@@ -109,7 +109,7 @@ pub fn has_failed() -> bool {
 
 /// Bytes of the device and page-locked bytes of the host that nothing has freed.
 pub fn held_bytes() -> u64 {
-    with(|recording| recording.device.held_bytes())
+    device(|device| device.held_bytes())
 }
 
 /// Whether it would be computing now: work was queued since it was last waited for.
@@ -119,7 +119,7 @@ pub fn is_at_work() -> bool {
 
 /// The stream that cuDNN was set to, at each of its executions.
 pub fn cudnn_streams() -> Vec<usize> {
-    with(|recording| recording.device.cudnn_streams.clone())
+    device(|device| device.cudnn_streams.clone())
 }
 
 /// Sets the name of the run's present phase; returns the name of the previous phase.
@@ -134,6 +134,10 @@ fn recording() -> bool {
 fn with<T>(act: impl FnOnce(&mut Recording) -> T) -> T {
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     act(recording.as_mut().expect("a recording was begun"))
+}
+
+fn device<T>(act: impl FnOnce(&mut Device) -> T) -> T {
+    with(|recording| act(&mut recording.device))
 }
 
 fn meets(library: Library, name: &'static str) -> Meets {
@@ -191,7 +195,7 @@ unsafe fn put<T>(out: *mut T, value: T) -> u32 {
 
 /// Success, with a new handle.
 unsafe fn handle<T>(out: *mut *mut T) -> u32 {
-    let number = with(|recording| recording.device.number());
+    let number = device(Device::number);
     // SAFETY: as the caller says.
     unsafe { put(out, number as *mut T) }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::routine::Routine;
+pub use crate::engine::cudnn::cuda::api::cudnn::cudnnMathType_t as MathType;
 use crate::error::{Error, Result};
 
 /// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name has the prefix `fused_`, as
@@ -22,39 +23,27 @@ pub struct Algorithm {
 pub enum Implementation {
     /// An engine of the graph API and the values of its knobs, each a type and a value, in cuDNN's order.
     Graph { engine: i64, knobs: Vec<(i32, i64)> },
-    /// An algorithm of the older calls, by its number there, and its arithmetic.
+    /// An algorithm of the older calls, and its arithmetic.
     Legacy { routine: Routine, math: MathType },
 }
 
-/// cudnnMathType_t.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MathType {
-    /// Tensor cores where they keep to the inputs' precision; float32 inputs may be rounded to tf32.
-    Default,
-    TensorOp,
-    /// As [`MathType::TensorOp`], and float32 inputs may be rounded to float16. Never used here.
-    TensorOpAllowConversion,
-    /// No tensor cores.
-    Fma,
-}
-
+/// By their numbers, and as part of an algorithm's name: tensor cores where they keep to the inputs' precision, float32
+/// inputs perhaps rounded to tf32; the same, named; float32 inputs perhaps rounded to float16, which is never used here;
+/// no tensor cores.
 const MATH: [(MathType, &str); 4] = [
-    (MathType::Default, "default"),
-    (MathType::TensorOp, "tensor_op"),
-    (MathType::TensorOpAllowConversion, "tensor_op_allow_conversion"),
-    (MathType::Fma, "fma"),
+    (MathType::CUDNN_DEFAULT_MATH, "default"),
+    (MathType::CUDNN_TENSOR_OP_MATH, "tensor_op"),
+    (MathType::CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, "tensor_op_allow_conversion"),
+    (MathType::CUDNN_FMA_MATH, "fma"),
 ];
 
-impl MathType {
-    /// From its number in cudnnMathType_t.
-    pub fn from_number(number: u32) -> Option<Self> {
-        MATH.get(number as usize).map(|(math, _)| *math)
-    }
+/// From its number.
+pub fn math_of(number: u32) -> Option<MathType> {
+    MATH.get(number as usize).map(|(math, _)| *math)
+}
 
-    /// Its name, as part of an algorithm's.
-    pub fn name(self) -> &'static str {
-        MATH[self as usize].1
-    }
+pub fn math_name(math: MathType) -> &'static str {
+    MATH[math as usize].1
 }
 
 impl fmt::Display for Algorithm {
@@ -66,7 +55,7 @@ impl fmt::Display for Algorithm {
                 write!(f, "graph:{fused}eng{engine}{{{}}}", knobs.join(","))
             }
             Implementation::Legacy { routine, math } => {
-                write!(f, "legacy:{fused}{}/{}", routine.name().unwrap_or("unknown"), math.name())
+                write!(f, "legacy:{}/{}", routine.name(), math_name(*math))
             }
         }
     }
@@ -81,7 +70,7 @@ impl FromStr for Algorithm {
         let rest = rest.strip_prefix("fused_").unwrap_or(rest);
         let implementation = match calls {
             "graph" => graph(rest),
-            "legacy" => legacy(rest),
+            "legacy" if !fused => legacy(rest),
             _ => None,
         };
         implementation.map(|implementation| Self { fused, implementation }).ok_or_else(|| {
@@ -120,33 +109,24 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let graph = Algorithm {
-            fused: false,
-            implementation: Implementation::Graph { engine: 28, knobs: vec![(2, 3), (41, -1)] },
-        };
-        assert_eq!(graph.to_string(), "graph:eng28{k2=3,k41=-1}");
-        assert_eq!(of("graph:eng28{k2=3,k41=-1}"), graph);
-        let fused = Algorithm { fused: true, implementation: Implementation::Graph { engine: 0, knobs: Vec::new() } };
-        assert_eq!((of("graph:fused_eng0{}"), fused.to_string().as_str()), (fused.clone(), "graph:fused_eng0{}"));
-        let routine = Routine::Forward(1);
-        assert_eq!(
-            of("legacy:implicit_precomp_gemm/tensor_op"),
-            Algorithm { fused: false, implementation: Implementation::Legacy { routine, math: MathType::TensorOp } }
-        );
-    }
-
-    #[test]
-    fn every_routine_and_arithmetic_has_one_name() {
-        let routines = (0..8).map(Routine::Forward).chain((0..6).map(Routine::BackwardData));
-        for routine in routines.chain((0..7).map(Routine::BackwardWeights)) {
-            for number in 0..4 {
-                let math = MathType::from_number(number).unwrap();
-                let algorithm =
-                    Algorithm { fused: number == 1, implementation: Implementation::Legacy { routine, math } };
-                assert_eq!(of(&algorithm.to_string()), algorithm);
-            }
+        let graph = |engine, knobs| Implementation::Graph { engine, knobs };
+        let kind = crate::engine::cudnn::call::ConvolutionKind::Forward;
+        let (routine, math) = (Routine::numbered(kind, 1).unwrap(), MathType::CUDNN_TENSOR_OP_MATH);
+        for (name, fused, implementation) in [
+            ("graph:eng28{k2=3,k41=-1}", false, graph(28, vec![(2, 3), (41, -1)])),
+            ("graph:fused_eng0{}", true, graph(0, Vec::new())),
+            ("legacy:implicit_precomp_gemm/tensor_op", false, Implementation::Legacy { routine, math }),
+        ] {
+            let algorithm = Algorithm { fused, implementation };
+            assert_eq!((algorithm.to_string().as_str(), of(name)), (name, algorithm.clone()));
         }
-        assert_eq!(MathType::from_number(4), None);
+        for number in 0..4 {
+            let math = math_of(number).unwrap();
+            assert_eq!(math as u32, number);
+            let algorithm = Algorithm { fused: false, implementation: Implementation::Legacy { routine, math } };
+            assert_eq!(of(&algorithm.to_string()), algorithm);
+        }
+        assert_eq!(math_of(4), None);
     }
 
     #[test]
@@ -162,6 +142,7 @@ mod tests {
             "graph:engx{}",
             "legacy:gemm",
             "legacy:gemm/half",
+            "legacy:fused_gemm/fma",
             "legacy:unknown/fma",
             "other:eng1{}",
         ];

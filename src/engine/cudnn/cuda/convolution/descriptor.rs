@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 pub use sys::cudnnBackendAttributeName_t as Name;
-use sys::cudnnBackendAttributeType_t as Type;
+pub use sys::cudnnBackendAttributeType_t as Type;
 pub use sys::cudnnBackendDescriptorType_t as Kind;
 
 use crate::engine::cudnn::cuda::status;
@@ -16,30 +16,35 @@ use crate::error::{Error, Result};
 
 owned!(Descriptor, sys::cudnnBackendDescriptor_t, sys::cudnnBackendDestroyDescriptor);
 
-/// The attributes whose values are numbers of an enumeration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enumeration {
-    DataType,
-    ConvolutionMode,
-    HeuristicMode,
-    KnobType,
-    PointwiseMode,
-    NumericalNote,
-    BehaviourNote,
+/// A value of an attribute, and its type there.
+pub trait Value: Copy {
+    const TYPE: Type;
 }
 
-impl Enumeration {
-    fn type_of(self) -> Type {
-        match self {
-            Self::DataType => Type::CUDNN_TYPE_DATA_TYPE,
-            Self::ConvolutionMode => Type::CUDNN_TYPE_CONVOLUTION_MODE,
-            Self::HeuristicMode => Type::CUDNN_TYPE_HEUR_MODE,
-            Self::KnobType => Type::CUDNN_TYPE_KNOB_TYPE,
-            Self::PointwiseMode => Type::CUDNN_TYPE_POINTWISE_MODE,
-            Self::NumericalNote => Type::CUDNN_TYPE_NUMERICAL_NOTE,
-            Self::BehaviourNote => Type::CUDNN_TYPE_BEHAVIOR_NOTE,
-        }
-    }
+impl Value for i64 {
+    const TYPE: Type = Type::CUDNN_TYPE_INT64;
+}
+
+impl Value for f32 {
+    const TYPE: Type = Type::CUDNN_TYPE_FLOAT;
+}
+
+impl Value for bool {
+    const TYPE: Type = Type::CUDNN_TYPE_BOOLEAN;
+}
+
+impl Value for sys::cudnnHandle_t {
+    const TYPE: Type = Type::CUDNN_TYPE_HANDLE;
+}
+
+impl Value for *mut c_void {
+    const TYPE: Type = Type::CUDNN_TYPE_VOID_PTR;
+}
+
+/// Text, for the descriptors with which a test describes a GPU.
+#[cfg(test)]
+impl Value for u8 {
+    const TYPE: Type = Type::CUDNN_TYPE_CHAR;
 }
 
 impl Descriptor {
@@ -52,43 +57,22 @@ impl Descriptor {
         Ok(Self(descriptor))
     }
 
-    pub fn set_integers(&self, name: Name, values: &[i64]) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_INT64, values)
+    pub fn set<T: Value>(&self, name: Name, values: &[T]) -> Result<()> {
+        self.set_as(name, T::TYPE, values)
     }
 
-    pub fn set_float(&self, name: Name, value: f32) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_FLOAT, &[value])
-    }
-
-    pub fn set_flag(&self, name: Name, value: bool) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_BOOLEAN, &[value])
-    }
-
-    pub fn set_number(&self, name: Name, enumeration: Enumeration, value: i32) -> Result<()> {
-        self.set(name, enumeration.type_of(), &[value])
-    }
-
-    pub fn set_pointers(&self, name: Name, values: &[*mut c_void]) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_VOID_PTR, values)
-    }
-
-    pub fn set_handle(&self, name: Name, handle: sys::cudnnHandle_t) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_HANDLE, &[handle])
-    }
-
-    /// Text, for the descriptors with which a test describes a GPU.
-    #[cfg(test)]
-    pub fn set_text(&self, name: Name, text: &str) -> Result<()> {
-        self.set(name, Type::CUDNN_TYPE_CHAR, text.as_bytes())
+    /// A number of the enumeration that `kind` is.
+    pub fn set_number(&self, name: Name, kind: Type, value: i32) -> Result<()> {
+        self.set_as(name, kind, &[value])
     }
 
     pub fn set_descriptors(&self, name: Name, values: &[&Self]) -> Result<()> {
         let raw: Vec<sys::cudnnBackendDescriptor_t> = values.iter().map(|value| value.0).collect();
-        self.set(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw)
+        self.set_as(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw)
     }
 
     /// T has the size of the attribute's type; the callers are above.
-    fn set<T>(&self, name: Name, kind: Type, values: &[T]) -> Result<()> {
+    fn set_as<T>(&self, name: Name, kind: Type, values: &[T]) -> Result<()> {
         let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
         // SAFETY: `count` elements of the type's size lie there; cuDNN copies them.
         let answer =
@@ -115,9 +99,9 @@ impl Descriptor {
     }
 
     /// At most `most` numbers of an enumeration.
-    pub fn numbers(&self, name: Name, enumeration: Enumeration, most: usize) -> Result<Vec<i32>> {
+    pub fn numbers(&self, name: Name, kind: Type, most: usize) -> Result<Vec<i32>> {
         let mut values = vec![0_i32; most];
-        let count = self.get(name, enumeration.type_of(), &mut values)?;
+        let count = self.get(name, kind, &mut values)?;
         values.truncate(count);
         Ok(values)
     }

@@ -2,12 +2,10 @@
 //!
 //! The parts that a descriptor was made from are kept as long as the descriptor.
 
-use std::rc::Rc;
-
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::{Algorithm, Implementation};
-use super::descriptor::{Descriptor, Enumeration, Kind, Name};
+use super::descriptor::{Descriptor, Kind, Name, Type};
 use super::note::Notes;
 use super::operands::Operands;
 use super::operation::{self, BIAS, W, X, Y};
@@ -34,7 +32,7 @@ impl Target<'_> {
     /// Sets the target on a descriptor, in the attribute that it has for it.
     fn set_on(&self, descriptor: &Descriptor, handle: Option<Name>, device: Option<Name>) -> Result<()> {
         if let (Some(name), Some(handle)) = (handle, self.handle) {
-            descriptor.set_handle(name, handle)?;
+            descriptor.set(name, &[handle])?;
         }
         match (device, self.device) {
             (Some(name), Some(device)) => descriptor.set_descriptors(name, &[device]),
@@ -57,9 +55,7 @@ pub struct Configuration {
     config: Descriptor,
     /// Kept for `config`, where it was made from parts.
     _parts: Vec<Descriptor>,
-    fused: bool,
-    engine: i64,
-    knobs: Vec<(i32, i64)>,
+    pub algorithm: Algorithm,
     pub notes: Notes,
     /// cuDNN compiles the kernel when the plan is finalised: seconds, not milliseconds.
     pub compiles: bool,
@@ -73,13 +69,6 @@ pub struct ExecutionPlan {
     plan: Descriptor,
     configuration: Configuration,
     pub workspace_bytes: u64,
-}
-
-/// A plan bound to its memory.
-#[derive(Debug)]
-pub struct Bound {
-    plan: Rc<ExecutionPlan>,
-    pack: Descriptor,
 }
 
 /// Sources of engine configurations.
@@ -131,7 +120,7 @@ impl Operation {
     ) -> Result<impl Iterator<Item = Result<Configuration>>> {
         let asked = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         asked.set_descriptors(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&self.graph])?;
-        asked.set_number(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Enumeration::HeuristicMode, heuristics as i32)?;
+        asked.set_number(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Type::CUDNN_TYPE_HEUR_MODE, heuristics as i32)?;
         target.set_on(&asked, None, Some(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP))?;
         asked.finalize("the heuristics")?;
         let results = Name::CUDNN_ATTR_ENGINEHEUR_RESULTS;
@@ -153,14 +142,14 @@ impl Operation {
     pub fn configure(&self, engine: i64, knobs: &[(i32, i64)], target: Target) -> Result<Configuration> {
         let chosen = Descriptor::new(Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         chosen.set_descriptors(Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &[&self.graph])?;
-        chosen.set_integers(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &[engine])?;
+        chosen.set(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &[engine])?;
         target.set_on(&chosen, None, Some(Name::CUDNN_ATTR_ENGINE_DEVICEPROP))?;
         chosen.finalize(format_args!("engine {engine}"))?;
         let mut parts = vec![];
         for (kind, value) in knobs {
             let knob = Descriptor::new(Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)?;
-            knob.set_number(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType, *kind)?;
-            knob.set_integers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, &[*value])?;
+            knob.set_number(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Type::CUDNN_TYPE_KNOB_TYPE, *kind)?;
+            knob.set(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, &[*value])?;
             knob.finalize(format_args!("knob {kind}"))?;
             parts.push(knob);
         }
@@ -187,17 +176,17 @@ impl Configuration {
         let mut knobs = Vec::new();
         // When asked only for their number, cuDNN 9.28 answers 0.
         for knob in config.descriptors(choices, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, MOST_KNOBS)? {
-            let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType, 1)?;
+            let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Type::CUDNN_TYPE_KNOB_TYPE, 1)?;
             let value = knob.integer(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)?;
             knobs.extend(kinds.first().map(|kind| (*kind, value)));
         }
-        let notes = engine.numbers(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Enumeration::NumericalNote, MOST_NOTES)?;
+        let notes =
+            engine.numbers(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Type::CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES)?;
         let behaviour =
-            engine.numbers(Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Enumeration::BehaviourNote, MOST_NOTES)?;
+            engine.numbers(Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Type::CUDNN_TYPE_BEHAVIOR_NOTE, MOST_NOTES)?;
+        let number = engine.integer(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX)?;
         Ok(Self {
-            fused,
-            engine: engine.integer(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX)?,
-            knobs,
+            algorithm: Algorithm { fused, implementation: Implementation::Graph { engine: number, knobs } },
             notes: Notes::from_numbers(&notes),
             // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION, ..._REQUIRES_FILTER_INT8x32_REORDER, ..._REQUIRES_BIAS_...
             compiles: behaviour.contains(&0),
@@ -205,13 +194,6 @@ impl Configuration {
             config,
             _parts: vec![engine],
         })
-    }
-
-    pub fn algorithm(&self) -> Algorithm {
-        Algorithm {
-            fused: self.fused,
-            implementation: Implementation::Graph { engine: self.engine, knobs: self.knobs.clone() },
-        }
     }
 
     /// Makes the execution plan.
@@ -223,7 +205,7 @@ impl Configuration {
         let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
         target.set_on(&plan, Some(handle), Some(device))?;
         plan.set_descriptors(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&self.config])?;
-        plan.finalize(format_args!("the plan of {}", self.algorithm()))?;
+        plan.finalize(format_args!("the plan of {}", self.algorithm))?;
         let bytes = plan.integer(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)?;
         Ok(ExecutionPlan { plan, configuration: self, workspace_bytes: u64::try_from(bytes).unwrap_or(0) })
     }
@@ -234,8 +216,8 @@ impl ExecutionPlan {
         self.configuration.notes
     }
 
-    /// Binds the plan to memory; `workspace` has at least `workspace_bytes`.
-    pub fn bind(self: &Rc<Self>, operands: Operands, workspace: u64) -> Result<Bound> {
+    /// The memory for an execution; `workspace` has at least `workspace_bytes`.
+    pub fn memory(&self, operands: Operands, workspace: u64) -> Result<Descriptor> {
         let pointer = |address: u64| address as usize as *mut std::ffi::c_void;
         let mut numbers = vec![X, W, Y];
         let mut pointers = vec![pointer(operands.x), pointer(operands.w), pointer(operands.y)];
@@ -244,18 +226,16 @@ impl ExecutionPlan {
             pointers.push(pointer(bias));
         }
         let pack = Descriptor::new(Kind::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?;
-        pack.set_integers(Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &numbers)?;
-        pack.set_pointers(Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, &pointers)?;
-        pack.set_pointers(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, &[pointer(workspace)])?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &numbers)?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, &pointers)?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, &[pointer(workspace)])?;
         pack.finalize("the memory of a plan")?;
-        Ok(Bound { plan: self.clone(), pack })
+        Ok(pack)
     }
-}
 
-impl Bound {
-    pub fn enqueue(&self, handle: sys::cudnnHandle_t) -> Result<()> {
+    pub fn enqueue(&self, handle: sys::cudnnHandle_t, memory: &Descriptor) -> Result<()> {
         // SAFETY: handle, plan and pack live; the memory that the pack names is the caller's.
-        let answer = unsafe { sys::cudnnBackendExecute(handle, self.plan.plan.0, self.pack.0) };
+        let answer = unsafe { sys::cudnnBackendExecute(handle, self.plan.0, memory.0) };
         status::cudnn("execute a plan", answer)
     }
 }

@@ -1,8 +1,9 @@
-//! The descriptors of cuDNN's older calls: tensors, weights, a convolution, a rectifier.
+//! The descriptors of cuDNN's older calls: tensors, weights, a convolution.
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::MathType;
+use super::operation::{data_type, weights};
 use crate::engine::cudnn::call::Convolution;
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Element;
@@ -34,23 +35,13 @@ descriptor!(
     sys::cudnnCreateConvolutionDescriptor,
     sys::cudnnDestroyConvolutionDescriptor
 );
-descriptor!(
-    Activation,
-    sys::cudnnActivationDescriptor_t,
-    sys::cudnnCreateActivationDescriptor,
-    sys::cudnnDestroyActivationDescriptor
-);
-
 fn int(size: usize) -> Result<i32> {
     i32::try_from(size).map_err(|_| Error::engine(format!("a size of {size} is too large for cuDNN's older calls")))
 }
 
-fn data_type(element: Element) -> sys::cudnnDataType_t {
-    match element {
-        Element::F32 => sys::cudnnDataType_t::CUDNN_DATA_FLOAT,
-        Element::F16 => sys::cudnnDataType_t::CUDNN_DATA_HALF,
-        Element::Bf16 => sys::cudnnDataType_t::CUDNN_DATA_BFLOAT16,
-    }
+/// N, C, H, W.
+fn sizes(maps: &FeatureMaps) -> Result<[i32; 4]> {
+    Ok([int(maps.batch)?, int(maps.channels)?, int(maps.height)?, int(maps.width)?])
 }
 
 fn format(layout: Layout) -> sys::cudnnTensorFormat_t {
@@ -62,28 +53,23 @@ fn format(layout: Layout) -> sys::cudnnTensorFormat_t {
 
 impl Tensor {
     pub fn new(maps: &FeatureMaps, element: Element) -> Result<Self> {
-        let tensor = Self::create()?;
-        let [n, c, h, w] = [maps.batch, maps.channels, maps.height, maps.width].map(int);
-        let (n, c, h, w) = (n?, c?, h?, w?);
+        let (made, [n, c, h, w]) = (Self::create()?, sizes(maps)?);
+        let (kind, order) = (data_type(element), format(maps.layout));
         // SAFETY: it lives.
-        let answer =
-            unsafe { sys::cudnnSetTensor4dDescriptor(tensor.0, format(maps.layout), data_type(element), n, c, h, w) };
+        let answer = unsafe { sys::cudnnSetTensor4dDescriptor(made.0, order, kind, n, c, h, w) };
         status::cudnn("describe a tensor", answer)?;
-        Ok(tensor)
+        Ok(made)
     }
 }
 
 impl Filter {
     pub fn new(convolution: &Convolution) -> Result<Self> {
-        let filter = Self::create()?;
-        let (k, c) = (int(convolution.output.channels)?, int(convolution.input.channels / convolution.groups.max(1))?);
-        let (r, s) = (int(convolution.kernel.height)?, int(convolution.kernel.width)?);
+        let (made, [k, c, r, s]) = (Self::create()?, sizes(&weights(convolution))?);
         let (kind, order) = (data_type(convolution.element), format(convolution.input.layout));
         // SAFETY: it lives.
-        status::cudnn("describe weights", unsafe {
-            sys::cudnnSetFilter4dDescriptor(filter.0, kind, order, k, c, r, s)
-        })?;
-        Ok(filter)
+        let answer = unsafe { sys::cudnnSetFilter4dDescriptor(made.0, kind, order, k, c, r, s) };
+        status::cudnn("describe weights", answer)?;
+        Ok(made)
     }
 }
 
@@ -105,37 +91,16 @@ impl Geometry {
     }
 
     pub fn set_math(&self, math: MathType) -> Result<()> {
-        use sys::cudnnMathType_t as M;
-        let value = match math {
-            MathType::Default => M::CUDNN_DEFAULT_MATH,
-            MathType::TensorOp => M::CUDNN_TENSOR_OP_MATH,
-            MathType::TensorOpAllowConversion => M::CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
-            MathType::Fma => M::CUDNN_FMA_MATH,
-        };
         // SAFETY: it lives.
-        status::cudnn("set a convolution's arithmetic", unsafe { sys::cudnnSetConvolutionMathType(self.0, value) })
+        status::cudnn("set a convolution's arithmetic", unsafe { sys::cudnnSetConvolutionMathType(self.0, math) })
     }
 
     pub fn math(&self) -> Result<MathType> {
-        let mut value = sys::cudnnMathType_t::CUDNN_DEFAULT_MATH;
+        let mut value = MathType::CUDNN_DEFAULT_MATH;
         // SAFETY: it lives; it writes one of the four values that were set.
         let answer = unsafe { sys::cudnnGetConvolutionMathType(self.0, &raw mut value) };
         status::cudnn("report a convolution's arithmetic", answer)?;
-        MathType::from_number(value as u32).ok_or_else(|| Error::engine("cuDNN reports an unknown arithmetic"))
-    }
-}
-
-impl Activation {
-    pub fn relu() -> Result<Self> {
-        let made = Self::create()?;
-        let mode = sys::cudnnActivationMode_t::CUDNN_ACTIVATION_RELU;
-        // cudnnConvolutionBiasActivationForward accepts no other, and returns NOT_SUPPORTED only when it runs; a NaN
-        // may therefore become 0.
-        let nan = sys::cudnnNanPropagation_t::CUDNN_NOT_PROPAGATE_NAN;
-        // SAFETY: it lives.
-        let answer = unsafe { sys::cudnnSetActivationDescriptor(made.0, mode, nan, 0.0) };
-        status::cudnn("describe a rectifier", answer)?;
-        Ok(made)
+        Ok(value)
     }
 }
 

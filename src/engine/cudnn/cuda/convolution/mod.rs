@@ -37,8 +37,11 @@ use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
 use crate::settings::{Layout, Winograd};
 use algorithm::Algorithm;
+use descriptor::Descriptor;
 use graph::Target;
 pub(super) use operands::Operands;
+#[cfg(test)]
+pub(in crate::engine::cudnn) use operation::weights;
 
 /// The default workspace limit: an eighth of the GPU's memory, and at least 1 GiB. All calls of a step share one
 /// workspace. In NCHW, engines that use tensor cores keep NHWC copies of their inputs and outputs there. From 42 images
@@ -106,8 +109,8 @@ pub(super) enum Executable {
 /// The same, on its memory.
 #[derive(Debug)]
 pub(super) enum BoundConvolution {
-    Graph(graph::Bound),
-    Legacy(legacy::Bound),
+    Graph(Rc<graph::ExecutionPlan>, Descriptor),
+    Legacy(Rc<legacy::LegacyPlan>, Operands, u64),
 }
 
 /// Chooses the algorithms of one GPU's convolutions, and remembers them.
@@ -157,7 +160,7 @@ impl Chooser {
         let known = self.remembered.borrow().get(&key).filter(|kept| !is_refused(kept)).cloned();
         let choice = match known {
             Some(Remembered { algorithm, seconds, remark, executable: None }) => {
-                Choice { seconds, remark, ..problem.named(&algorithm)? }
+                Choice { seconds, remark, ..problem.fixed(&algorithm.to_string(), search)? }
             }
             Some(Remembered { algorithm, seconds, remark, executable: Some(executable) }) => {
                 Choice { algorithm, compiled: true, seconds, remark, executable }
@@ -192,11 +195,6 @@ impl Chooser {
 }
 
 impl Choice {
-    /// Whether the older calls compute it.
-    pub fn is_legacy(&self) -> bool {
-        matches!(self.executable, Executable::Legacy(_))
-    }
-
     pub fn workspace_bytes(&self) -> u64 {
         match &self.executable {
             Executable::Graph(plan) => plan.workspace_bytes,
@@ -209,7 +207,7 @@ impl Choice {
     pub fn math_mode(&self) -> String {
         match &self.executable {
             Executable::Graph(plan) => plan.notes().math_mode(),
-            Executable::Legacy(plan) => format!("{}_math", plan.math.name()),
+            Executable::Legacy(plan) => format!("{}_math", algorithm::math_name(plan.math)),
         }
     }
 }
@@ -223,8 +221,8 @@ impl fmt::Debug for Chooser {
 impl Executable {
     pub fn bind(&self, operands: Operands, workspace: u64) -> Result<BoundConvolution> {
         Ok(match self {
-            Self::Graph(plan) => BoundConvolution::Graph(plan.bind(operands, workspace)?),
-            Self::Legacy(plan) => BoundConvolution::Legacy(plan.bind(operands, workspace)),
+            Self::Graph(plan) => BoundConvolution::Graph(plan.clone(), plan.memory(operands, workspace)?),
+            Self::Legacy(plan) => BoundConvolution::Legacy(plan.clone(), operands, workspace),
         })
     }
 }
@@ -232,8 +230,8 @@ impl Executable {
 impl BoundConvolution {
     pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
         gpu.cudnn(id, |handle| match self {
-            Self::Graph(bound) => bound.enqueue(handle),
-            Self::Legacy(bound) => bound.enqueue(handle),
+            Self::Graph(plan, memory) => plan.enqueue(handle, memory),
+            Self::Legacy(plan, operands, workspace) => plan.enqueue(handle, operands, *workspace),
         })
     }
 }

@@ -105,21 +105,27 @@ mod tests {
         Notes::from_numbers(numbers)
     }
 
+    /// Strict float32 uses no tensor cores; tf32 does, but never fp16; sums in sixteen bits are the last resort.
     #[test]
-    fn strict_float32_uses_no_tensor_cores() {
-        assert_eq!(notes(&[]).eligibility(Math::Fp32), Eligibility::Allowed);
-        assert_eq!(notes(&[5, 6, 9]).eligibility(Math::Fp32), Eligibility::Allowed);
-        for forbidden in [&[0][..], &[0, 1], &[1], &[2], &[4], &[3, 4]] {
-            assert_eq!(notes(forbidden).eligibility(Math::Fp32), Eligibility::Excluded, "{forbidden:?}");
+    fn a_precision_allows_the_engines_that_keep_to_it() {
+        use Eligibility::{Allowed, Excluded, LastResort};
+        for (numbers, [fp32, tf32, half]) in [
+            (&[][..], [Allowed; 3]),
+            (&[5, 6, 9], [Allowed; 3]),
+            (&[0], [Excluded, Allowed, Allowed]),
+            (&[0, 1], [Excluded; 3]),
+            (&[1], [Excluded; 3]),
+            (&[2], [Excluded, LastResort, LastResort]),
+            (&[0, 2], [Excluded, LastResort, LastResort]),
+            (&[4], [Excluded; 3]),
+            (&[0, 4], [Excluded; 3]),
+            (&[3, 4], [Excluded; 3]),
+            (&[0, 2, 4], [Excluded; 3]),
+        ] {
+            for (math, expected) in [(Math::Fp32, fp32), (Math::Tf32, tf32), (Math::Half, half)] {
+                assert_eq!(notes(numbers).eligibility(math), expected, "{numbers:?} {math:?}");
+            }
         }
-    }
-
-    #[test]
-    fn tf32_uses_tensor_cores_but_never_fp16() {
-        assert_eq!(notes(&[0]).eligibility(Math::Tf32), Eligibility::Allowed);
-        assert_eq!(notes(&[]).eligibility(Math::Tf32), Eligibility::Allowed);
-        assert_eq!(notes(&[0, 1]).eligibility(Math::Tf32), Eligibility::Excluded);
-        assert_eq!(notes(&[0, 4]).eligibility(Math::Tf32), Eligibility::Excluded);
     }
 
     #[test]
@@ -132,13 +138,6 @@ mod tests {
         for other in [&[][..], &[0], &[3, 4], &[9]] {
             assert_eq!(allowed(other), [true, true, false], "{other:?}");
         }
-    }
-
-    #[test]
-    fn sums_in_sixteen_bits_are_the_last_resort() {
-        assert_eq!(notes(&[0]).eligibility(Math::Half), Eligibility::Allowed);
-        assert_eq!(notes(&[0, 2]).eligibility(Math::Half), Eligibility::LastResort);
-        assert_eq!(notes(&[0, 2, 4]).eligibility(Math::Half), Eligibility::Excluded);
     }
 
     #[test]

@@ -21,18 +21,12 @@ impl Operands {
     /// [`crate::error::Kind::Engine`] where a slice is not as large as its tensor.
     pub fn of(convolution: &Convolution, task: &ConvolutionTask, placement: &Placement) -> Result<Self> {
         let ConvolutionTask { x, w, y, bias, .. } = *task;
-        let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
-            let wanted = numbers * convolution.element.bytes();
-            if slice.bytes < wanted {
-                let have = slice.bytes;
-                return Err(Error::engine(format!(
-                    "{what} of a convolution has {have} bytes where {wanted} are needed"
-                )));
-            }
-            let address = placement.resolve(slice)?;
+        let place = |slice, numbers: usize, what: &str| {
+            let what = format!("{what} of a convolution");
+            let address = placement.operand(slice, numbers * convolution.element.bytes(), &what)?;
             match address % 16 {
                 0 => Ok(address),
-                _ => Err(Error::engine(format!("{what} of a convolution does not begin at a multiple of 16 bytes"))),
+                _ => Err(Error::engine(format!("{what} does not begin at a multiple of 16 bytes"))),
             }
         };
         Ok(Self {

@@ -6,7 +6,7 @@
 
 use crate::engine::cudnn::cuda::api::cudnn as sys;
 
-use super::descriptor::{Descriptor, Enumeration, Kind, Name};
+use super::descriptor::{Descriptor, Kind, Name, Type};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
@@ -35,23 +35,18 @@ pub fn operations(
     kind: ConvolutionKind,
     parts: &mut Vec<Descriptor>,
 ) -> Result<Vec<Descriptor>> {
-    match kind {
-        ConvolutionKind::ForwardBiasRelu => fused(convolution, parts),
-        _ => Ok(vec![single(convolution, kind, parts)?]),
+    if kind == ConvolutionKind::ForwardBiasRelu {
+        return fused(convolution, parts);
     }
-}
-
-fn single(convolution: &Convolution, kind: ConvolutionKind, parts: &mut Vec<Descriptor>) -> Result<Descriptor> {
-    let element = data_type(convolution.element);
-    let y = tensor(Y, &convolution.output, element, false)?;
+    let y = tensor(Y, &convolution.output, data_type(convolution.element) as i32, false)?;
     let operation = convolve(convolution, kind, &y, parts)?;
     parts.push(y);
-    Ok(operation)
+    Ok(vec![operation])
 }
 
 /// A convolution, the addition of a bias for each channel, and the rectifier. The values between them are float32.
 fn fused(convolution: &Convolution, parts: &mut Vec<Descriptor>) -> Result<Vec<Descriptor>> {
-    let element = data_type(convolution.element);
+    let element = data_type(convolution.element) as i32;
     let output = &convolution.output;
     let convolved = tensor(CONVOLVED, output, FLOAT, true)?;
     let biased = tensor(BIASED, output, FLOAT, true)?;
@@ -72,19 +67,19 @@ fn convolve(
     y: &Descriptor,
     parts: &mut Vec<Descriptor>,
 ) -> Result<Descriptor> {
-    let element = data_type(convolution.element);
+    let element = data_type(convolution.element) as i32;
     let x = tensor(X, &convolution.input, element, false)?;
     let w = tensor(W, &weights(convolution), element, false)?;
     let shape = Descriptor::new(Kind::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
     let pair = |Extent { height, width }: Extent| [height as i64, width as i64];
     let correlation = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION as i32;
-    shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Enumeration::DataType, FLOAT)?;
-    shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Enumeration::ConvolutionMode, correlation)?;
-    shape.set_integers(Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, &[2])?;
-    shape.set_integers(Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, &pair(convolution.padding))?;
-    shape.set_integers(Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, &pair(convolution.padding))?;
-    shape.set_integers(Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, &[1, 1])?;
-    shape.set_integers(Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, &pair(convolution.stride))?;
+    shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Type::CUDNN_TYPE_DATA_TYPE, FLOAT)?;
+    shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Type::CUDNN_TYPE_CONVOLUTION_MODE, correlation)?;
+    shape.set(Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, &[2_i64])?;
+    shape.set(Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, &pair(convolution.padding))?;
+    shape.set(Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, &pair(convolution.padding))?;
+    shape.set(Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, &[1_i64; 2])?;
+    shape.set(Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, &pair(convolution.stride))?;
     shape.finalize("a convolution")?;
     let names = names(kind);
     let operation = Descriptor::new(names.operation)?;
@@ -92,8 +87,8 @@ fn convolve(
     operation.set_descriptors(names.w, &[&w])?;
     operation.set_descriptors(names.y, &[y])?;
     operation.set_descriptors(names.shape, &[&shape])?;
-    operation.set_float(names.alpha, 1.0)?;
-    operation.set_float(names.beta, 0.0)?;
+    operation.set(names.alpha, &[1.0_f32])?;
+    operation.set(names.beta, &[0.0_f32])?;
     operation.finalize("the operation of a convolution")?;
     parts.extend([x, w, shape]);
     Ok(operation)
@@ -150,8 +145,8 @@ fn pointwise(
     second: Option<&Descriptor>,
 ) -> Result<Descriptor> {
     let what = Descriptor::new(Kind::CUDNN_BACKEND_POINTWISE_DESCRIPTOR)?;
-    what.set_number(Name::CUDNN_ATTR_POINTWISE_MODE, Enumeration::PointwiseMode, mode as i32)?;
-    what.set_number(Name::CUDNN_ATTR_POINTWISE_MATH_PREC, Enumeration::DataType, FLOAT)?;
+    what.set_number(Name::CUDNN_ATTR_POINTWISE_MODE, Type::CUDNN_TYPE_POINTWISE_MODE, mode as i32)?;
+    what.set_number(Name::CUDNN_ATTR_POINTWISE_MATH_PREC, Type::CUDNN_TYPE_DATA_TYPE, FLOAT)?;
     what.finalize("a pointwise function")?;
     let operation = Descriptor::new(Kind::CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)?;
     operation.set_descriptors(Name::CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, &[&what])?;
@@ -168,16 +163,16 @@ fn pointwise(
 /// cudnnDataType_t, as a number.
 const FLOAT: i32 = sys::cudnnDataType_t::CUDNN_DATA_FLOAT as i32;
 
-fn data_type(element: Element) -> i32 {
+pub fn data_type(element: Element) -> sys::cudnnDataType_t {
     match element {
-        Element::F32 => FLOAT,
-        Element::F16 => sys::cudnnDataType_t::CUDNN_DATA_HALF as i32,
-        Element::Bf16 => sys::cudnnDataType_t::CUDNN_DATA_BFLOAT16 as i32,
+        Element::F32 => sys::cudnnDataType_t::CUDNN_DATA_FLOAT,
+        Element::F16 => sys::cudnnDataType_t::CUDNN_DATA_HALF,
+        Element::Bf16 => sys::cudnnDataType_t::CUDNN_DATA_BFLOAT16,
     }
 }
 
 /// The weights, K x (C / groups) x R x S, as feature maps: each layout orders both alike.
-fn weights(convolution: &Convolution) -> FeatureMaps {
+pub fn weights(convolution: &Convolution) -> FeatureMaps {
     FeatureMaps {
         batch: convolution.output.channels,
         channels: convolution.input.channels / convolution.groups.max(1),
@@ -187,22 +182,17 @@ fn weights(convolution: &Convolution) -> FeatureMaps {
     }
 }
 
-/// The sizes and strides of a tensor for cuDNN, along N, C, H, W whatever the layout.
-fn dimensions(maps: &FeatureMaps) -> ([i64; 4], [i64; 4]) {
-    let sizes = [maps.batch, maps.channels, maps.height, maps.width].map(|size| size as i64);
-    (sizes, maps.strides().map(|stride| stride as i64))
-}
-
+/// With its sizes and strides along N, C, H, W whatever the layout.
 fn tensor(number: i64, maps: &FeatureMaps, data_type: i32, is_virtual: bool) -> Result<Descriptor> {
-    let (sizes, strides) = dimensions(maps);
+    let sizes = [maps.batch, maps.channels, maps.height, maps.width].map(|size| size as i64);
     let tensor = Descriptor::new(Kind::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
-    tensor.set_number(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Enumeration::DataType, data_type)?;
-    tensor.set_integers(Name::CUDNN_ATTR_TENSOR_DIMENSIONS, &sizes)?;
-    tensor.set_integers(Name::CUDNN_ATTR_TENSOR_STRIDES, &strides)?;
-    tensor.set_integers(Name::CUDNN_ATTR_TENSOR_UNIQUE_ID, &[number])?;
-    tensor.set_integers(Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, &[ALIGNMENT])?;
+    tensor.set_number(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Type::CUDNN_TYPE_DATA_TYPE, data_type)?;
+    tensor.set(Name::CUDNN_ATTR_TENSOR_DIMENSIONS, &sizes)?;
+    tensor.set(Name::CUDNN_ATTR_TENSOR_STRIDES, &maps.strides().map(|stride| stride as i64))?;
+    tensor.set(Name::CUDNN_ATTR_TENSOR_UNIQUE_ID, &[number])?;
+    tensor.set(Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, &[ALIGNMENT])?;
     if is_virtual {
-        tensor.set_flag(Name::CUDNN_ATTR_TENSOR_IS_VIRTUAL, true)?;
+        tensor.set(Name::CUDNN_ATTR_TENSOR_IS_VIRTUAL, &[true])?;
     }
     let layout = if maps.layout == Layout::Nhwc { "NHWC" } else { "NCHW" };
     tensor.finalize(format_args!("a tensor of {sizes:?}, {layout}"))?;

@@ -65,8 +65,10 @@ impl Problem<'_> {
                 .refused
                 .push("the call that adds bias and ReLU reports only when it runs what it does not compute".into());
         }
-        let routine = Routine::non_fused_winograd(self.kind);
-        self.take_older(legacy::arithmetics(self.convolution.math).map(|math| (routine, math)), search, found);
+        let routine = Routine::non_fused_winograd(self.kind).into_iter();
+        let all = routine
+            .flat_map(|routine| legacy::arithmetics(self.convolution.math).iter().map(move |math| (routine, *math)));
+        self.take_older(all, search, found);
     }
 
     /// Considers the proposals of some heuristics; those that are a last resort are kept for later.
@@ -95,7 +97,7 @@ impl Problem<'_> {
     }
 
     fn consider(self, configuration: Configuration, from: Heuristics, search: &Search, found: &mut SearchState) {
-        let algorithm = configuration.algorithm();
+        let algorithm = configuration.algorithm.clone();
         if found.seen.contains(&algorithm) || configuration.reorders {
             return;
         }
@@ -128,16 +130,16 @@ impl Problem<'_> {
     }
 
     fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut SearchState) {
-        let algorithm = configuration.algorithm();
+        let algorithm = configuration.algorithm.to_string();
         match self.executable(configuration, limit) {
             Ok(ready) => found.ready.push(Choice { remark, ..ready }),
-            Err(error) => found.refuse(&error.at(algorithm.to_string())),
+            Err(error) => found.refuse(&error.at(algorithm)),
         }
     }
 
     /// The plan of a configuration, where it fits within the limit.
     fn executable(self, configuration: Configuration, limit: u64) -> Result<Choice> {
-        let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
+        let (algorithm, compiled) = (configuration.algorithm.clone(), configuration.compiles);
         let plan = configuration.plan(self.target)?;
         fits(plan.workspace_bytes, limit)?;
         let executable = Executable::Graph(Rc::new(plan));
@@ -150,18 +152,17 @@ impl Problem<'_> {
     }
 
     fn ask_older_calls(self, search: &Search, found: &mut SearchState) {
+        if self.kind == ConvolutionKind::ForwardBiasRelu {
+            return;
+        }
         let math = self.convolution.math;
         let list = |handle| legacy::Descriptors::new(self.convolution, self.kind)?.list(handle, math);
-        let mut listed = match self.handle().and_then(list) {
+        let listed = match self.handle().and_then(list) {
             Ok(listed) => listed,
             Err(error) => return found.refuse(&error),
         };
-        if self.kind == ConvolutionKind::ForwardBiasRelu {
-            // The list is for the plain convolution; this algorithm is the one that the fused call always accepts.
-            listed.sort_by_key(|entry| entry.routine != Routine::Forward(1));
-        }
-        let allowed = listed.into_iter().filter(|entry| entry.routine.is_allowed(search.winograd));
-        self.take_older(allowed.map(|entry| (entry.routine, entry.math)), search, found);
+        let allowed = listed.into_iter().filter(|(routine, _)| routine.is_allowed(search.winograd));
+        self.take_older(allowed, search, found);
     }
 
     /// Takes those algorithms of the older calls that can be planned.
@@ -233,17 +234,6 @@ impl Problem<'_> {
             }
         };
         Ok(ready)
-    }
-
-    /// The plan of an algorithm that was chosen before.
-    pub fn named(self, algorithm: &Algorithm) -> Result<Choice> {
-        match &algorithm.implementation {
-            Implementation::Graph { engine, knobs } => {
-                let operation = Operation::new(self.convolution, self.kind, self.target)?;
-                self.executable(operation.configure(*engine, knobs, self.target)?, u64::MAX)
-            }
-            Implementation::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
-        }
     }
 }
 

@@ -77,13 +77,7 @@ impl Gpu {
         workspace: Range,
     ) -> Result<(BoundProduct, Execution)> {
         let product = &gemm.product;
-        let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
-            let wanted = numbers * product.element.bytes();
-            match slice.bytes >= wanted {
-                true => placement.resolve(slice),
-                false => Err(Error::engine(format!("{what} has {} bytes where {wanted} are needed", slice.bytes))),
-            }
-        };
+        let place = |slice, numbers: usize, what| placement.operand(slice, numbers * product.element.bytes(), what);
         let (a, b) = (place(gemm.a, product.m * product.k, "a")?, place(gemm.b, product.k * product.n, "b")?);
         let c = place(gemm.c, product.m * product.n, "c")?;
         let bias = match gemm.epilogue {
@@ -114,23 +108,23 @@ impl BoundProduct {
     pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
         let at = |address: u64| address as usize as *const c_void;
         let (one, zero) = (1.0_f32, 0.0_f32);
-        let descriptors = &self.descriptors;
+        let Descriptors { operation, first, second, result, .. } = &self.descriptors;
         // SAFETY: descriptors, layouts and factors live; the memory is the caller's and as large as the layouts say. The
         // scaling factors are float32, as the scale type says, and lie on the host, as the pointer mode's default says.
         let answer = unsafe {
             sys::cublasLtMatmul(
                 gpu.shared.cublaslt.0,
-                descriptors.operation.0,
+                operation.0,
                 (&raw const one).cast(),
                 at(self.b),
-                descriptors.first.0,
+                first.0,
                 at(self.a),
-                descriptors.second.0,
+                second.0,
                 (&raw const zero).cast(),
                 at(self.c),
-                descriptors.result.0,
+                result.0,
                 at(self.c).cast_mut(),
-                descriptors.result.0,
+                result.0,
                 &raw const self.algorithm,
                 at(self.workspace).cast_mut(),
                 self.workspace_bytes as usize,
@@ -156,9 +150,15 @@ impl Descriptors {
         let kind = data_type(product.element);
         let operation = Operation::new(compute_type(product.math))?;
         use sys::cublasLtMatmulDescAttributes_t as A;
-        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSA, transposition(first.transpose) as i32)?;
-        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSB, transposition(second.transpose) as i32)?;
-        operation.set(A::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(finish) as u32)?;
+        // CUBLAS_OP_N of cublas_api.h is 0, CUBLAS_OP_T is 1.
+        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(first.transpose))?;
+        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(second.transpose))?;
+        let epilogue = match finish {
+            Finish::Nothing => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
+            Finish::Bias => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
+            Finish::BiasRelu => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+        };
+        operation.set(A::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as u32)?;
         if finish != Finish::Nothing {
             // Its element type is by default that of the result.
             operation.set(A::CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)?;
@@ -198,18 +198,9 @@ impl Descriptors {
         let (a, b, c) = (self.first.0, self.second.0, self.result.0);
         // SAFETY: the descriptors live; room for `most` results of the same form.
         let answer = unsafe {
-            sys::cublasLtMatmulAlgoGetHeuristic(
-                handle,
-                self.operation.0,
-                a,
-                b,
-                c,
-                c,
-                preference.0,
-                most,
-                results.as_mut_ptr().cast(),
-                &raw mut count,
-            )
+            use sys::cublasLtMatmulAlgoGetHeuristic as propose;
+            let found = results.as_mut_ptr().cast();
+            propose(handle, self.operation.0, a, b, c, c, preference.0, most, found, &raw mut count)
         };
         if answer == sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED {
             return Ok(Vec::new());
@@ -250,19 +241,6 @@ fn data_type(element: Element) -> sys::cudaDataType_t {
         Element::F32 => sys::cudaDataType_t::CUDA_R_32F,
         Element::F16 => sys::cudaDataType_t::CUDA_R_16F,
         Element::Bf16 => sys::cudaDataType_t::CUDA_R_16BF,
-    }
-}
-
-/// cublasOperation_t of cublas_api.h: CUBLAS_OP_N is 0, CUBLAS_OP_T is 1.
-fn transposition(transpose: bool) -> u32 {
-    u32::from(transpose)
-}
-
-fn epilogue(finish: Finish) -> sys::cublasLtEpilogue_t {
-    match finish {
-        Finish::Nothing => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
-        Finish::Bias => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
-        Finish::BiasRelu => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
     }
 }
 

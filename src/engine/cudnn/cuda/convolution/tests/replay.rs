@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
-use super::document::DocumentPart;
 use super::gpus::{Described, GPUS};
 use super::{convolutions, described, described_gpu, networks};
 use crate::check::selftest;
+use crate::device::cuda::libraries::{self, Library};
 use crate::engine::Settings;
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::convolution::{Problem, Search};
@@ -17,59 +18,39 @@ use crate::engine::cudnn::element::{Element, Math};
 use crate::network::Network;
 use crate::settings::{Layout, Optimizer, Precision};
 
-/// A precision and a layout.
-#[derive(Clone, Copy)]
-struct PrecisionAndLayout(Precision, Layout);
+/// If this variable is set, the part for the loaded version is written instead of compared.
+const WRITE: &str = "BATCHSTEP_WRITE_PLANS";
 
-const WAYS: [PrecisionAndLayout; 8] = [
-    PrecisionAndLayout(Precision::Fp32, Layout::Nchw),
-    PrecisionAndLayout(Precision::Fp32, Layout::Nhwc),
-    PrecisionAndLayout(Precision::Tf32, Layout::Nchw),
-    PrecisionAndLayout(Precision::Tf32, Layout::Nhwc),
-    PrecisionAndLayout(Precision::Fp16, Layout::Nchw),
-    PrecisionAndLayout(Precision::Fp16, Layout::Nhwc),
-    PrecisionAndLayout(Precision::Bf16, Layout::Nchw),
-    PrecisionAndLayout(Precision::Bf16, Layout::Nhwc),
-];
+type Way = (Precision, Layout);
 
-impl PrecisionAndLayout {
-    /// Whether the engine offers it on such a GPU.
-    fn is_on(self, gpu: &Described) -> bool {
-        gpu.version >= 800 || matches!(self.0, Precision::Fp32 | Precision::Fp16)
-    }
+/// The precisions and layouts that the engine offers on such a GPU.
+fn ways(gpu: &Described) -> impl Iterator<Item = Way> {
+    let has_all = gpu.version >= 800;
+    let precisions = [Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16].into_iter();
+    let precisions =
+        precisions.filter(move |precision| has_all || matches!(precision, Precision::Fp32 | Precision::Fp16));
+    precisions.flat_map(|precision| [Layout::Nchw, Layout::Nhwc].map(|layout| (precision, layout)))
+}
 
-    fn label(self) -> String {
-        format!("{} {}", self.0, self.1)
-    }
+/// Every convolution of a network in one way.
+fn convolutions_in((precision, layout): Way, network: &Network, batch: usize) -> impl Iterator<Item = Convolution> {
+    let (element, math) = (Element::of(precision), Math::of(precision));
+    let all = convolutions(network, batch, layout).into_iter();
+    all.map(move |convolution| Convolution { element, math, ..convolution })
+}
 
-    /// Every convolution of a network in this way.
-    fn convolutions(self, network: &Network, batch: usize) -> impl Iterator<Item = Convolution> {
-        let (element, math) = (Element::of(self.0), Math::of(self.0));
-        convolutions(network, batch, self.1).into_iter().map(move |convolution| Convolution {
-            element,
-            math,
-            ..convolution
-        })
-    }
-
-    /// Every different convolution of the networks and of the selftest.
-    fn all_convolutions(self) -> Vec<Convolution> {
-        let settings = Settings {
-            optimizer: Optimizer::Sgd,
-            precision: self.0,
-            layout: self.1,
-            learning_rate: 1e-3,
-            seed: 3,
-            ..Settings::default()
-        };
-        let checks = selftest::workloads(&settings).unwrap();
-        let checks = checks.iter().map(|workload| (workload.network.as_ref(), workload.batch_size));
-        let networks = networks();
-        let large = networks.iter().flat_map(|network| BATCH_SIZES.map(|batch| (network, batch)));
-        let mut seen = HashSet::new();
-        let all = checks.chain(large).flat_map(|(network, batch)| self.convolutions(network, batch));
-        all.filter(|convolution| seen.insert(*convolution)).collect()
-    }
+/// Every different convolution of the networks and of the selftest.
+fn all_convolutions(way: Way) -> Vec<Convolution> {
+    let (precision, layout) = way;
+    let (optimizer, learning_rate, seed) = (Optimizer::Sgd, 1e-3, 3);
+    let settings = Settings { optimizer, precision, layout, learning_rate, seed, ..Settings::default() };
+    let checks = selftest::workloads(&settings).unwrap();
+    let checks = checks.iter().map(|workload| (workload.network.as_ref(), workload.batch_size));
+    let networks = networks();
+    let large = networks.iter().flat_map(|network| BATCH_SIZES.map(|batch| (network, batch)));
+    let mut seen = HashSet::new();
+    let all = checks.chain(large).flat_map(|(network, batch)| convolutions_in(way, network, batch));
+    all.filter(|convolution| seen.insert(*convolution)).collect()
 }
 
 const DIRECTIONS: [(ConvolutionKind, &str); 3] = [
@@ -123,14 +104,14 @@ impl Tally {
 
 /// Where the plan of VGG16's convolutions changes with the batch size. For each direction: at how many batch sizes, and
 /// at which of [`PLACES`] for how many of the nine different convolutions.
-fn changes(gpu: &Described, way: PrecisionAndLayout) -> String {
+fn changes(gpu: &Described, way: Way) -> String {
     let Some(device) = described_gpu(&gpu.json()) else { return String::new() };
     let vgg16 = &networks()[0];
-    let mut text = format!("| {} | {} |", gpu.name, way.label());
+    let mut text = format!("| {} | {} {} |", gpu.name, way.0, way.1);
     for (kind, _) in DIRECTIONS {
         let chosen = |batch: usize| -> Vec<String> {
             let mut seen = HashSet::new();
-            let different = way.convolutions(vgg16, batch).filter(|one| seen.insert(*one));
+            let different = convolutions_in(way, vgg16, batch).filter(|one| seen.insert(*one));
             let name = |convolution: Convolution| {
                 let problem = Problem { convolution: &convolution, kind, target: described(&device) };
                 let ready = problem.first(&Search::default(), 1, &[]);
@@ -159,58 +140,71 @@ fn changes(gpu: &Described, way: PrecisionAndLayout) -> String {
 #[test]
 fn every_convolution_has_a_plan_on_every_gpu() {
     let (mut rows, mut left_over, mut refused) = (String::new(), String::new(), String::new());
+    let is_written = std::env::var_os(WRITE).is_some();
     let [oldest, .., newest] = &GPUS;
-    let gpus = if DocumentPart::is_asked() { GPUS.iter().collect() } else { vec![oldest, newest] };
+    let gpus = if is_written { GPUS.iter().collect() } else { vec![oldest, newest] };
     for &gpu in &gpus {
         let Some(device) = described_gpu(&gpu.json()) else { return };
-        for way in WAYS.into_iter().filter(|way| way.is_on(gpu)) {
+        for way in ways(gpu) {
             let (mut apart, mut fused) = (Tally::default(), Tally::default());
-            for convolution in &way.all_convolutions() {
+            for convolution in &all_convolutions(way) {
                 let problem = |kind| Problem { convolution, kind, target: described(&device) };
                 DIRECTIONS.iter().for_each(|&(kind, direction)| apart.add(problem(kind), direction));
                 fused.add(problem(ConvolutionKind::ForwardBiasRelu), "forward");
             }
+            let at = format!("{}, {} {}", gpu.name, way.0, way.1);
+            let Tally { asked, heuristics, fallbacks, last_resorts, refused: none, .. } = &apart;
             // In strict float32 the older calls are asked too, and they need a GPU.
-            let none = &apart.refused;
-            assert!(way.0 == Precision::Fp32 || none.is_empty(), "{}, {}: {none:#?}", gpu.name, way.label());
-            let (name, label) = (gpu.name, way.label());
-            let Tally { asked, heuristics, fallbacks, last_resorts, algorithms, workspace_bytes, .. } = &apart;
-            let (algorithms, mib) = (algorithms.len(), workspace_bytes.div_ceil(1 << 20));
-            let two = fused.asked - fused.heuristics;
+            assert!(way.0 == Precision::Fp32 || none.is_empty(), "{at}: {none:#?}");
+            let (algorithms, mib) = (apart.algorithms.len(), apart.workspace_bytes.div_ceil(1 << 20));
+            let (two, of) = (fused.asked - fused.heuristics, fused.asked);
+            let (cells, none_left) = (at.replace(", ", " | "), none.len());
             let _ = writeln!(
                 rows,
-                "| {name} | {label} | {asked} | {heuristics} | {fallbacks} | {last_resorts} | {} | {} of {} | {algorithms} | {mib} |",
-                none.len(),
-                two,
-                fused.asked
+                "| {cells} | {asked} | {heuristics} | {fallbacks} | {last_resorts} | {none_left} | {two} of {of} | {algorithms} | {mib} |"
             );
             if !apart.left_over.is_empty() {
-                let kinds: Vec<String> =
-                    apart.left_over.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-                let _ = writeln!(left_over, "- {name}, {label}: {}.", kinds.join(", "));
+                let kinds = apart.left_over.iter().map(|(kind, count)| format!("{kind} ({count})"));
+                let _ = writeln!(left_over, "- {at}: {}.", Vec::from_iter(kinds).join(", "));
             }
-            none.iter().for_each(|what| {
-                let _ = writeln!(refused, "- {name}, {label}: {what}");
-            });
+            refused.extend(none.iter().map(|what| format!("- {at}: {what}\n")));
         }
     }
     let or_none = |text: String| if text.is_empty() { "None.\n".to_owned() } else { text };
-    let tables = format!(
-        "{HEAD}{rows}\nNot by the heuristics:\n\n{}\nNone without a GPU:\n\n{}",
-        or_none(left_over),
-        or_none(refused)
-    );
-    let part = DocumentPart::new();
-    if !DocumentPart::is_asked() {
-        return part.must_have(&tables, &gpus, CHANGES);
+    let (left_over, refused) = (or_none(left_over), or_none(refused));
+    let tables = format!("{HEAD}{rows}\nNot by the heuristics:\n\n{left_over}\nNone without a GPU:\n\n{refused}");
+
+    // The page has a part for each version of cuDNN.
+    let version = libraries::load().get(Library::Cudnn).and_then(|found| found.version.clone());
+    let heading = format!("## cuDNN {}\n", version.expect("cuDNN is loaded"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-plans.md");
+    let mut page = std::fs::read_to_string(&path).unwrap();
+    let place = page.find(&heading).map(|at| {
+        let start = at + heading.len();
+        start..page[start..].find("\n## ").map_or(page.len(), |length| start + length)
+    });
+    if is_written {
+        let of_all = |precision| {
+            let able = GPUS.iter().filter(move |gpu| ways(gpu).any(|way| way.0 == precision));
+            able.map(move |gpu| changes(gpu, (precision, Layout::Nchw)))
+        };
+        let changes: String = [Precision::Fp32, Precision::Tf32].into_iter().flat_map(of_all).collect();
+        let part = format!("\n{tables}\n{CHANGES}{changes}");
+        match place {
+            Some(place) => page.replace_range(place, &part),
+            None => page += &format!("\n{heading}{part}"),
+        }
+        return std::fs::write(&path, page).unwrap();
     }
-    let on = |way: PrecisionAndLayout| GPUS.iter().filter(move |gpu| way.is_on(gpu)).map(move |gpu| changes(gpu, way));
-    let changes: String = [Precision::Fp32, Precision::Tf32]
-        .map(|p| PrecisionAndLayout(p, Layout::Nchw))
-        .into_iter()
-        .flat_map(on)
-        .collect();
-    part.write(&format!("\n{tables}\n{CHANGES}{changes}"));
+    let Some(place) = place else {
+        return crate::needs::missing("cudnn-plans", format!("docs/gpu-plans.md has no part {heading}"));
+    };
+    let about = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| gpus.iter().any(|gpu| line.contains(gpu.name)));
+        lines.map(str::to_owned).collect()
+    };
+    let written = about(page[place].split(CHANGES).next().unwrap_or_default());
+    assert_eq!(about(&tables), written, "docs/gpu-plans.md has other rows; write it with {WRITE}=1");
 }
 
 const HEAD: &str = "| GPU | way | convolutions | by the heuristics | a fallback | a last resort | none without a GPU | two calls with bias and ReLU | algorithms | largest workspace, MiB |\n|---|---|---|---|---|---|---|---|---|---|\n";
