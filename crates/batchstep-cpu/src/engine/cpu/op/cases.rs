@@ -85,12 +85,12 @@ impl Case {
         let converted = |values: &[f64]| -> Vec<T> { values.iter().map(|value| T::from_f64(*value)).collect() };
         let operands: Vec<Vec<T>> = self.operands.iter().map(|values| converted(values)).collect();
         let slices: Vec<&[T]> = operands.iter().map(Vec::as_slice).collect();
-        let (source, parameters) = slices.split_at(1);
+        let (x, parameters) = (slices[0], &slices[1..]);
         let Self { network, batch, masks, .. } = self;
         let single = Single { network, index: 1, batch: *batch, parameters, masks: *masks };
-        let output = single.forward(source)?;
-        let slopes = single.backward(source, &output, &converted(dy), true)?;
-        let gradients = slopes.sources.iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();
+        let output = single.forward(x)?;
+        let slopes = single.backward(x, &output, &converted(dy), true)?;
+        let gradients = [&slopes.source].into_iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();
         Ok(Found { y: doubles(&output.values), gradients, moments: output.moments })
     }
 

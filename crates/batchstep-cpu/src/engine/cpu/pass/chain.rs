@@ -181,12 +181,7 @@ impl<T: Scalar> Pass<T> {
         let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
         self.write_chain(task, chain, (&mut outputs, &mut moments));
         (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
-        for &index in &chain.members {
-            if let (Kernel::Normalisation(planes, p), Some(stats)) = (self.kernels[index], task.parameters.stats(index))
-            {
-                stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
-            }
-        }
+        chain.members.iter().for_each(|&index| self.update_stats(task, index));
     }
 
     fn write_chain(
@@ -272,10 +267,10 @@ impl<T: Scalar> Pass<T> {
 
     /// The layers with their parameters.
     fn members<'a>(&self, task: Task<'a, T>, chain: &Chain) -> List<Member<'a, T>> {
-        let member = |&index: &usize| match self.kernels[index] {
-            Kernel::Normalisation(planes, p) => Some(Member::Norm(planes, self.norm(task, index, p))),
-            Kernel::Convolution(convolution) => {
-                Some(Member::Depthwise(convolution, Filters::plain(&task.parameters.of_layer(index)[0])))
+        let member = |&index: &usize| match (self.kernels[index], self.filters(task, index)) {
+            (Kernel::Normalisation(planes, p), filters) => Some(Member::Norm(planes, Norm::new(filters, p))),
+            (Kernel::Convolution(convolution), filters) => {
+                Some(Member::Depthwise(convolution, Filters::plain(filters.weight)))
             }
             _ => None,
         };

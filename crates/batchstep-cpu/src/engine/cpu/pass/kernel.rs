@@ -1,12 +1,18 @@
 //! The computation of a layer at one batch size, on slices.
 
+use std::ops::DerefMut;
+
 use crate::engine::Workload;
 use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
-use crate::engine::cpu::op::batch_norm::cpu::Planes;
-use crate::engine::cpu::op::conv2d::Convolution;
+use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm, Planes};
+use crate::engine::cpu::op::conv2d::{Convolution, Gradients};
 use crate::engine::cpu::op::dense::{Sizes, is_narrow};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::max_pool2d::Windows;
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::{activation, batch_norm, dense, dropout, global_average_pool, max_pool2d};
+use crate::engine::dropout::Masks;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Network, Operation};
 use crate::settings::{Precision, Settings, Winograd};
@@ -39,8 +45,19 @@ pub enum Kernel {
     /// The mean over this number of pixels.
     Average(usize),
     Dense(Sizes),
-    Dropout(f64),
+    /// The masks of a layer drop a share of the numbers.
+    Dropout(usize, f64),
     Sum,
+}
+
+/// The gradients that a layer's backward pass reads and writes.
+pub struct Slopes<'a, T, P> {
+    /// The gradient of its output; afterwards the gradient of its source, where that is computed in place.
+    pub dy: &'a mut [T],
+    /// The gradient of its source, where that is wanted and not computed in place.
+    pub dx: Option<&'a mut [T]>,
+    /// The gradients of its parameters that are wanted.
+    pub parameters: &'a mut [P],
 }
 
 /// The algorithm of this engine for a convolution or a dense layer at a batch size, by its name in `layers.parquet`;
@@ -127,9 +144,70 @@ impl Kernel {
                 let (features, outputs) = (source.count(), dense.out_features);
                 Self::Dense(Sizes { batch, features, outputs, blocking: choices.blocking })
             }
-            (Operation::Dropout { rate }, _) if *rate > 0.0 => Self::Dropout(*rate),
+            (Operation::Dropout { rate }, _) if *rate > 0.0 => Self::Dropout(index, *rate),
             (Operation::Dropout { .. } | Operation::Flatten, _) => Self::View,
             (Operation::Add, _) => Self::Sum,
         })
+    }
+
+    /// Writes the output `y` of a layer with one source, `x`, and what its backward pass needs besides: the moments of a
+    /// batch norm, the winners of a max-pooling. Without masks nothing is dropped.
+    pub fn forward<T: Scalar>(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        masks: Option<Masks>,
+        y: &mut [T],
+        (moments, winners): (&mut [Moments], &mut [u32]),
+    ) {
+        match *self {
+            Self::Input | Self::View | Self::Sum => y.copy_from_slice(x),
+            Self::Convolution(convolution) => convolution.forward(x, filters, y),
+            Self::Dense(sizes) => dense::forward(sizes, x, filters, y),
+            Self::Normalisation(planes, p) => batch_norm::cpu::forward(planes, x, Norm::new(filters, p), y, moments),
+            Self::Rectifier => activation::forward(filters.rectifier, x, y),
+            Self::MaxPool(windows) => max_pool2d::forward(&windows, x, y, winners),
+            Self::Average(pixels) => global_average_pool::forward(x, pixels, y),
+            Self::Dropout(layer, rate) => {
+                y.copy_from_slice(x);
+                masks.into_iter().for_each(|masks| dropout::apply(masks.of(layer, rate), y));
+            }
+        }
+    }
+
+    /// The wanted gradients of a layer with source `x` and output `y`, and with what its forward pass kept.
+    pub fn backward<T: Scalar, P: DerefMut<Target = [T]>>(
+        &self,
+        (x, y): (&[T], &[T]),
+        filters: Filters<'_, T>,
+        masks: Option<Masks>,
+        Slopes { dy, dx, parameters }: Slopes<'_, T, P>,
+        (moments, winners): (&[Moments], &[u32]),
+    ) {
+        match (*self, dx, parameters) {
+            (Self::Convolution(convolution), dx, parameters) => {
+                let mut parameters = parameters.iter_mut();
+                let into = Gradients { x: dx, weight: parameters.next().map(|dw| &mut **dw) };
+                parameters.for_each(|db| convolution.bias_gradient(dy, db));
+                convolution.backward(x, filters.weight, dy, into);
+            }
+            (Self::Dense(sizes), dx, parameters) => {
+                if let [dw, db @ ..] = parameters {
+                    db.iter_mut().for_each(|db| dense::bias_gradient(sizes, dy, db));
+                    dense::weight_gradient(sizes, x, dy, dw);
+                }
+                dx.into_iter().for_each(|dx| dense::input_gradient(sizes, filters.weight, dy, dx));
+            }
+            (Self::Normalisation(planes, p), _, [dgamma, dbeta]) => {
+                batch_norm::cpu::backward(planes, x, Norm::new(filters, p), moments, dy, [dgamma, dbeta]);
+            }
+            (Self::Rectifier, ..) => activation::backward(filters.rectifier, y, dy),
+            (Self::MaxPool(windows), Some(dx), _) => max_pool2d::backward(&windows, dy, winners, dx),
+            (Self::Average(pixels), Some(dx), _) => global_average_pool::backward(dy, pixels, dx),
+            (Self::Dropout(layer, rate), ..) => {
+                masks.into_iter().for_each(|masks| dropout::apply(masks.of(layer, rate), dy));
+            }
+            _ => {}
+        }
     }
 }

@@ -211,7 +211,7 @@ impl Slots {
 }
 
 /// Whether a layer's gradient becomes its source's in place.
-fn is_in_place(operation: &Operation) -> bool {
+pub fn is_in_place(operation: &Operation) -> bool {
     use Operation as O;
     matches!(operation, O::Relu | O::Relu6 | O::BatchNorm(_) | O::Dropout { .. } | O::Flatten)
 }

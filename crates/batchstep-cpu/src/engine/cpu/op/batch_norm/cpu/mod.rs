@@ -9,10 +9,12 @@ use std::ops::Range;
 use pulp::Arch;
 
 use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::place::ChannelPlanes;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
+use crate::network::BatchNorm;
 use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
 
 /// A batch as batch x channels planes of `size` values.
@@ -92,7 +94,13 @@ impl<T: Scalar> Affine<T> {
     }
 }
 
-impl<T: Scalar> Norm<'_, T> {
+impl<'a, T: Scalar> Norm<'a, T> {
+    /// A batch norm with gamma for its weight and beta for its bias.
+    pub fn new(filters: Filters<'a, T>, p: BatchNorm) -> Self {
+        let Filters { weight: gamma, bias, rectifier } = filters;
+        Self { gamma, beta: bias.unwrap_or_default(), epsilon: p.epsilon, rectifier }
+    }
+
     fn affine(&self, moments: Moments, channel: usize) -> Affine<T> {
         let slope = self.gamma[channel].to_f64() * inverse_deviation(moments.variance, self.epsilon);
         Affine { mean: T::from_f64(moments.mean), slope: T::from_f64(slope), beta: self.beta[channel] }
