@@ -2,7 +2,7 @@
 
 use super::generated::Generated;
 use super::layer::Shape;
-use super::{Network, mlp, mnist_cnn, mobilenet, resnet, vgg};
+use super::{Network, mobilenet, resnet, small, vgg};
 use crate::error::{Error, Result};
 
 /// The names that [`Network::by_name`] takes.
@@ -26,8 +26,8 @@ fn entry(name: &str) -> Result<(Constructor, Shape, usize)> {
         "mobilenet" => (mobilenet::mobilenet, IMAGENET, 1000),
         "resnet50" => (resnet::resnet50, IMAGENET, 1000),
         "resnet50_v1_5" => (resnet::resnet50_v1_5, IMAGENET, 1000),
-        "mnist_cnn" => (mnist_cnn::mnist_cnn, MNIST, 10),
-        "mlp" => (mlp::mlp, Shape::Flat(2), 1),
+        "mnist_cnn" => (small::mnist_cnn, MNIST, 10),
+        "mlp" => (small::mlp, Shape::Flat(2), 1),
         _ => {
             return Err(Error::spec(format!("no network is called `{name}`"))
                 .hint(format!("use one of {}, or describe your own in `[[model.layers]]`", NAMES.join(", "))));

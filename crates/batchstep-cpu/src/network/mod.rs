@@ -26,14 +26,13 @@ pub mod custom;
 pub mod generated;
 pub mod layer;
 pub mod memory;
-pub mod mlp;
-pub mod mnist_cnn;
 pub mod mobilenet;
 pub mod operators;
 pub mod padding;
 pub mod parameter;
 pub mod resnet;
 pub mod shape;
+pub mod small;
 pub mod vgg;
 
 #[cfg(test)]

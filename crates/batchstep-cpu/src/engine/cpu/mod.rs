@@ -29,7 +29,6 @@
 pub mod algorithm_choice;
 pub mod blocking;
 pub mod data;
-mod execution;
 pub mod loss;
 mod meeting;
 pub mod op;
@@ -58,8 +57,8 @@ use crate::os::cache::Cache;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use algorithm_choice::Switch;
 use blocking::Blocking;
-use data::Batch;
 use op::product::bf16;
+use pass::Choices;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
 use thread_team::{Team, Teams};
@@ -142,7 +141,7 @@ impl CpuEngine {
             }
             None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings)))),
         };
-        training.borrow_mut().switch_at(switch);
+        training.borrow_mut().choose(Choices { switch, ..settings.into() });
         self.last = Some(training.clone());
         Ok(training)
     }
@@ -192,9 +191,7 @@ impl Engine for CpuEngine {
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         let (workload, training, team) = self.begin(workload, check_shapes)?;
-        let batch = Batch::new(&workload);
-        let layers = execution::layers(&workload, &training.borrow(), &[]);
-        Ok(Box::new(CpuStep { workload, training, batch, team, layers }))
+        Ok(Box::new(CpuStep::new(workload, training, team)))
     }
 
     fn trains(&self) -> bool {

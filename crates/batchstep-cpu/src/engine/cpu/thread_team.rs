@@ -49,7 +49,8 @@ struct TeamState {
     round: CachePadded<AtomicU64>,
     /// Helpers that have finished the work of this round.
     done: CachePadded<AtomicUsize>,
-    work: UnsafeCell<RoundTask>,
+    /// The work of this round; its lifetime ends when all helpers that joined have finished.
+    work: UnsafeCell<*const (dyn Fn() + Sync)>,
     /// Whether each helper is asleep.
     asleep: Box<[CachePadded<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
@@ -72,16 +73,6 @@ struct Polling {
 unsafe impl Sync for TeamState {}
 // SAFETY: as for `Sync`; the thread that hands out work outlives it.
 unsafe impl Send for TeamState {}
-
-/// The work of a round; its lifetime ends when all helpers that joined have finished.
-#[derive(Clone, Copy)]
-struct RoundTask(*const (dyn Fn() + Sync));
-
-impl std::fmt::Debug for RoundTask {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Work")
-    }
-}
 
 /// Two cache lines, which processors fetch together, so that writes of other values do not disturb the readers of this
 /// one.
@@ -106,7 +97,7 @@ impl TeamState {
         // helpers that joined.
         let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
         // SAFETY: the last round is closed, and all helpers that joined it have finished, so none reads.
-        unsafe { *self.work.get() = RoundTask(unbound) };
+        unsafe { *self.work.get() = unbound };
         self.done.0.store(0, Ordering::Relaxed);
         let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
         // Sequentially consistent, like the helper's two operations: one of the two threads sees the other's write.
@@ -142,7 +133,7 @@ impl TeamState {
             }
             last = state / ROUND;
             // SAFETY: the thread that handed out the work wrote it before, and waits until this helper has finished.
-            let work = unsafe { &*(*self.work.get()).0 };
+            let work = unsafe { &**self.work.get() };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
             }
@@ -247,7 +238,7 @@ impl Team {
         let shared = Arc::new(TeamState {
             round: CachePadded::default(),
             done: CachePadded::default(),
-            work: UnsafeCell::new(RoundTask(&|| ())),
+            work: UnsafeCell::new(&|| ()),
             asleep: (1..threads).map(|_| CachePadded::default()).collect(),
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use num_traits::Float;
 
-use super::algorithm_choice::Switch;
 use super::op::scalar::{Scalar, doubles};
-use super::optimizer::{Config, InPlace};
+use super::optimizer::InPlace;
 use super::parameters::Parameters;
 use super::pass::{Choices, Kernel, Pass, Task, Watch};
 use crate::engine::dropout::Masks;
@@ -24,7 +23,6 @@ pub struct Training<T> {
     parameters: Parameters<T>,
     optimizer: InPlace<T>,
     pass: Pass<T>,
-    switch: Switch,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
 }
@@ -33,33 +31,30 @@ impl<T: Scalar + Float> Training<T> {
     /// A network at its initial parameters. All arithmetic is done in `T`.
     pub fn new(network: Arc<Network>, settings: &Settings) -> Self {
         let parameters = Parameters::new(&network, settings.seed);
-        let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
-        let optimizer = InPlace::new(parameters.iter().map(<[T]>::len), config);
+        let lengths = parameters.iter().map(<[T]>::len);
+        let optimizer = InPlace::new(lengths, settings.optimizer, settings.learning_rate);
         let mut pass = Pass::new(&network);
         pass.choose(settings.into());
         let settings = settings.clone();
-        Self { network, settings, parameters, optimizer, pass, switch: Switch::default(), steps: 0 }
+        Self { network, settings, parameters, optimizer, pass, steps: 0 }
     }
 
     /// Whether [`Training::reset`] can turn this into a training of that network and optimizer.
     pub fn fits(&self, network: &Arc<Network>, settings: &Settings) -> bool {
         let same_network = Arc::ptr_eq(&self.network, network) || self.network == *network;
-        same_network && self.optimizer.config().optimizer == settings.optimizer
+        same_network && self.settings.optimizer == settings.optimizer
     }
 
     /// Returns to the initial parameters, in the same memory.
     pub fn reset(&mut self, settings: &Settings) {
         self.settings = settings.clone();
         self.steps = 0;
-        self.switch_at(self.switch);
         self.optimizer.reset(settings.learning_rate);
         self.parameters.reset(&self.network, settings.seed);
     }
 
-    /// Sets the size at which convolutions change their algorithm, from the next [`Training::fit`] on.
-    pub fn switch_at(&mut self, switch: Switch) {
-        self.switch = switch;
-        let choices = Choices { switch, ..Choices::from(&self.settings) };
+    /// Sets how the operators compute, from the next [`Training::fit`] on.
+    pub fn choose(&mut self, choices: Choices) {
         self.pass.choose(choices);
     }
 
@@ -134,7 +129,7 @@ impl<T: Scalar + Float> Training<T> {
 
     /// Sets the learning rate of the next updates.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.optimizer.set_learning_rate(learning_rate);
+        self.optimizer.learning_rate = learning_rate;
     }
 
     /// The results of the last step.

@@ -2,9 +2,8 @@
 
 use super::arena::{ALWAYS, Cutter, PassMemory, Piece};
 use super::chain::Chain;
-use super::memory_plan::{MemoryPlan, Move, MoveKind};
-use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::activation::add_to;
+use super::memory_plan::{MemoryPlan, Move};
+use crate::engine::cpu::op::activation::{Rectifier, add_to};
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::placement::Span;
@@ -94,9 +93,10 @@ impl<T: Scalar> Buffers<T> {
     /// Copies or adds `len` elements of one slot to another.
     pub fn apply(&mut self, one: Move, len: usize) {
         let mut target = std::mem::take(&mut self.slots[one.to]);
-        match one.kind {
-            MoveKind::Copy => target[..len].copy_from_slice(&self.slots[one.from][..len]),
-            MoveKind::Add => add_to(Rectifier::Identity, &self.slots[one.from][..len], &mut target[..len]),
+        let source = &self.slots[one.from][..len];
+        match one.adds {
+            false => target[..len].copy_from_slice(source),
+            true => add_to(Rectifier::Identity, source, &mut target[..len]),
         }
         self.slots[one.to] = target;
     }

@@ -36,17 +36,11 @@ pub struct Route {
 /// Copies one slot to another or adds it there; the length is that of a layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    pub kind: MoveKind,
+    pub adds: bool,
     pub from: usize,
     pub to: usize,
     /// The layer whose output has the length.
     pub layer: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MoveKind {
-    Copy,
-    Add,
 }
 
 /// Where a layer's output and its gradients are.
@@ -170,18 +164,20 @@ impl Slots {
         let mut route = Route { own, fresh: None, moves: Vec::new() };
         match network.layers[index].sources[..] {
             [source] if !trained[source] => {}
-            [source] if is_in_place(&network.layers[index].operation) => self.merge(own, source, &mut route.moves),
+            [source] if is_in_place(&network.layers[index].operation) => {
+                self.hand_on(network, (own, false), source, &mut route.moves)
+            }
             [source] => {
                 let fresh = self.take(network.layers[source].output.count());
                 route.fresh = Some(fresh);
-                self.merge(fresh, source, &mut route.moves);
+                self.hand_on(network, (fresh, false), source, &mut route.moves);
             }
             [a, b] => {
                 if trained[b] {
-                    self.copy(network, own, b, &mut route.moves);
+                    self.hand_on(network, (own, true), b, &mut route.moves);
                 }
                 if trained[a] {
-                    self.merge(own, a, &mut route.moves);
+                    self.hand_on(network, (own, false), a, &mut route.moves);
                 }
             }
             _ => return None,
@@ -189,24 +185,22 @@ impl Slots {
         Some(route)
     }
 
-    /// Makes a slot the gradient of `source`, or adds it to the existing gradient.
-    fn merge(&mut self, from: usize, source: usize, moves: &mut Vec<Move>) {
-        match self.of[source] {
-            None => self.of[source] = Some(from),
-            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
-        }
-    }
-
-    /// The same as [`Slots::merge`], where another source needs the slot as well.
-    fn copy(&mut self, network: &Network, from: usize, source: usize, moves: &mut Vec<Move>) {
-        match self.of[source] {
-            None => {
-                let to = self.take(network.layers[source].output.count());
-                moves.push(Move { kind: MoveKind::Copy, from, to, layer: source });
-                self.of[source] = Some(to);
+    /// Makes a slot the gradient of `source`, or a copy of it where another source needs the slot as well; adds it to an
+    /// existing gradient.
+    fn hand_on(&mut self, network: &Network, (from, kept): (usize, bool), source: usize, moves: &mut Vec<Move>) {
+        let to = match self.of[source] {
+            Some(to) => {
+                moves.push(Move { adds: true, from, to, layer: source });
+                to
             }
-            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
-        }
+            None if kept => {
+                let to = self.take(network.layers[source].output.count());
+                moves.push(Move { adds: false, from, to, layer: source });
+                to
+            }
+            None => from,
+        };
+        self.of[source] = Some(to);
     }
 }
 
@@ -261,10 +255,7 @@ mod tests {
         // The sum's gradient is copied for the rectifier, which adds what it lets through to the gradient of `fc`.
         assert_eq!(
             moves,
-            [
-                Move { kind: MoveKind::Add, from: 1, to: 0, layer: fc },
-                Move { kind: MoveKind::Copy, from: 0, to: 1, layer: relu }
-            ]
+            [Move { adds: true, from: 1, to: 0, layer: fc }, Move { adds: false, from: 0, to: 1, layer: relu }]
         );
     }
 }

@@ -122,6 +122,9 @@ fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     b.then("dw3", depthwise(1)).unwrap();
     let end = b.then("bn4", BatchNorm::default()).unwrap();
     b.add("sum", Operation::Add, &[shared, end]).unwrap();
+    b.then("bn5", BatchNorm::default()).unwrap();
+    b.then("dw5", depthwise(1)).unwrap();
+    b.then("relu5", Operation::Relu).unwrap();
     b.then("mean", Operation::GlobalAveragePool).unwrap();
     b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
     let network = b.finish().unwrap();
@@ -130,7 +133,7 @@ fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     pass.fit(&network, 2).unwrap();
     let name = |index: &usize| network.layers[*index].name.as_str();
     let chains = pass.chains.iter().map(|chain| [name(chain.layers.start()), name(chain.layers.end())]);
-    assert_eq!(chains.collect::<Vec<_>>(), [["bn1", "relu2"], ["dw2", "bn3"], ["dw3", "bn4"]]);
+    assert_eq!(chains.collect::<Vec<_>>(), [["bn1", "relu2"], ["dw2", "bn3"], ["dw3", "bn4"], ["bn5", "dw5"]]);
     assert_eq!(pass.chains[0].passing, [passes, false, false]);
     agrees_with_the_reference(network, &[3, 1, 5]);
 }

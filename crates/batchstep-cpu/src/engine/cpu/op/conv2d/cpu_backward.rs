@@ -10,7 +10,7 @@ use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply, transpose::turn};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
@@ -178,13 +178,6 @@ fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<
             unsafe { fold_back(g, &target, &rows, &tile, columns, wide) };
         },
     );
-}
-
-/// `columns = rows^T`: `wide` rows of `deep` values become `deep` rows of `wide`.
-fn turn<T: Scalar>(rows: &[T], deep: usize, wide: usize, columns: &mut [T]) {
-    for (i, row) in columns.chunks_exact_mut(wide).take(deep).enumerate() {
-        row.iter_mut().zip(rows[i..].iter().step_by(deep)).for_each(|(to, from)| *to = *from);
-    }
 }
 
 /// The channels of a sheet's images that each task of the input's gradient owns.

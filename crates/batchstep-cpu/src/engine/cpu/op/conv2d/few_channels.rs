@@ -33,12 +33,7 @@ const SUMMED: usize = 3;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
-    let pad = g.padding;
-    g.kernel == Extent::square(K)
-        && g.stride == Extent::square(1)
-        && g.groups == 1
-        && g.in_channels <= FEW
-        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < K)
+    g.is_dense() && g.kernel == Extent::square(K) && g.in_channels <= FEW
 }
 
 /// The output rows of each task: some of one image, or all of some images.

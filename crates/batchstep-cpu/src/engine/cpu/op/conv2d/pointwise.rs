@@ -12,7 +12,6 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, th
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
-use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
 const POSITIONS: usize = 128;
@@ -24,9 +23,8 @@ const UNIT: usize = 64;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
-    let plain = g.kernel == Extent::square(1) && g.stride == Extent::square(1) && g.padding == Padding::default();
     // With fewer columns it is faster to unfold them once for all tasks.
-    plain && g.groups == 1 && g.columns() >= UNIT
+    g.is_pointwise() && g.groups == 1 && g.columns() >= UNIT
 }
 
 /// Whether each image is wide enough by itself.

@@ -61,7 +61,7 @@ struct Pairs {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn run(product: &Product<'_, f32>) {
-    let Product { target, a, b, places, adds } = product;
+    let Product { target, a, b, adds } = product;
     let (rows, columns, inner) = (target.rows, target.columns, b.rows);
     let depth = DEPTH.min(inner.div_ceil(2)).max(1);
     let group = (PANELS / depth / COLUMNS * COLUMNS).min(columns.next_multiple_of(COLUMNS)).max(COLUMNS);
@@ -77,7 +77,7 @@ unsafe fn run(product: &Product<'_, f32>) {
                 let (panel, size) = (panels.as_mut_ptr().wrapping_add(at * depth), [inner, COLUMNS.min(width - at)]);
                 // SAFETY: these rows and columns are inside the matrix, and there is room for them.
                 unsafe {
-                    match places {
+                    match b.places {
                         Some(places) => across(|row| places.row(from, first + row), size, panel, COLUMNS),
                         None => copy_right(from.wrapping_add(first * b.row_stride), b, size, panel),
                     }

@@ -10,8 +10,7 @@ use pulp::Arch;
 
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
-use crate::engine::cpu::op::place::ChannelPlanes;
+use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::network::BatchNorm;
@@ -224,9 +223,7 @@ pub fn backward<T: Scalar>(
     let range = norm.rectifier.range::<T>();
     let affines = norm.affines(moments, 0..planes.channels);
     flat::map(planes, x, &affines, dy, |affine, x, dy| range.stopped(affine.value(x), dy));
-    let totals = flat::slopes(planes, x, dy, moments);
-    let totals = totals.iter().copied().zip(moments);
-    let sums: List<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let sums = Sums::of_all(planes, norm, moments, &flat::slopes(planes, x, dy, moments));
     let slopes = sums.iter().zip(norm.gamma).map(|(sums, gamma)| sums.slope(*gamma));
     let constants: List<_> = affines.iter().copied().zip(slopes).collect();
     flat::map(planes, x, &constants, dy, |(affine, slope), x, dy| slope.of(x - affine.mean, dy));
@@ -262,8 +259,7 @@ pub unsafe fn backward_channels<T: Scalar>(
         true => narrow::slope_sums(input, by, dy),
         false => Arch::new().dispatch(SlopeSums { input, by, dy }),
     };
-    let totals = totals.iter().copied().zip(moments);
-    let sums: List<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let sums = Sums::of_all(planes, norm, moments, &totals);
     let slopes: List<_> = channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
     // SAFETY: by the caller's promise.
     let parameters = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
@@ -292,11 +288,15 @@ struct Sums {
 }
 
 impl Sums {
-    /// From the sums of `dy` and of `dy (x - mean)`.
-    fn new(planes: Planes, moments: Moments, epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
-        let (count, inverse) = (planes.values() as f64, inverse_deviation(moments.variance, epsilon));
-        let dgamma = dyx * inverse;
-        Self { inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
+    /// From the sums of `dy` and of `dy (x - mean)` of each channel.
+    fn of_all<T>(planes: Planes, norm: Norm<'_, T>, moments: &[Moments], totals: &[[f64; 2]]) -> List<Self> {
+        let count = planes.values() as f64;
+        let of = |(moments, &[dbeta, dyx]): (&Moments, &[f64; 2])| {
+            let inverse = inverse_deviation(moments.variance, norm.epsilon);
+            let dgamma = dyx * inverse;
+            Self { inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
+        };
+        moments.iter().zip(totals).map(of).collect()
     }
 
     fn slope<T: Scalar>(&self, gamma: T) -> Slope<T> {

@@ -6,8 +6,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Affine, Input, Moments, Normaliser, Slope};
-use crate::engine::cpu::op::parallel::Shared;
-use crate::engine::cpu::op::place::ChannelPlanes;
+use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};

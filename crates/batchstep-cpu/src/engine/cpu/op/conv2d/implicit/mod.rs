@@ -11,16 +11,16 @@ mod sheet;
 use std::ops::Range;
 
 use super::cpu::{cut, enough_tasks};
-use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Range as Values;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
-use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Views, Write, multiply_views};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
-use crate::network::{Direction, Extent};
+use crate::network::Direction;
+pub use gradient::weight_gradient;
 use sheet::{Axis, Sheet};
 
 /// About how many positions of an image one product computes.
@@ -35,19 +35,13 @@ const MOST: usize = 64;
 /// The fewest positions of an image: each image is a product by itself.
 const POSITIONS: usize = 128;
 
-/// Whether a convolution can be computed this way.
-pub fn fits(g: &Geometry) -> bool {
-    let pad = g.padding;
-    g.groups == 1
-        && g.stride == Extent::square(1)
-        && pad.top.max(pad.bottom) < g.kernel.height
-        && pad.left.max(pad.right) < g.kernel.width
-}
-
 /// Whether this way is faster than unfolding the images.
 pub fn suits(g: &Geometry) -> bool {
     let is_between = |channels| (FEWEST..=MOST).contains(&channels);
-    fits(g) && g.taps() > 1 && [g.in_channels, g.out_channels].into_iter().all(is_between) && g.positions() >= POSITIONS
+    g.is_dense()
+        && g.taps() > 1
+        && [g.in_channels, g.out_channels].into_iter().all(is_between)
+        && g.positions() >= POSITIONS
 }
 
 /// Which inputs each output reads.
@@ -78,18 +72,8 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
     Correlation { images: g.batch, channels, axes: axes(g), filters, factors: g.factors() }.run(x, &Shared::new(y));
 }
 
-/// The gradients that are wanted.
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-    if let Some(dx) = into.x {
-        input_gradient(g, weight, dy, dx);
-    }
-    if let Some(dw) = into.weight {
-        gradient::weight_gradient(g, x, dy, dw);
-    }
-}
-
 /// `dx`: the correlation of `dy` with turned filters.
-fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
+pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let mut turned = Scratch::new(weight.len());
     for (at, to) in turned.chunks_exact_mut(g.taps()).enumerate() {
         let (channel, output) = (at / g.out_channels, at % g.out_channels);
@@ -158,10 +142,10 @@ impl<T: Scalar> Correlation<'_, T> {
                 let to_planes = planes.chunks_exact_mut(sheet.len);
                 source.zip(to_planes).for_each(|(source, to)| sheet.fill(source, band, to));
                 let columns = sheet.sums(band.len());
-                multiply_views(
+                multiply(
                     MatrixMut::new(sums, block.len(), columns, stride),
                     Matrix::new(&filters.weight[block.start * depth..], block.len(), depth, depth),
-                    Views::new(planes, &places, from, sheet.len, columns),
+                    Matrix::views(planes, &places, from, sheet.len, columns),
                     Write::Overwrite,
                     factors,
                 );
