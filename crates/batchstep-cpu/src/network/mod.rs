@@ -28,7 +28,6 @@ pub mod layer;
 pub mod memory;
 pub mod mobilenet;
 pub mod operators;
-pub mod padding;
 pub mod parameter;
 pub mod resnet;
 pub mod shape;

@@ -115,14 +115,8 @@ pub fn bytes(value: u64) -> String {
 /// A count with separators: `10,500`.
 pub fn count(value: u64) -> String {
     let plain = value.to_string();
-    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
-    for (i, digit) in plain.chars().enumerate() {
-        if i > 0 && (plain.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups = plain.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// A count with its noun: `1 jump`, `4 jumps`.

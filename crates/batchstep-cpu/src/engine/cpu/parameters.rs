@@ -69,7 +69,7 @@ impl<T: Scalar> Parameters<T> {
         for (own, values) in self.iter_mut().zip(&learnt.parameters) {
             own.iter_mut().zip(values).for_each(|(own, value)| *own = T::from_f64(*value));
         }
-        let stats = self.layers.iter().filter_map(|layer| layer.stats.as_ref());
+        let stats = self.layers.iter_mut().filter_map(|layer| layer.stats.as_mut());
         stats.zip(&learnt.running).try_for_each(|(stats, running)| stats.set(running))
     }
 
@@ -82,6 +82,11 @@ impl<T: Scalar> Parameters<T> {
     /// The running statistics of layer `layer`, where it is a batch norm.
     pub fn stats(&self, layer: usize) -> Option<&RunningStats> {
         self.layers[layer].stats.as_ref()
+    }
+
+    /// The same, for writing.
+    pub fn stats_mut(&mut self, layer: usize) -> Option<&mut RunningStats> {
+        self.layers[layer].stats.as_mut()
     }
 
     /// Every trainable tensor, in the order of the layers.

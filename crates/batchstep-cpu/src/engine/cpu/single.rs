@@ -1,7 +1,7 @@
 //! One layer's operation by itself. Parts of another engine's step are compared with it.
 
 use super::op::activation::Rectifier;
-use super::op::batch_norm::cpu::Moments;
+use super::op::batch_norm::Moments;
 use super::op::filters::Filters;
 use super::op::scalar::Scalar;
 use super::pass::memory_plan::is_in_place;
@@ -68,7 +68,7 @@ impl<T: Scalar> Single<'_, T> {
         let mut parameters: Vec<Vec<T>> = self.parameters.iter().map(|values| vec![T::ZERO; values.len()]).collect();
         let (mut slope, mut dx) = (dy.to_vec(), vec![T::ZERO; if wanted { x.len() } else { 0 }]);
         let into = wanted.then_some(&mut *dx);
-        let slopes = pass::Slopes { dy: &mut slope, dx: into, parameters: &mut parameters };
+        let slopes = pass::LayerSlopes { dy: &mut slope, dx: into, parameters: &mut parameters };
         let kept = (&*output.moments, &*output.winners);
         kernel.backward((x, &output.values), self.filters(), Some(self.masks), slopes, kept);
         let source = if wanted && is_in_place(&self.layer().operation) { slope } else { dx };

@@ -10,7 +10,6 @@ use super::optimizer::InPlace;
 use super::parameters::Parameters;
 use super::pass::{Choices, Kernel, Pass, Task, Watch};
 use crate::engine::dropout::Masks;
-use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
 use crate::network::Network;
@@ -20,7 +19,7 @@ use crate::network::Network;
 pub struct Training<T> {
     network: Arc<Network>,
     settings: Settings,
-    parameters: Parameters<T>,
+    pub parameters: Parameters<T>,
     optimizer: InPlace<T>,
     pass: Pass<T>,
     /// Steps done; each step has its own dropout masks.
@@ -87,11 +86,11 @@ impl<T: Scalar + Float> Training<T> {
     pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<StepTimes> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Some(Masks { seed: settings.seed, step: self.steps });
-        let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
         let start = Instant::now();
-        let loss = pass.forward(task)?;
+        let loss = pass.forward(task(network, settings, parameters, [inputs, targets], (masks, watch)))?;
+        pass.update_stats(parameters);
         let forward = Instant::now();
-        pass.backward(task);
+        pass.backward(task(network, settings, parameters, [inputs, targets], (masks, watch)));
         let backward = Instant::now();
         optimizer.update(parameters.iter_mut(), pass.gradients());
         let end = Instant::now();
@@ -113,23 +112,9 @@ impl<T: Scalar + Float> Training<T> {
     /// As [`Training::step`].
     pub fn evaluate(&mut self, inputs: &[T], targets: &[T]) -> Result<Vec<f64>> {
         let Self { network, settings, parameters, pass, .. } = self;
-        let task = Task { network, parameters, inputs, targets, masks: None, loss: settings.loss, watch: None };
-        let last = task.network.layers.len() - 1;
-        pass.forward(task)?;
+        pass.forward(task(network, settings, parameters, [inputs, targets], (None, None)))?;
+        let last = network.layers.len() - 1;
         Ok(doubles(pass.held_output(last)))
-    }
-
-    /// Takes over parameters that were trained elsewhere; the optimizer's state stays as it is.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where they belong to another network.
-    pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
-        self.parameters.take_over(learnt)
-    }
-
-    /// Sets the learning rate of the next updates.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.optimizer.learning_rate = learning_rate;
     }
 
     /// The results of the last step.
@@ -145,9 +130,15 @@ impl<T: Scalar + Float> Training<T> {
     pub fn kernel(&self, layer: usize) -> &Kernel {
         self.pass.kernel(layer)
     }
+}
 
-    /// The parameters as they are now.
-    pub fn parameters(&self) -> &Parameters<T> {
-        &self.parameters
-    }
+/// What a pass over a batch reads.
+fn task<'a, T>(
+    network: &'a Network,
+    settings: &Settings,
+    parameters: &'a Parameters<T>,
+    [inputs, targets]: [&'a [T]; 2],
+    (masks, watch): (Option<Masks>, Option<&'a Watch>),
+) -> Task<'a, T> {
+    Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use safetensors::SafeTensors;
 
-use crate::engine::cpu::op::batch_norm::cpu::Moments;
+use crate::engine::cpu::op::batch_norm::Moments;
 use crate::engine::cpu::op::scalar::{Scalar, doubles};
 use crate::engine::cpu::single::Single;
 use crate::engine::cpu::thread_team::by_three;

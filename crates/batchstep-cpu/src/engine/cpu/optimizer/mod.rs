@@ -25,8 +25,7 @@ const CHUNK: usize = 1 << 14;
 #[derive(Debug)]
 pub struct InPlace<T> {
     optimizer: Optimizer,
-    /// The step size of the next updates.
-    pub learning_rate: f64,
+    learning_rate: f64,
     /// For each parameter its two states, as long as the parameter or empty.
     states: Vec<[Vec<T>; 2]>,
     /// Updates done.

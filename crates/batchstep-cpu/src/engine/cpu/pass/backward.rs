@@ -4,7 +4,7 @@
 use std::mem::take;
 
 use super::arena::Piece;
-use super::kernel::{Kernel, Slopes};
+use super::kernel::{Kernel, LayerSlopes};
 use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::scalar::Scalar;
@@ -21,7 +21,7 @@ impl<T: Scalar> Pass<T> {
         self.differentiate(
             task,
             index,
-            Slopes { dy: &mut dy[..dy_len], dx: dx_of_source, parameters: &mut parameters },
+            LayerSlopes { dy: &mut dy[..dy_len], dx: dx_of_source, parameters: &mut parameters },
         );
         self.buffers.parameters[index] = parameters;
         self.buffers.slots[route.own] = dy;
@@ -31,15 +31,15 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// Computes all gradients of a layer at once, so that kernels can share work, or one by one where each is timed.
-    fn differentiate(&self, task: Task<'_, T>, index: usize, slopes: Slopes<'_, T, Piece<T>>) {
-        let Slopes { dy, dx, mut parameters } = slopes;
+    fn differentiate(&self, task: Task<'_, T>, index: usize, slopes: LayerSlopes<'_, T, Piece<T>>) {
+        let LayerSlopes { dy, dx, mut parameters } = slopes;
         if self.idle_biases[index] {
             parameters = &mut parameters[..1];
         }
         let (kernel, filters) = (self.kernels[index], self.filters(task, index));
         let [x, y] = [task.network.layers[index].sources[0], index].map(|layer| self.output(task.inputs, layer));
         let kept = (&*self.buffers.moments[index], &*self.buffers.winners[index]);
-        let backward = |direction, slopes: Slopes<'_, T, Piece<T>>| {
+        let backward = |direction, slopes: LayerSlopes<'_, T, Piece<T>>| {
             Watch::time(task.watch, index, direction, || {
                 if !self.is_rectified_batch_norm(index) {
                     kernel.backward((x, y), filters, task.masks, slopes, kept);
@@ -48,11 +48,11 @@ impl<T: Scalar> Pass<T> {
         };
         let has_weights = matches!(kernel, Kernel::Convolution(_) | Kernel::Dense(_));
         if task.watch.is_none() || !has_weights {
-            return backward(Direction::BackwardData, Slopes { dy, dx, parameters });
+            return backward(Direction::BackwardData, LayerSlopes { dy, dx, parameters });
         }
-        backward(Direction::BackwardWeights, Slopes { dy: &mut *dy, dx: None, parameters });
+        backward(Direction::BackwardWeights, LayerSlopes { dy: &mut *dy, dx: None, parameters });
         if dx.is_some() {
-            backward(Direction::BackwardData, Slopes { dy, dx, parameters: &mut [] });
+            backward(Direction::BackwardData, LayerSlopes { dy, dx, parameters: &mut [] });
         }
     }
 

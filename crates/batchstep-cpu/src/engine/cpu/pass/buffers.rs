@@ -4,7 +4,7 @@ use super::arena::{ALWAYS, Cutter, PassMemory, Piece};
 use super::chain::Chain;
 use super::memory_plan::{MemoryPlan, Move};
 use crate::engine::cpu::op::activation::{Rectifier, add_to};
-use crate::engine::cpu::op::batch_norm::cpu::Moments;
+use crate::engine::cpu::op::batch_norm::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::placement::Span;
 use crate::network::{Network, Operation};

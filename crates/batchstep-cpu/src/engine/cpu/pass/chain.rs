@@ -9,7 +9,7 @@ use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
 use super::{Pass, Task};
-use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm};
+use crate::engine::cpu::op::batch_norm::{self, Moments, Norm};
 use crate::engine::cpu::op::conv2d::depthwise;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared, for_each_channels};
@@ -193,7 +193,6 @@ impl<T: Scalar> Pass<T> {
         let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
         self.write_chain(task, chain, (&mut outputs, &mut moments));
         (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
-        chain.members.iter().for_each(|&index| self.update_stats(task, index));
     }
 
     fn write_chain(

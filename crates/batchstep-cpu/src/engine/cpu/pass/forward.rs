@@ -5,10 +5,11 @@ use std::mem::take;
 use super::kernel::Kernel;
 use super::{Pass, Task};
 use crate::engine::cpu::loss::{loss, loss_gradient};
-use crate::engine::cpu::op::batch_norm::cpu::Norm;
+use crate::engine::cpu::op::batch_norm::Norm;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm};
+use crate::engine::cpu::parameters::Parameters;
 
 impl<T: Scalar> Pass<T> {
     /// Writes the output of a layer.
@@ -33,22 +34,21 @@ impl<T: Scalar> Pass<T> {
                 }
             }
             (Kernel::Normalisation(planes, p), Some(stats), None) => {
-                moments.copy_from_slice(&stats.moments());
-                batch_norm::cpu::normalise(planes, source(0), Norm::new(filters, p), &moments, y);
+                moments.copy_from_slice(&stats.0);
+                batch_norm::normalise(planes, source(0), Norm::new(filters, p), &moments, y);
             }
             _ => kernel.forward(source(0), filters, task.masks, y, (&mut moments, &mut winners)),
         }
         self.buffers.moments[index] = moments;
         self.buffers.winners[index] = winners;
-        if task.masks.is_some() {
-            self.update_stats(task, index);
-        }
     }
 
-    /// Takes the moments of a batch norm in this batch into its running statistics.
-    pub(super) fn update_stats(&self, task: Task<'_, T>, index: usize) {
-        if let (Kernel::Normalisation(planes, p), Some(stats)) = (self.kernels[index], task.parameters.stats(index)) {
-            stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
+    /// Takes the moments of the batch into the running statistics, after [`Pass::forward`] and before [`Pass::backward`].
+    pub fn update_stats(&self, parameters: &mut Parameters<T>) {
+        for (index, kernel) in self.kernels.iter().enumerate() {
+            if let (Kernel::Normalisation(planes, p), Some(stats)) = (kernel, parameters.stats_mut(index)) {
+                stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
+            }
         }
     }
 

@@ -136,8 +136,7 @@ fn writes_rectified(network: &Network, index: usize) -> bool {
 
 /// Whether a layer's backward pass reads its output only if that is rectified.
 fn is_forgotten(network: &Network, index: usize) -> bool {
-    use Operation as O;
-    matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_))
+    writes_rectified(network, index) && network.layers[index].operation != Operation::Add
 }
 
 fn is_view(operation: &Operation) -> bool {

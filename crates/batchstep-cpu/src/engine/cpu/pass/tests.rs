@@ -138,29 +138,6 @@ fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     agrees_with_the_reference(network, &[3, 1, 5]);
 }
 
-/// Blocks like those of a residual network: the sum is rectified and overwrites the output of the last batch norm or of
-/// the shortcut.
-#[test]
-fn rectified_sums_of_batch_norms_agree_with_the_reference() {
-    let mut b = Builder::new("residual", Shape::Maps { channels: 2, height: 8, width: 6 }).unwrap();
-    b.then("conv1", conv(4)).unwrap();
-    b.then("bn1", BatchNorm::default()).unwrap();
-    let first = b.then("relu1", Operation::Relu).unwrap();
-    b.then("conv2", conv(4)).unwrap();
-    let second = b.then("bn2", BatchNorm::default()).unwrap();
-    b.add("sum2", Operation::Add, &[second, first]).unwrap();
-    let third = b.then("relu2", Operation::Relu).unwrap();
-    b.then("conv3", conv(6)).unwrap();
-    let long = b.then("bn3", BatchNorm::default()).unwrap();
-    b.add("conv4", conv(6), &[third]).unwrap();
-    let short = b.then("bn4", BatchNorm::default()).unwrap();
-    b.add("sum3", Operation::Add, &[long, short]).unwrap();
-    b.then("relu3", Operation::Relu).unwrap();
-    b.then("mean", Operation::GlobalAveragePool).unwrap();
-    b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
-    agrees_with_the_reference(b.finish().unwrap(), &[3, 1, 5]);
-}
-
 #[test]
 fn a_network_that_ends_in_a_rectifier_or_a_view_agrees_with_the_reference() {
     let mut b = Builder::new("rectified", Shape::Flat(6)).unwrap();

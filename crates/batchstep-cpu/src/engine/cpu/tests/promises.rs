@@ -16,7 +16,7 @@ fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64>
 
 fn first_weight(engine: &CpuEngine) -> Vec<f32> {
     let training = engine.last.as_ref().unwrap().borrow();
-    training.parameters().of_layer(1)[0].clone()
+    training.parameters.of_layer(1)[0].clone()
 }
 
 /// A visit with other settings than those of [`workload`].

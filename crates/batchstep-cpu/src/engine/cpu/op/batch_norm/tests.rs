@@ -1,5 +1,4 @@
-use super::RunningStats;
-use super::cpu::Moments;
+use super::{Moments, RunningStats};
 use crate::engine::cpu::op::cases::{Case, assert_values_close, expected, reals};
 use crate::network::{BatchNorm, Shape};
 use crate::random::Rng;
@@ -8,9 +7,9 @@ const P: BatchNorm = BatchNorm { epsilon: 1e-3, momentum: 0.9 };
 
 /// The running means and variances after one batch with these moments, of `count` values each.
 fn running(moments: &[Moments], count: usize, momentum: f64) -> (Vec<f64>, Vec<f64>) {
-    let stats = RunningStats::new(moments.len());
+    let mut stats = RunningStats::new(moments.len());
     stats.update(moments, count, momentum);
-    stats.moments().iter().map(|moments| (moments.mean, moments.variance)).unzip()
+    stats.0.iter().map(|moments| (moments.mean, moments.variance)).unzip()
 }
 
 #[test]

@@ -54,13 +54,6 @@ impl<T: Scalar> Sheets<'_, T> {
     }
 }
 
-/// Some columns of a sheet.
-struct SheetColumns<'a, 'b, T> {
-    dy: &'a Sheets<'b, T>,
-    sheet: usize,
-    range: &'a Range<usize>,
-}
-
 /// Where the gradients of a convolution are written; `None` for a gradient that is not wanted.
 pub struct Gradients<'a, T> {
     pub x: Option<&'a mut [T]>,
@@ -108,7 +101,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
             }
             for range in &tiles {
                 let stride = range.len();
-                spread(g, weight, &depth, SheetColumns { dy, sheet, range }, columns, transposed);
+                spread(g, weight, &depth, (dy, sheet, range), columns, transposed);
                 let offset = sheet * dy.columns;
                 let tile = Tile::new(g, offset + range.start..offset + range.end);
                 // SAFETY: these channels of the sheet's images belong to this task.
@@ -192,12 +185,11 @@ fn spread<T: Scalar>(
     g: &Geometry,
     weight: &[T],
     depth: &ColumnRows,
-    slopes: SheetColumns<'_, '_, T>,
+    (dy, sheet, range): (&Sheets<'_, T>, usize, &Range<usize>),
     columns: &mut [T],
     transposed: &mut [T],
 ) {
-    let (ColumnRows { group, rows: depth }, SheetColumns { dy, sheet, range }) = (depth, slopes);
-    let stride = range.len();
+    let (ColumnRows { group, rows: depth }, stride) = (depth, range.len());
     for out in cut(g.group_out(), g.group_out().div_ceil(OUTPUTS), 1) {
         let target = if out.start == 0 { Write::Overwrite } else { Write::AddTo };
         let channels = group * g.group_out() + out.start..group * g.group_out() + out.end;

@@ -58,6 +58,17 @@ struct Pairs {
     count: usize,
 }
 
+/// Some rows of the left side, times the columns of a panel, to their place in the target, whose rows are `stride` apart.
+#[derive(Clone, Copy)]
+struct Block {
+    columns: usize,
+    left: Pairs,
+    panel: *const f32,
+    to: *mut f32,
+    stride: usize,
+    adds: bool,
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn run(product: &Product<'_, f32>) {
@@ -90,9 +101,10 @@ unsafe fn run(product: &Product<'_, f32>) {
                 let to = target.pointer.wrapping_add(row * target.stride + column);
                 for at in (0..width).step_by(COLUMNS) {
                     let panel = panels.as_ptr().wrapping_add(at * depth);
-                    let size = [LEFT.min(rows - row), COLUMNS.min(width - at)];
+                    let (columns, to, adds) = (COLUMNS.min(width - at), to.wrapping_add(at), *adds || first > 0);
+                    let block = Block { columns, left, panel, to, stride: target.stride, adds };
                     // SAFETY: as above; the target is not aliased.
-                    unsafe { all_rows(size, left, panel, to.wrapping_add(at), target.stride, *adds || first > 0) };
+                    unsafe { all_rows(LEFT.min(rows - row), block) };
                 }
             }
         }
@@ -231,30 +243,23 @@ fn pairs(bits: __m512i) -> __m512bh {
 /// The rows must exist; the target must be writable.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-unsafe fn all_rows(
-    [rows, columns]: [usize; 2],
-    left: Pairs,
-    panel: *const f32,
-    to: *mut f32,
-    stride: usize,
-    adds: bool,
-) {
+unsafe fn all_rows(rows: usize, panel: Block) {
     let mut row = 0;
     while row < rows {
         let rest = rows - row;
         // The last rows are shared evenly, as in `kernel.rs`.
         let count = if rest < 2 * ROWS { rest.div_ceil(rest.div_ceil(ROWS)) } else { ROWS };
-        let left = Pairs { start: left.start.wrapping_add(row * left.line), ..left };
-        let to = to.wrapping_add(row * stride);
+        let left = Pairs { start: panel.left.start.wrapping_add(row * panel.left.line), ..panel.left };
+        let block = Block { left, to: panel.to.wrapping_add(row * panel.stride), ..panel };
         // SAFETY: by the caller's promise.
         unsafe {
             match count {
-                1 => registers::<1>(columns, left, panel, to, stride, adds),
-                2 => registers::<2>(columns, left, panel, to, stride, adds),
-                3 => registers::<3>(columns, left, panel, to, stride, adds),
-                4 => registers::<4>(columns, left, panel, to, stride, adds),
-                5 => registers::<5>(columns, left, panel, to, stride, adds),
-                _ => registers::<ROWS>(columns, left, panel, to, stride, adds),
+                1 => registers::<1>(block),
+                2 => registers::<2>(block),
+                3 => registers::<3>(block),
+                4 => registers::<4>(block),
+                5 => registers::<5>(block),
+                _ => registers::<ROWS>(block),
             }
         }
         row += count;
@@ -265,39 +270,26 @@ unsafe fn all_rows(
 /// As for [`all_rows`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-unsafe fn registers<const R: usize>(
-    columns: usize,
-    left: Pairs,
-    panel: *const f32,
-    to: *mut f32,
-    stride: usize,
-    adds: bool,
-) {
+unsafe fn registers<const R: usize>(at: Block) {
     // SAFETY: by the caller's promise.
     unsafe {
-        match columns.div_ceil(LANES) {
-            1 => block::<R, 1>(columns, left, panel, to, stride, adds),
-            2 => block::<R, 2>(columns, left, panel, to, stride, adds),
-            3 => block::<R, 3>(columns, left, panel, to, stride, adds),
-            _ => block::<R, WIDE>(columns, left, panel, to, stride, adds),
+        match at.columns.div_ceil(LANES) {
+            1 => block::<R, 1>(at),
+            2 => block::<R, 2>(at),
+            3 => block::<R, 3>(at),
+            _ => block::<R, WIDE>(at),
         }
     }
 }
 
-/// One block: `R` rows of the left side times the `columns` of a panel, in `V` registers.
+/// One block: `R` rows of the left side times the columns of a panel, in `V` registers.
 ///
 /// # Safety
 /// As for [`all_rows`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-unsafe fn block<const R: usize, const V: usize>(
-    columns: usize,
-    left: Pairs,
-    panel: *const f32,
-    to: *mut f32,
-    stride: usize,
-    adds: bool,
-) {
+unsafe fn block<const R: usize, const V: usize>(at: Block) {
+    let Block { columns, left, panel, to, stride, adds } = at;
     let mut sums = [[_mm512_setzero_ps(); V]; R];
     for k in 0..left.count {
         let panel = panel.wrapping_add(k * COLUMNS);

@@ -80,18 +80,8 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
                 let place = first + first_column * self.b.column_stride;
                 let start = self.b.elements.as_ptr().wrapping_add(place);
                 let adds = self.adds || first_row > 0;
-                let own = Panels {
-                    places: self.b.places,
-                    start,
-                    apart: wide,
-                    stride: self.b.row_stride,
-                    rows,
-                    columns,
-                    wide,
-                    first_row,
-                    first_column,
-                    adds,
-                };
+                let (apart, stride, places) = (wide, self.b.row_stride, self.b.places);
+                let own = Panels { places, start, apart, stride, rows, columns, wide, first_row, first_column, adds };
                 let panels = if in_place {
                     own
                 } else {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::filters;
 use super::grid::Grid;
-use super::tiles::{COMPONENTS, Source, Strips, Tiles, padded};
+use super::tiles::{COMPONENTS, Strips, TileSource, Tiles, padded};
 use super::transform::TAPS;
 use super::{BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, block, gather, sources};
 use crate::engine::cpu::op::conv2d::cpu::cut;
@@ -42,7 +42,7 @@ struct TileSum<'a, T> {
     grid: Grid,
     /// Channels of the input and of the output.
     sizes: [usize; 2],
-    sources: [Source<'a, T>; 2],
+    sources: [TileSource<'a, T>; 2],
     /// The most columns of a product in one call.
     strip: Option<usize>,
 }

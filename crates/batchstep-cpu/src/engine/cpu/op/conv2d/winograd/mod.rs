@@ -32,7 +32,7 @@ use crate::network::{Direction, Extent};
 use filters::{Matrices, Weights};
 pub use gradient::weight_gradient;
 use grid::Grid;
-use tiles::{COMPONENTS, Components, Finish, Kind, OutputTiles, Planes, Source, Strips, Tiles};
+use tiles::{COMPONENTS, Components, Finish, OutputTiles, Planes, Strips, TileKind, TileSource, Tiles};
 use transform::TAPS;
 
 /// About how many tiles a task takes through all channels: the row length at which the products are fastest (measured
@@ -83,10 +83,10 @@ fn output_planes(g: &Geometry) -> Planes {
 }
 
 /// The tiles of the input, and those of the output's gradient.
-fn sources<'a, T>(g: &Geometry, x: &'a [T], dy: &'a [T]) -> [Source<'a, T>; 2] {
+fn sources<'a, T>(g: &Geometry, x: &'a [T], dy: &'a [T]) -> [TileSource<'a, T>; 2] {
     let before = Extent::new(g.padding.top, g.padding.left);
-    let data = Source { values: x, planes: input_planes(g), before, kind: Kind::Data };
-    [data, Source { values: dy, planes: output_planes(g), before: Extent::square(0), kind: Kind::Slopes }]
+    let data = TileSource { values: x, planes: input_planes(g), before, kind: TileKind::Data };
+    [data, TileSource { values: dy, planes: output_planes(g), before: Extent::square(0), kind: TileKind::Slopes }]
 }
 
 /// `y = rectifier(w * x + bias)`.
@@ -108,7 +108,7 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     let before = Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left);
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.height, g.width),
-        source: Source { values: dy, planes: output_planes(g), before, kind: Kind::Data },
+        source: TileSource { values: dy, planes: output_planes(g), before, kind: TileKind::Data },
         weights: Weights { values: weight, outputs: g.out_channels, inputs: g.in_channels, turned: true },
         planes: input_planes(g),
         bias: None,
@@ -144,7 +144,7 @@ pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Optio
 /// A correlation of all source channels with filters for each target channel.
 struct Correlation<'a, T> {
     grid: Grid,
-    source: Source<'a, T>,
+    source: TileSource<'a, T>,
     weights: Weights<'a, T>,
     /// The planes of the target.
     planes: Planes,

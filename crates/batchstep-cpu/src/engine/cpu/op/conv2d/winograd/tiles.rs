@@ -70,7 +70,7 @@ fn starts(len: usize, lanes: usize) -> impl Iterator<Item = usize> {
 
 /// What becomes of a tile.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum TileKind {
     /// `B^T d B`, of an input's tile.
     Data,
     /// `A dy A^T`, of a tile of an output's gradient.
@@ -79,17 +79,17 @@ pub enum Kind {
 
 /// The planes that are taken apart, with `before` rows and columns of zeros above and to the left of each.
 #[derive(Clone, Copy)]
-pub struct Source<'a, T> {
+pub struct TileSource<'a, T> {
     pub values: &'a [T],
     pub planes: Planes,
     pub before: Extent,
-    pub kind: Kind,
+    pub kind: TileKind,
 }
 
 /// The transformed tiles of all channels in some rows of tiles: for each component and channel a row in `room`. Zeros
 /// fill the last register, in which tiles and zeros stand in any order.
 pub struct Tiles<'a, T> {
-    source: Source<'a, T>,
+    source: TileSource<'a, T>,
     grid: Grid,
     rows: Range<usize>,
     /// The length of a row.
@@ -98,7 +98,7 @@ pub struct Tiles<'a, T> {
 }
 
 impl<'a, T: Scalar> Tiles<'a, T> {
-    pub fn new(source: Source<'a, T>, grid: Grid, rows: Range<usize>, room: &'a Shared<'a, T>) -> Self {
+    pub fn new(source: TileSource<'a, T>, grid: Grid, rows: Range<usize>, room: &'a Shared<'a, T>) -> Self {
         let stride = padded(rows.len() * grid.columns);
         Self { source, grid, rows, stride, room }
     }
@@ -139,7 +139,7 @@ impl<'a, T: Scalar> Tiles<'a, T> {
         strips: &mut [T],
         transform: impl Fn([Register<T, S>; N]) -> [Register<T, S>; SIDE],
     ) {
-        let (grid, Source { values, planes, before, .. }) = (self.grid, self.source);
+        let (grid, TileSource { values, planes, before, .. }) = (self.grid, self.source);
         let (lanes, width) = (T::lanes::<S>(), STEP * grid.columns);
         let (tiles, pitch) = (self.rows.len() * grid.columns, pitch(self.stride));
         assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
@@ -230,7 +230,7 @@ impl<T: Scalar> WithSimd for Gather<'_, T> {
         let Self { tiles, channel, strips: Strips { near, far }, into } = self;
         let (kind, pitch) = (tiles.source.kind, pitch(tiles.stride));
         match kind {
-            Kind::Data => {
+            TileKind::Data => {
                 for (shift, strips) in [(0, &mut *near), (STEP, &mut *far)] {
                     tiles.columns(
                         simd,
@@ -242,7 +242,7 @@ impl<T: Scalar> WithSimd for Gather<'_, T> {
                     );
                 }
             }
-            Kind::Slopes => tiles.columns(
+            TileKind::Slopes => tiles.columns(
                 simd,
                 channel,
                 0,
@@ -259,11 +259,11 @@ impl<T: Scalar> WithSimd for Gather<'_, T> {
                 unsafe {
                     let first = apart(simd, near[STEP * at..].as_ptr());
                     let transformed = match (kind, first) {
-                        (Kind::Data, [d0, d1, d2, d3]) => {
+                        (TileKind::Data, [d0, d1, d2, d3]) => {
                             let [d4, d5, ..] = apart(simd, far[STEP * at..].as_ptr());
                             data([d0, d1, d2, d3, d4, d5])
                         }
-                        (Kind::Slopes, first) => output_adjoint(first),
+                        (TileKind::Slopes, first) => output_adjoint(first),
                     };
                     store_row(simd, &into, at, &transformed);
                 }
