@@ -141,7 +141,7 @@ impl CpuEngine {
             }
             None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings)))),
         };
-        training.borrow_mut().choose(Choices { switch, ..settings.into() });
+        training.borrow_mut().pass.choose(Choices { switch, ..settings.into() });
         self.last = Some(training.clone());
         Ok(training)
     }

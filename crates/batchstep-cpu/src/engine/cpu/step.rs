@@ -39,8 +39,8 @@ fn layers(workload: &Workload, training: &Training<f32>, watches: &[Watch]) -> V
         (!times.is_empty()).then(|| median(&mut times))
     };
     work::layers_with(workload, size_of::<f32>(), |index, direction, layer| LayerExecution {
-        algorithm: Some(training.kernel(index).algorithm().to_owned()),
-        math_mode: Some(training.kernel(index).precision().name().to_owned()),
+        algorithm: Some(training.pass.kernel(index).algorithm().to_owned()),
+        math_mode: Some(training.pass.kernel(index).precision().name().to_owned()),
         device_s: seconds(index, direction),
         ..layer
     })

@@ -8,7 +8,7 @@ use num_traits::Float;
 use super::op::scalar::{Scalar, doubles};
 use super::optimizer::InPlace;
 use super::parameters::Parameters;
-use super::pass::{Choices, Kernel, Pass, Task, Watch};
+use super::pass::{Pass, Task, Watch};
 use crate::engine::dropout::Masks;
 use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct Training<T> {
     settings: Settings,
     pub parameters: Parameters<T>,
     optimizer: InPlace<T>,
-    pass: Pass<T>,
+    pub pass: Pass<T>,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
 }
@@ -50,11 +50,6 @@ impl<T: Scalar + Float> Training<T> {
         self.steps = 0;
         self.optimizer.reset(settings.learning_rate);
         self.parameters.reset(&self.network, settings.seed);
-    }
-
-    /// Sets how the operators compute, from the next [`Training::fit`] on.
-    pub fn choose(&mut self, choices: Choices) {
-        self.pass.choose(choices);
     }
 
     /// Allocates the memory for batches of `batch` examples; a step does so itself if this was not called.
@@ -124,11 +119,6 @@ impl<T: Scalar + Float> Training<T> {
             parameters: self.parameters.iter().map(doubles).collect(),
             gradients: self.pass.gradients().map(doubles).collect(),
         }
-    }
-
-    /// How a layer is computed at the batch size of the last [`Training::fit`].
-    pub fn kernel(&self, layer: usize) -> &Kernel {
-        self.pass.kernel(layer)
     }
 }
 

@@ -58,7 +58,7 @@ impl<T: Scalar> Pass<T> {
 
     /// Whether a batch norm applies this rectifier while writing its output, and then also differentiates it.
     fn is_rectified_batch_norm(&self, index: usize) -> bool {
-        let writer = self.plan.layers[index].output.writer;
+        let writer = self.plan.outputs[index].writer;
         writer != index && matches!(self.kernels[writer], Kernel::Normalisation(..))
     }
 }

@@ -72,7 +72,7 @@ impl<T: Scalar> Buffers<T> {
         let cut = |cutter: &mut Cutter| {
             for (index, layer) in network.layers.iter().enumerate().skip(1) {
                 let (values, span) = (batch * layer.output.count(), whole(plan.span(index)));
-                if plan.layers[index].output.holder == index {
+                if plan.outputs[index].holder == index {
                     outputs[index] = cutter.piece(values, span);
                 }
                 match layer.operation {

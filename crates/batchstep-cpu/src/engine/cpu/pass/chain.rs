@@ -48,7 +48,7 @@ impl Chain {
                 network.layers[index].sources == [last] && readers[last] == 1
             });
             let rectifies = |chain: &Self| {
-                let writer = plan.layers[index].output.writer;
+                let writer = plan.outputs[index].writer;
                 chain.members.last() == Some(&writer) && matches!(kernels[writer], Kernel::Normalisation(..))
             };
             let is_convolution = |index: usize| matches!(kernels[index], Kernel::Convolution(_));
@@ -205,7 +205,7 @@ impl<T: Scalar> Pass<T> {
         let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
         let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
         let inputs = Shared::reading(task.inputs);
-        let source = match self.plan.layers[task.network.layers[*chain.layers.start()].sources[0]].output.holder {
+        let source = match self.plan.outputs[task.network.layers[*chain.layers.start()].sources[0]].holder {
             0 => &inputs,
             holder => &outputs[holder],
         };
@@ -238,7 +238,7 @@ impl<T: Scalar> Pass<T> {
         (slots, parameters): (&mut [Piece<T>], &mut [Vec<Piece<T>>]),
     ) {
         // Other gradients may lie in the memory that is read here.
-        let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
+        let routes = || chain.members.iter().filter_map(|&index| self.plan.routes[index].as_ref());
         let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
         let slots = slots.iter_mut().enumerate();
         let slots: List<_> = slots.map(|(at, slot)| Shared::new(if used(at) { slot } else { &mut [] })).collect();
@@ -246,7 +246,7 @@ impl<T: Scalar> Pass<T> {
         let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
         let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));
         let differentials = of_members.filter_map(|(index, parameters)| {
-            let route = self.plan.layers[index].route.as_ref()?;
+            let route = self.plan.routes[index].as_ref()?;
             Some(Differentials {
                 filters: self.filters(task, index),
                 moments: &self.buffers.moments[index],

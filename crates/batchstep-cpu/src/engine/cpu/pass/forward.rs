@@ -14,7 +14,7 @@ use crate::engine::cpu::parameters::Parameters;
 impl<T: Scalar> Pass<T> {
     /// Writes the output of a layer.
     pub(super) fn layer_forward(&mut self, task: Task<'_, T>, index: usize) {
-        let holder = self.plan.layers[index].output.holder;
+        let holder = self.plan.outputs[index].holder;
         let mut y = take(&mut self.buffers.outputs[holder]);
         self.write(task, index, &mut y);
         self.buffers.outputs[holder] = y;
@@ -27,12 +27,10 @@ impl<T: Scalar> Pass<T> {
         let (filters, stats) = (self.filters(task, index), task.parameters.stats(index));
         let source = |at: usize| self.output(task.inputs, sources[at]);
         match (kernel, stats, task.masks) {
-            (Kernel::Sum, ..) => {
-                match sources.iter().position(|&source| source == self.plan.layers[index].output.holder) {
-                    Some(at) => activation::add_to(filters.rectifier, source(1 - at), y),
-                    None => activation::sum(filters.rectifier, source(0), source(1), y),
-                }
-            }
+            (Kernel::Sum, ..) => match sources.iter().position(|&source| source == self.plan.outputs[index].holder) {
+                Some(at) => activation::add_to(filters.rectifier, source(1 - at), y),
+                None => activation::sum(filters.rectifier, source(0), source(1), y),
+            },
             (Kernel::Normalisation(planes, p), Some(stats), None) => {
                 moments.copy_from_slice(&stats.0);
                 batch_norm::normalise(planes, source(0), Norm::new(filters, p), &moments, y);
@@ -56,7 +54,7 @@ impl<T: Scalar> Pass<T> {
     pub(super) fn filters<'a>(&self, task: Task<'a, T>, index: usize) -> Filters<'a, T> {
         let tensors = task.parameters.of_layer(index);
         let bias = tensors.get(1).filter(|_| !self.idle_biases[index]).map(Vec::as_slice);
-        let rectifier = self.plan.layers[index].output.rectifier;
+        let rectifier = self.plan.outputs[index].rectifier;
         Filters { weight: tensors.first().map_or(&[], Vec::as_slice), bias, rectifier }
     }
 
@@ -67,7 +65,7 @@ impl<T: Scalar> Pass<T> {
 
     pub(super) fn loss_gradient(&mut self, task: Task<'_, T>) {
         let last = task.network.layers.len() - 1;
-        let Some(own) = self.plan.layers[last].route.as_ref().map(|route| route.own) else { return };
+        let Some(own) = self.plan.routes[last].as_ref().map(|route| route.own) else { return };
         let mut slot = take(&mut self.buffers.slots[own]);
         let output = self.output(task.inputs, last);
         loss_gradient(task.loss, output, task.targets, self.batch, &mut slot[..output.len()]);

@@ -25,21 +25,6 @@ fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Rng) {
     Case::random(*p, Shape::Maps { channels, height, width }, batch, random).agrees_with_the_definition(random);
 }
 
-/// The same, of convolutions with these sizes, output channels, kernels and paddings, which are computed by one algorithm.
-fn algorithm_agrees(
-    (algorithm, winograd): (Algorithm, Winograd),
-    seed: u64,
-    cases: &[([usize; 4], usize, [usize; 2], Padding)],
-) {
-    let mut random = Rng::new(seed);
-    for &(x, out, kernel, padding) in cases {
-        let p = Conv2d { padding, ..layer(out, kernel.into()) };
-        let g = geometry(x, &p).unwrap();
-        assert_eq!(Algorithm::of(&g, winograd, Switch::default()), algorithm, "{g:?}");
-        agrees_with_the_definition(x, &p, &mut random);
-    }
-}
-
 /// Uniform in `low..=high`.
 fn integer(random: &mut Rng, low: usize, high: usize) -> usize {
     low + random.below(high - low + 1)
@@ -95,24 +80,46 @@ fn every_way_of_tiling_agrees_with_the_definition() {
     }
 }
 
-/// Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
 #[test]
-fn transformed_tiles_agree_with_the_definition() {
+fn every_algorithm_agrees_with_the_definition() {
+    use Algorithm::{FewChannels, Implicit, Winograd as Tiles};
     let cases = [
-        ([1, 24, 24, 24], 24, [3, 3], Padding::all(1)),
-        ([3, 25, 13, 18], 27, [3, 3], Padding::NONE),
-        ([2, 24, 19, 15], 26, [3, 3], padding(2, 0, 1, 2)),
-        ([150, 24, 2, 3], 30, [3, 3], Padding::all(1)),
-        ([60, 24, 3, 3], 24, [3, 3], Padding::all(1)),
-        ([2, 24, 3, 158], 24, [3, 3], padding(1, 0, 0, 1)),
-        ([5, 24, 50, 47], 25, [3, 3], Padding::all(1)),
-        ([2, 90, 23, 22], 100, [3, 3], Padding::all(1)),
+        // Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
+        (Tiles, [1, 24, 24, 24], 24, [3, 3], Padding::all(1)),
+        (Tiles, [3, 25, 13, 18], 27, [3, 3], Padding::NONE),
+        (Tiles, [2, 24, 19, 15], 26, [3, 3], padding(2, 0, 1, 2)),
+        (Tiles, [150, 24, 2, 3], 30, [3, 3], Padding::all(1)),
+        (Tiles, [60, 24, 3, 3], 24, [3, 3], Padding::all(1)),
+        (Tiles, [2, 24, 3, 158], 24, [3, 3], padding(1, 0, 0, 1)),
+        (Tiles, [5, 24, 50, 47], 25, [3, 3], Padding::all(1)),
+        (Tiles, [2, 90, 23, 22], 100, [3, 3], Padding::all(1)),
         // Few tiles: the filters are transformed in pieces, of some outputs and some inputs.
-        ([3, 150, 8, 8], 230, [3, 3], Padding::all(1)),
-        ([2, 130, 13, 11], 37, [3, 3], padding(0, 2, 1, 0)),
-        ([3, 31, 14, 14], 260, [3, 3], Padding::all(1)),
+        (Tiles, [3, 150, 8, 8], 230, [3, 3], Padding::all(1)),
+        (Tiles, [2, 130, 13, 11], 37, [3, 3], padding(0, 2, 1, 0)),
+        (Tiles, [3, 31, 14, 14], 260, [3, 3], Padding::all(1)),
+        (FewChannels, [1, 1, 3, 3], 2, [3, 3], Padding::NONE),
+        (FewChannels, [3, 1, 28, 28], 32, [3, 3], Padding::all(1)),
+        (FewChannels, [1, 3, 70, 50], 10, [3, 3], Padding::all(1)),
+        (FewChannels, [20, 4, 5, 17], 9, [3, 3], padding(0, 2, 2, 0)),
+        (FewChannels, [2, 2, 33, 1], 7, [3, 3], padding(2, 1, 1, 1)),
+        (FewChannels, [1, 3, 2, 100], 5, [3, 3], padding(1, 0, 0, 1)),
+        // Paddings of all kinds, several bands of rows, several parts of the batch and of the taps.
+        (Implicit, [1, 16, 12, 12], 16, [5, 5], Padding::all(2)),
+        (Implicit, [5, 17, 13, 18], 35, [5, 3], padding(0, 1, 2, 0)),
+        (Implicit, [2, 33, 31, 47], 18, [1, 7], padding(0, 0, 3, 3)),
+        (Implicit, [3, 16, 37, 50], 17, [7, 4], padding(3, 0, 1, 3)),
+        (Implicit, [1, 18, 9, 90], 19, [2, 1], padding(1, 1, 0, 0)),
+        (Implicit, [11, 16, 16, 16], 22, [3, 3], padding(2, 1, 0, 2)),
+        (Implicit, [1, 16, 64, 60], 16, [4, 2], padding(0, 3, 1, 0)),
     ];
-    algorithm_agrees((Algorithm::Winograd, Winograd::Any), 6, &cases);
+    let mut random = Rng::new(6);
+    for (algorithm, x, out, kernel, padding) in cases {
+        let p = Conv2d { padding, ..layer(out, kernel.into()) };
+        let winograd = if algorithm == Implicit { Winograd::Never } else { Winograd::Any };
+        let g = geometry(x, &p).unwrap();
+        assert_eq!(Algorithm::of(&g, winograd, Switch::default()), algorithm, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random);
+    }
 }
 
 /// Planes of several registers, planes of one register, and several planes in one register, with the last register full
@@ -125,34 +132,6 @@ fn narrow_planes_of_their_own_filters_agree_with_the_definition() {
         let p = Conv2d { padding: Padding::all(1), groups: x[1], ..layer(x[1], Extent::square(3)) };
         agrees_with_the_definition(x, &p, &mut random);
     }
-}
-
-#[test]
-fn images_of_few_channels_agree_with_the_definition() {
-    let cases = [
-        ([1, 1, 3, 3], 2, [3, 3], Padding::NONE),
-        ([3, 1, 28, 28], 32, [3, 3], Padding::all(1)),
-        ([1, 3, 70, 50], 10, [3, 3], Padding::all(1)),
-        ([20, 4, 5, 17], 9, [3, 3], padding(0, 2, 2, 0)),
-        ([2, 2, 33, 1], 7, [3, 3], padding(2, 1, 1, 1)),
-        ([1, 3, 2, 100], 5, [3, 3], padding(1, 0, 0, 1)),
-    ];
-    algorithm_agrees((Algorithm::FewChannels, Winograd::Any), 7, &cases);
-}
-
-/// Paddings of all kinds, several bands of rows, several parts of the batch and of the taps.
-#[test]
-fn parts_of_images_as_they_lie_agree_with_the_definition() {
-    let cases = [
-        ([1, 16, 12, 12], 16, [5, 5], Padding::all(2)),
-        ([5, 17, 13, 18], 35, [5, 3], padding(0, 1, 2, 0)),
-        ([2, 33, 31, 47], 18, [1, 7], padding(0, 0, 3, 3)),
-        ([3, 16, 37, 50], 17, [7, 4], padding(3, 0, 1, 3)),
-        ([1, 18, 9, 90], 19, [2, 1], padding(1, 1, 0, 0)),
-        ([11, 16, 16, 16], 22, [3, 3], padding(2, 1, 0, 2)),
-        ([1, 16, 64, 60], 16, [4, 2], padding(0, 3, 1, 0)),
-    ];
-    algorithm_agrees((Algorithm::Implicit, Winograd::Never), 8, &cases);
 }
 
 #[test]
