@@ -95,24 +95,17 @@ struct Correlation<'a, T> {
     factors: Factors,
 }
 
-/// A task for each block of the target channels of each band of each image.
-struct BandTasks {
-    bands: List<Range<usize>>,
-    blocks: List<Range<usize>>,
-}
-
-impl BandTasks {
-    fn new(images: usize, rows: Axis, columns: Axis, to: usize, threads: usize) -> Self {
-        let bands = bands(rows, columns);
-        let pieces = enough_tasks(threads).div_ceil(images * bands.len()).min(to.div_ceil(BLOCK));
-        Self { bands, blocks: cut(to, pieces, BLOCK).collect() }
-    }
+/// A task for each of some blocks of the target channels of each of some bands of each image.
+fn bands_and_blocks(images: usize, [rows, columns]: [Axis; 2], to: usize, threads: usize) -> [List<Range<usize>>; 2] {
+    let bands = bands(rows, columns);
+    let pieces = enough_tasks(threads).div_ceil(images * bands.len()).min(to.div_ceil(BLOCK));
+    [bands, cut(to, pieces, BLOCK).collect()]
 }
 
 /// The lengths of the tasks' work in one direction, in the order in which they are taken.
 pub(super) fn pieces(g: &Geometry, direction: Direction, threads: usize) -> Vec<usize> {
-    let of = |[rows, columns]: [Axis; 2], to| {
-        let BandTasks { bands, blocks } = BandTasks::new(g.batch, rows, columns, to, threads);
+    let of = |axes, to| {
+        let [bands, blocks] = bands_and_blocks(g.batch, axes, to, threads);
         let of_an_image = bands.iter().flat_map(|band| blocks.iter().map(|block| band.len() * block.len()));
         of_an_image.collect::<Vec<_>>().repeat(g.batch)
     };
@@ -126,7 +119,7 @@ pub(super) fn pieces(g: &Geometry, direction: Direction, threads: usize) -> Vec<
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, source: &[T], target: &Shared<'_, T>) {
         let Self { images, channels: [from, to], axes: [rows, columns], filters, factors } = *self;
-        let BandTasks { bands, blocks } = BandTasks::new(images, rows, columns, to, threads());
+        let [bands, blocks] = bands_and_blocks(images, self.axes, to, threads());
         let most = bands.iter().map(Range::len).max().unwrap_or(1);
         let sheet = Sheet::new(rows, columns, most);
         let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));

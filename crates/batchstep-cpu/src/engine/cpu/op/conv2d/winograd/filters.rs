@@ -99,20 +99,10 @@ pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], d
     let step = piece(outputs, inputs * COMPONENTS);
     for_each_piece(dw, step * inputs * TAPS * TAPS, |number, dw| {
         for (i, dw) in dw.chunks_exact_mut(inputs * TAPS * TAPS).enumerate() {
-            let places = ((number * step + i) * inputs, outputs * inputs);
-            transform_back(parts.chunks_exact(len), places, dw);
+            let (first, stride) = ((number * step + i) * inputs, outputs * inputs);
+            Arch::new().dispatch(TransformBack { parts: parts.chunks_exact(len), first, stride, dw });
         }
     });
-}
-
-/// Transforms back one row of filters: its first component begins at `first` in each of the parts, and the components
-/// are `stride` apart.
-pub fn transform_back<'a, T: Scalar>(
-    parts: impl Iterator<Item = &'a [T]> + Clone,
-    (first, stride): (usize, usize),
-    dw: &mut [T],
-) {
-    Arch::new().dispatch(Back { parts, first, stride, dw });
 }
 
 /// Filters that are transformed at a time: each of their taps gets a row, so that a lane holds a filter.
@@ -173,14 +163,16 @@ impl<T: Scalar> WithSimd for Transform<'_, T> {
     }
 }
 
-struct Back<'a, T, P> {
-    parts: P,
-    first: usize,
-    stride: usize,
-    dw: &'a mut [T],
+/// Transforms back one row of filters: its first component begins at `first` in each of the parts, and the components
+/// are `stride` apart.
+pub struct TransformBack<'a, T, P> {
+    pub parts: P,
+    pub first: usize,
+    pub stride: usize,
+    pub dw: &'a mut [T],
 }
 
-impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T, P> {
+impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for TransformBack<'_, T, P> {
     type Output = ();
 
     #[inline(always)]

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::filters;
+use pulp::Arch;
+
+use super::filters::{TransformBack, transformed_back};
 use super::grid::Grid;
 use super::tiles::{COMPONENTS, Strips, TileSource, Tiles, padded};
 use super::transform::TAPS;
@@ -28,7 +30,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
         Some(parts) => sum.apart(&parts, len),
         None => sum.together(len),
     };
-    filters::transformed_back(g.out_channels, g.in_channels, &components, dw);
+    transformed_back(g.out_channels, g.in_channels, &components, dw);
 }
 
 /// The rows of tiles that each task adds up, where a sum has `len` scalars; `None` where all tasks add to one sum.
@@ -181,7 +183,8 @@ impl<T: Scalar> TileSum<'_, T> {
                     // SAFETY: these filters belong to this task.
                     let dw =
                         unsafe { dw.slice((output * from + inputs.start) * TAPS * TAPS, inputs.len() * TAPS * TAPS) };
-                    filters::transform_back(std::iter::once(&*sums), (row * inputs.len(), len), dw);
+                    let parts = std::iter::once(&*sums);
+                    Arch::new().dispatch(TransformBack { parts, first: row * inputs.len(), stride: len, dw });
                 }
             }
         });

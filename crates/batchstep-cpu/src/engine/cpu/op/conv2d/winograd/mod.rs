@@ -32,7 +32,7 @@ use crate::network::{Direction, Extent};
 use filters::{Matrices, Weights};
 pub use gradient::weight_gradient;
 use grid::Grid;
-use tiles::{COMPONENTS, Components, Finish, OutputTiles, Planes, Strips, TileKind, TileSource, Tiles};
+use tiles::{COMPONENTS, Components, OutputTiles, Planes, Strips, TileKind, TileSource, Tiles};
 use transform::TAPS;
 
 /// About how many tiles a task takes through all channels: the row length at which the products are fastest (measured
@@ -295,9 +295,9 @@ impl<T: Scalar> Correlation<'_, T> {
         let stride = self.stride(rows);
         // SAFETY: by the caller's promise.
         let products = unsafe { Components::new(products, row * stride, all * stride) };
-        let bias = self.bias.map_or(T::ZERO, |bias| bias[channel]);
-        let finish = Finish { planes: self.planes, channel, rows: rows.clone(), bias, range: self.range, y };
-        Arch::new().dispatch(OutputTiles { grid: self.grid, products, strips, finish });
+        let (bias, rows) = (self.bias.map_or(T::ZERO, |bias| bias[channel]), rows.clone());
+        let Self { grid, planes, range, .. } = *self;
+        Arch::new().dispatch(OutputTiles { grid, planes, channel, rows, products, strips, bias, range, y });
     }
 
     /// The number of tiles in a row of a product.

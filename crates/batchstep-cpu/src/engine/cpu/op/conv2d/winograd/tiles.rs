@@ -301,23 +301,18 @@ impl<'a, T> Components<'a, T> {
     }
 }
 
-/// How an output is finished, and where it is written.
-pub struct Finish<'a, T> {
+/// `A^T m A` of every tile of one channel in some rows of tiles, with bias and rectifier, to its place in the output. No
+/// other task uses this channel of these rows meanwhile.
+pub struct OutputTiles<'a, T: Scalar> {
+    pub grid: Grid,
     pub planes: Planes,
     pub channel: usize,
     pub rows: Range<usize>,
+    pub products: Components<'a, T>,
+    pub strips: &'a mut Strips<T>,
     pub bias: T,
     pub range: activation::Range<T>,
     pub y: &'a Shared<'a, T>,
-}
-
-/// `A^T m A` of every tile, with bias and rectifier, to its place in the output. No other task uses this channel of these
-/// rows meanwhile.
-pub struct OutputTiles<'a, T: Scalar> {
-    pub grid: Grid,
-    pub products: Components<'a, T>,
-    pub strips: &'a mut Strips<T>,
-    pub finish: Finish<'a, T>,
 }
 
 impl<T: Scalar> WithSimd for OutputTiles<'_, T> {
@@ -325,14 +320,15 @@ impl<T: Scalar> WithSimd for OutputTiles<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { grid, products, strips, finish } = self;
-        let (lanes, tiles) = (T::lanes::<S>(), finish.rows.len() * grid.columns);
+        let Self { grid, planes, channel, rows, products, strips, bias, range, y } = self;
+        let (lanes, tiles) = (T::lanes::<S>(), rows.len() * grid.columns);
         let (all, pitch, strips) = (T::mask(simd, 0..lanes), pitch(tiles), &mut strips.near);
+        let zero = Register { simd, values: T::splat(simd, T::ZERO) };
         for row in 0..SIDE {
             let products = products.row(row, padded(tiles));
             let strip = &mut strips[row * pitch..][..STEP * padded(tiles)];
             for at in (0..tiles).step_by(lanes) {
-                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: T::splat(simd, T::ZERO) }; SIDE];
+                let mut values: [Register<T, S>; SIDE] = [zero; SIDE];
                 for (values, products) in values.iter_mut().zip(products) {
                     // SAFETY: the components hold whole registers of tiles.
                     values.values = unsafe { T::load(simd, all, products.add(at)) };
@@ -346,38 +342,26 @@ impl<T: Scalar> WithSimd for OutputTiles<'_, T> {
             }
         }
         assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
-        // SAFETY: by the promise of whoever made this.
-        unsafe { finish.rows(simd, grid, strips.as_ptr()) };
-    }
-}
-
-impl<T: Scalar> Finish<'_, T> {
-    /// Transforms the columns of every row of tiles and writes its pixels.
-    ///
-    /// # Safety
-    /// As for [`OutputTiles`], and `strips` must be those of the rows.
-    #[inline(always)]
-    unsafe fn rows<S: Simd>(&self, simd: S, grid: Grid, strips: *const T) {
-        let (lanes, pitch) = (T::lanes::<S>(), pitch(self.rows.len() * grid.columns));
-        let (all, bias) = (T::mask(simd, 0..lanes), T::splat(simd, self.bias));
-        let Planes { images, height, width, .. } = self.planes;
+        // The columns of every row of tiles.
+        let (strips, bias) = (strips.as_ptr(), T::splat(simd, bias));
+        let Planes { images, height, width, .. } = planes;
         let inside = T::mask(simd, 0..lanes.min(width));
-        for (i, at) in self.rows.clone().enumerate() {
+        for (i, at) in rows.enumerate() {
             let (image, top) = (at / grid.rows, at % grid.rows * STEP);
             if image >= images {
                 break;
             }
-            let plane = self.y.address(self.planes.start(image, self.channel), height * width);
+            let plane = y.address(planes.start(image, channel), height * width);
             for first in starts(width, lanes) {
-                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: bias }; SIDE];
+                let mut values: [Register<T, S>; SIDE] = [zero; SIDE];
                 for (side, values) in values.iter_mut().enumerate() {
+                    let place = side * pitch + i * STEP * grid.columns + first;
                     // SAFETY: a register that begins in a row of tiles ends before the next strip begins.
-                    values.values =
-                        unsafe { T::load(simd, all, strips.add(side * pitch + i * STEP * grid.columns + first)) };
+                    values.values = unsafe { T::load(simd, all, strips.add(place)) };
                 }
                 for (row, values) in output(values).into_iter().enumerate().take(height - top) {
-                    let value = self.range.clamp_lanes(simd, T::plus(simd, values.values, bias));
-                    // SAFETY: inside of the plane's row, and this channel of these rows is the caller's.
+                    let value = range.clamp_lanes(simd, T::plus(simd, values.values, bias));
+                    // SAFETY: inside of the plane's row, and nobody else uses this channel of these rows.
                     unsafe { T::store(simd, inside, plane.add((top + row) * width + first), value) };
                 }
             }
