@@ -26,9 +26,13 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use candle_core::{DType, Device};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::threads::Pools;
+use candle_core::{DType, Device};
+use rayon::ThreadPool;
+
+use super::threads;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
 use crate::device::cuda::driver;
@@ -42,13 +46,14 @@ pub struct CandleEngine {
     pci_bus_id: Option<String>,
     device: Device,
     dtype: DType,
-    pools: Pools,
+    /// By the number of their threads.
+    pools: BTreeMap<usize, Arc<ThreadPool>>,
 }
 
 impl CandleEngine {
     pub fn cpu() -> Self {
         let (device, dtype) = (Device::Cpu, DType::F32);
-        Self { name: processor::device_name(), pci_bus_id: None, device, dtype, pools: Pools::default() }
+        Self { name: processor::device_name(), pci_bus_id: None, device, dtype, pools: BTreeMap::new() }
     }
 
     /// An engine on the GPU of that index.
@@ -86,7 +91,7 @@ impl CandleEngine {
             memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
         }
         // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
-        let pool = self.pools.of(workload.settings.threads)?;
+        let pool = threads::of(&mut self.pools, workload.settings.threads, threads::pool)?;
         CandleStep::new(workload, &self.device, self.dtype, pool)
     }
 

@@ -167,29 +167,16 @@ pub enum Operation {
     Add,
 }
 
-impl From<Conv2d> for Operation {
-    fn from(conv: Conv2d) -> Self {
-        Self::Conv2d(conv)
-    }
+macro_rules! operations {
+    ($($name:ident),+) => {$(
+        impl From<$name> for Operation {
+            fn from(operation: $name) -> Self {
+                Self::$name(operation)
+            }
+        }
+    )+};
 }
-
-impl From<BatchNorm> for Operation {
-    fn from(norm: BatchNorm) -> Self {
-        Self::BatchNorm(norm)
-    }
-}
-
-impl From<MaxPool2d> for Operation {
-    fn from(pool: MaxPool2d) -> Self {
-        Self::MaxPool2d(pool)
-    }
-}
-
-impl From<Dense> for Operation {
-    fn from(dense: Dense) -> Self {
-        Self::Dense(dense)
-    }
-}
+operations!(Conv2d, BatchNorm, MaxPool2d, Dense);
 
 /// A parameter tensor, or a piece of state, of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]

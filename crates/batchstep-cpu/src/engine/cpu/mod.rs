@@ -47,9 +47,10 @@ pub mod training;
 mod tests;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::threads::Pools;
+use super::threads;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
 use crate::error::{Error, Result};
@@ -61,7 +62,7 @@ use op::product::bf16;
 use pass::Choices;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
-use thread_team::{Team, Teams};
+use thread_team::Team;
 use trainer::CpuTrainer;
 use training::Training;
 
@@ -74,7 +75,8 @@ type Begun = (Workload, Rc<RefCell<Training<f32>>>, Rc<Team>);
 pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
-    teams: Teams,
+    /// By the number of their threads.
+    teams: BTreeMap<usize, Rc<Team>>,
     /// Where this machine's switches are kept; `None`: they are not measured.
     switches: Option<Cache>,
     /// The training of the last workload. The next one reuses its memory where it can.
@@ -85,7 +87,7 @@ impl CpuEngine {
     /// An engine on the processor. `threads` applies where the settings name no number; `None`: all cores that the
     /// process may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, teams: Teams::default(), switches: None, last: None }
+        Self { device: processor::device_name(), threads, teams: BTreeMap::new(), switches: None, last: None }
     }
 
     /// The same engine, which chooses the algorithm that is faster on this machine. The choice is measured once and
@@ -106,7 +108,7 @@ impl CpuEngine {
     }
 
     fn team(&mut self, settings: &Settings) -> Result<Rc<Team>> {
-        self.teams.of(settings.threads.or(self.threads))
+        threads::of(&mut self.teams, settings.threads.or(self.threads), |threads| Team::new(threads).map(Rc::new))
     }
 
     /// What a workload that passes the `check` needs.
@@ -153,7 +155,7 @@ impl Engine for CpuEngine {
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
-        let pool = Pools::default().of(settings.threads.or(self.threads))?;
+        let pool = threads::pool(settings.threads.or(self.threads).unwrap_or_else(processor::cores))?;
         Ok(Some(peaks::measure(&pool, Blocking::from(settings).factors)))
     }
 

@@ -10,7 +10,6 @@ use std::any::Any;
 use std::cell::{Cell, OnceCell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -323,32 +322,6 @@ impl Drop for Team {
             // A helper does not panic: it catches panics of the work.
             let _ = helper.join();
         }
-    }
-}
-
-/// The teams of an engine, one for each number of threads ever asked for.
-#[derive(Debug, Default)]
-pub struct Teams(Vec<Rc<Team>>);
-
-impl Teams {
-    /// The team of `threads` threads; `None`: one for each core that the process may use.
-    ///
-    /// # Errors
-    /// As [`Team::new`].
-    pub fn of(&mut self, threads: Option<usize>) -> Result<Rc<Team>> {
-        let threads = threads.unwrap_or_else(processor::cores);
-        if let Some(team) = self.0.iter().find(|team| team.threads() == threads) {
-            return Ok(team.clone());
-        }
-        let team = Rc::new(Team::new(threads)?);
-        self.0.push(team.clone());
-        Ok(team)
-    }
-
-    /// The number of teams started.
-    #[cfg(test)]
-    pub fn count(&self) -> usize {
-        self.0.len()
     }
 }
 

@@ -104,7 +104,7 @@ fn the_step_runs_on_as_many_threads_as_asked_for() {
         engine.prepare(&visit).unwrap().run().unwrap();
         assert!(engine.team(&visit.settings).unwrap().threads() == threads);
     }
-    assert_eq!(engine.teams.count(), 2);
+    assert_eq!(engine.teams.len(), 2);
 }
 
 #[test]
