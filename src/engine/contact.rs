@@ -13,7 +13,7 @@ use crate::device::nvml;
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::network::{Network, Shape};
-use crate::os::cache::{self, Cache, Key};
+use crate::os::cache::{self, Cache};
 use crate::os::child::{self, Ended, Failure};
 use crate::settings::Settings;
 
@@ -70,8 +70,7 @@ fn tried(ordinal: u32) -> Option<Died> {
     driver::driver()?;
     let cache = Cache::of_user("contact", &|name| std::env::var_os(name));
     let facts = facts(ordinal);
-    let key = Key(facts.iter().map(String::as_str).collect());
-    if cache.get(&key).is_some() {
+    if cache.get(&facts).is_some() {
         return None;
     }
     // Without the program's own file there is nothing to try it with.
@@ -79,7 +78,7 @@ fn tried(ordinal: u32) -> Option<Died> {
     command.args(ARGUMENTS).arg(ordinal.to_string());
     let died = by(&mut command, PATIENCE);
     if died.is_none() {
-        cache.put(&key, DONE.as_bytes());
+        cache.put(&facts, DONE.as_bytes());
     }
     died
 }

@@ -26,7 +26,7 @@ use crate::engine::open::Engines;
 use crate::engine::{Engine, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
 use crate::network::Network;
-use crate::os::cache::{Cache, Key, program};
+use crate::os::cache::{Cache, program};
 use crate::settings::EngineName;
 use crate::spec::plan::{Cell, Plan};
 use fault::{Fault, REMEDY, of_part, unsteady, wrong};
@@ -149,7 +149,7 @@ impl Checking<'_> {
         refusal: &mut Option<Error>,
     ) -> Result<bool> {
         if let CheckResult::Fails(fault) = &answer {
-            self.cache.put(&Key(vec![LAST_FAILURE]), format!("{}: {}", program(), fault.why).as_bytes());
+            self.cache.put(&[LAST_FAILURE], format!("{}: {}", program(), fault.why).as_bytes());
         }
         Ok(match answer {
             CheckResult::Passed => true,
@@ -213,17 +213,17 @@ impl Checking<'_> {
 /// The last failure that was found with this cache, for a report: the program, the layer or the step, the operator and the number. A run says it once, and
 /// stores nothing where it is refused.
 pub fn last_failure(cache: &Cache) -> Option<String> {
-    cache.get(&Key(vec![LAST_FAILURE])).map(|text| String::from_utf8_lossy(&text).into_owned())
+    cache.get(&[LAST_FAILURE]).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// What the last run of several engines said of them, one sentence a line: how their times, their first losses and their jumps compare.
 pub fn last_comparison(cache: &Cache) -> Option<String> {
-    cache.get(&Key(vec![LAST_COMPARISON])).map(|text| String::from_utf8_lossy(&text).into_owned())
+    cache.get(&[LAST_COMPARISON]).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Keeps what a run of several engines said of them, for a report.
 pub fn keep_comparison(cache: &Cache, sentences: &[String]) {
-    cache.put(&Key(vec![LAST_COMPARISON]), format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
+    cache.put(&[LAST_COMPARISON], format!("{}\n{}", program(), sentences.join("\n")).as_bytes());
 }
 
 const LAST_COMPARISON: &str = "the last comparison";
@@ -300,12 +300,12 @@ impl ComparedStep {
 
 /// Whether a step with these facts has passed before; false without facts.
 fn remembers(cache: &Cache, facts: Option<Vec<String>>) -> bool {
-    facts.is_some_and(|facts| cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some())
+    facts.is_some_and(|facts| cache.get(&facts).is_some())
 }
 
 fn remember(cache: &Cache, facts: Option<Vec<String>>) {
     if let Some(facts) = facts {
-        cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
+        cache.put(&facts, b"passed");
     }
 }
 

@@ -22,9 +22,13 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use candle_core::DType;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::threads::Pools;
+use candle_core::DType;
+use rayon::ThreadPool;
+
+use super::threads;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
 use crate::error::{Error, Result};
@@ -35,12 +39,13 @@ use step::CandleStep;
 pub struct CandleEngine {
     name: DeviceName,
     dtype: DType,
-    pools: Pools,
+    /// By the number of their threads.
+    pools: BTreeMap<usize, Arc<ThreadPool>>,
 }
 
 impl CandleEngine {
     pub fn cpu() -> Self {
-        Self { name: processor::device_name(), dtype: DType::F32, pools: Pools::default() }
+        Self { name: processor::device_name(), dtype: DType::F32, pools: BTreeMap::new() }
     }
 
     fn step(&mut self, workload: &Workload, check: fn(&Workload) -> Result<()>) -> Result<CandleStep> {
@@ -49,7 +54,7 @@ impl CandleEngine {
         check(&workload)?;
         memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
         // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
-        let pool = self.pools.of(workload.settings.threads)?;
+        let pool = threads::of(&mut self.pools, workload.settings.threads, threads::pool)?;
         CandleStep::new(workload, self.dtype, pool)
     }
 

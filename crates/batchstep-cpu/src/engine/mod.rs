@@ -7,7 +7,6 @@ pub mod difference;
 pub mod dropout;
 pub mod fixed;
 pub mod initial;
-mod kernels;
 pub mod memory;
 pub mod numbers;
 pub mod part;
@@ -28,7 +27,6 @@ use crate::network::{Network, Shape};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
-pub use kernels::KernelTime;
 use serde::{Deserialize, Serialize};
 
 /// The work of one cell of an experiment.
@@ -151,6 +149,21 @@ pub struct Computed {
     pub parameters: Vec<Vec<f64>>,
     /// Their gradients.
     pub gradients: Vec<Vec<f64>>,
+}
+
+/// What a step runs inside, as a profiler sees it: all calls in one step of one kernel with one grid, or of one operator with operands of the same shapes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    pub name: String,
+    /// Blocks along x, y and z; `None`: not a kernel of a GPU.
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block along x, y and z.
+    pub block: Option<[u32; 3]>,
+    /// The shapes of an operator's operands, as JSON: `[[15,32,16,16],[64,32,3,3]]`.
+    pub shapes: Option<String>,
+    pub count: u64,
+    /// The time of all calls together; for an operator without the operators that it calls.
+    pub seconds: f64,
 }
 
 /// Memory limits that a layer may exceed from one batch size to the next.

@@ -4,6 +4,8 @@
 //! and Linux may put two threads on one processor until it balances the load milliseconds later. In a virtual machine
 //! with two processors, a third of the visits took 1.5 to 1.9 times as long because of that.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -12,34 +14,39 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::processor;
 use crate::error::{Error, Result};
 
-/// The pools of an engine.
-#[derive(Debug, Default)]
-pub struct Pools(Vec<Arc<ThreadPool>>);
+/// The set of `threads` threads, which `start` starts where no set of as many is known; `None`: one for each core that the
+/// process may use.
+///
+/// # Errors
+/// Those of `start`.
+pub fn of<P: Clone>(
+    known: &mut BTreeMap<usize, P>,
+    threads: Option<usize>,
+    start: impl FnOnce(usize) -> Result<P>,
+) -> Result<P> {
+    let threads = threads.unwrap_or_else(processor::cores);
+    Ok(match known.entry(threads) {
+        Entry::Occupied(set) => set.get().clone(),
+        Entry::Vacant(place) => place.insert(start(threads)?).clone(),
+    })
+}
 
-impl Pools {
-    /// The pool of `threads` threads; `None`: one for each core that the process may use.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the system does not give the threads.
-    pub fn of(&mut self, threads: Option<usize>) -> Result<Arc<ThreadPool>> {
-        let threads = threads.unwrap_or_else(processor::cores);
-        if let Some(pool) = self.0.iter().find(|pool| pool.current_num_threads() == threads) {
-            return Ok(pool.clone());
-        }
-        let processors = allowed_processors();
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|number| format!("step-{number}"))
-            .start_handler(move |number| {
-                if processors.len() == threads {
-                    keep_on(processors[number]);
-                }
-            })
-            .build()
-            .map_err(|error| Error::engine(format!("cannot start {threads} threads: {error}")))?;
-        self.0.push(Arc::new(pool));
-        Ok(self.0[self.0.len() - 1].clone())
-    }
+/// A pool of `threads` threads.
+///
+/// # Errors
+/// [`crate::error::Kind::Engine`] where the system does not give the threads.
+pub fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let processors = allowed_processors();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|number| format!("step-{number}"))
+        .start_handler(move |number| {
+            if processors.len() == threads {
+                keep_on(processors[number]);
+            }
+        })
+        .build();
+    pool.map(Arc::new).map_err(|error| Error::engine(format!("cannot start {threads} threads: {error}")))
 }
 
 /// The logical processors that this process may use.

@@ -27,13 +27,10 @@ pub fn layers_with(
             layer: network.layers[index].name.clone(),
             operation: network.operation_name(index).to_owned(),
             direction: direction.name(),
-            algorithm: None,
-            workspace_bytes: None,
             math_mode: Some(settings.precision.name().to_owned()),
             flops: cost.flops,
             bytes: cost.bytes,
-            device_s: None,
-            kernel: None,
+            ..LayerExecution::default()
         };
         Some(known(index, direction, layer))
     };

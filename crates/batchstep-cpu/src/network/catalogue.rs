@@ -2,38 +2,33 @@
 
 use super::generated::Generated;
 use super::layer::Shape;
-use super::{Network, mlp, mnist_cnn, mobilenet, resnet, vgg};
+use super::{Network, mobilenet, resnet, small, vgg};
 use crate::error::{Error, Result};
 
 /// The names that [`Network::by_name`] takes.
 pub const NAMES: &[&str] = &["vgg16", "vgg19", "mobilenet", "resnet50", "resnet50_v1_5", "mnist_cnn", "mlp"];
 
-type Constructor = Box<dyn Fn(Shape, usize) -> Result<Network>>;
-type Published = (fn(Shape, usize) -> Result<Network>, Shape, usize);
-
 const IMAGENET: Shape = Shape::Maps { channels: 3, height: 224, width: 224 };
 const MNIST: Shape = Shape::Maps { channels: 1, height: 28, width: 28 };
 
-/// The constructor of a network, and the input and the number of classes that it was published with.
-fn entry(name: &str) -> Result<(Constructor, Shape, usize)> {
-    if let Some(generated) = Generated::parse(name) {
-        let (input, outputs) = generated.default_input();
-        return Ok((Box::new(move |input, outputs| generated.build(input, outputs)), input, outputs));
+fn construct(name: &str, input: Shape, classes: usize) -> Result<Network> {
+    match name {
+        "vgg16" => vgg::vgg("vgg16", [2, 2, 3, 3, 3], input, classes),
+        "vgg19" => vgg::vgg("vgg19", [2, 2, 4, 4, 4], input, classes),
+        "mobilenet" => mobilenet::mobilenet(input, classes),
+        "resnet50" => resnet::resnet50(input, classes),
+        "resnet50_v1_5" => resnet::resnet50_v1_5(input, classes),
+        "mnist_cnn" => small::mnist_cnn(input, classes),
+        "mlp" => small::mlp(input, classes),
+        _ => generated(name)?.build(input, classes),
     }
-    let (construct, input, classes): Published = match name {
-        "vgg16" => (|input, classes| vgg::vgg("vgg16", [2, 2, 3, 3, 3], input, classes), IMAGENET, 1000),
-        "vgg19" => (|input, classes| vgg::vgg("vgg19", [2, 2, 4, 4, 4], input, classes), IMAGENET, 1000),
-        "mobilenet" => (mobilenet::mobilenet, IMAGENET, 1000),
-        "resnet50" => (resnet::resnet50, IMAGENET, 1000),
-        "resnet50_v1_5" => (resnet::resnet50_v1_5, IMAGENET, 1000),
-        "mnist_cnn" => (mnist_cnn::mnist_cnn, MNIST, 10),
-        "mlp" => (mlp::mlp, Shape::Flat(2), 1),
-        _ => {
-            return Err(Error::spec(format!("no network is called `{name}`"))
-                .hint(format!("use one of {}, or describe your own in `[[model.layers]]`", NAMES.join(", "))));
-        }
-    };
-    Ok((Box::new(construct), input, classes))
+}
+
+fn generated(name: &str) -> Result<Generated> {
+    Generated::parse(name).ok_or_else(|| {
+        Error::spec(format!("no network is called `{name}`"))
+            .hint(format!("use one of {}, or describe your own in `[[model.layers]]`", NAMES.join(", ")))
+    })
 }
 
 impl Network {
@@ -43,7 +38,7 @@ impl Network {
     /// [`crate::error::Kind::Spec`] where there is no such network, where `input` has the wrong kind of shape or is too
     /// small for its windows (the hint names the smallest that fits), or where `classes` is 0.
     pub fn by_name(name: &str, input: Shape, classes: usize) -> Result<Self> {
-        let (construct, default, _) = entry(name)?;
+        let (default, _) = Self::default_input(name)?;
         match (default, input) {
             (Shape::Maps { .. }, Shape::Flat(_)) => {
                 return Err(Error::spec(format!("the input is a flat vector of {input}, and {name} takes images"))
@@ -57,7 +52,7 @@ impl Network {
             }
             _ => {}
         }
-        construct(input, classes).map_err(|error| match smallest_side(&construct, input) {
+        construct(name, input, classes).map_err(|error| match smallest_side(name, input) {
             Some(side) => error.hint(format!("{name} needs an input of at least {side}x{side}")),
             None => error,
         })
@@ -68,14 +63,19 @@ impl Network {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where there is no such network.
     pub fn default_input(name: &str) -> Result<(Shape, usize)> {
-        entry(name).map(|(_, input, classes)| (input, classes))
+        Ok(match name {
+            "mnist_cnn" => (MNIST, 10),
+            "mlp" => (Shape::Flat(2), 1),
+            _ if NAMES.contains(&name) => (IMAGENET, 1000),
+            _ => generated(name)?.default_input(),
+        })
     }
 }
 
 /// The side of the smallest square image that a network takes, with the channels of `input`.
-fn smallest_side(construct: &Constructor, input: Shape) -> Option<usize> {
+fn smallest_side(name: &str, input: Shape) -> Option<usize> {
     let Shape::Maps { channels, .. } = input else { return None };
-    (1..=256).find(|&side| construct(Shape::Maps { channels, height: side, width: side }, 1).is_ok())
+    (1..=256).find(|&side| construct(name, Shape::Maps { channels, height: side, width: side }, 1).is_ok())
 }
 
 #[cfg(test)]

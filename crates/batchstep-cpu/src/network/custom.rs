@@ -93,17 +93,8 @@ impl OperationSpec {
     /// The value of the key `type`.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Self::Conv2d { .. } => "conv2d",
             Self::DepthwiseConv2d { .. } => "depthwise_conv2d",
-            Self::BatchNorm(_) => "batch_norm",
-            Self::Relu => "relu",
-            Self::Relu6 => "relu6",
-            Self::MaxPool2d { .. } => "max_pool2d",
-            Self::GlobalAveragePool => "global_average_pool",
-            Self::Flatten => "flatten",
-            Self::Dense(_) => "dense",
-            Self::Dropout { .. } => "dropout",
-            Self::Add => "add",
+            other => other.on(Shape::Flat(1)).name(),
         }
     }
 

@@ -11,8 +11,8 @@
 //! assert_eq!(network.output(), Shape::Flat(1000));
 //! assert_eq!(network.parameter_count(), 138_357_544);
 //!
-//! let forward = network.total_cost(32, Direction::Forward, 4);
-//! println!("{:.0} GFLOP, at least {:.2} GB moved", forward.flops / 1e9, forward.bytes / 1e9);
+//! let first = network.cost(1, 32, Direction::Forward, 4).expect("a convolution works");
+//! println!("{:.1} GFLOP, at least {:.2} GB moved", first.flops / 1e9, first.bytes / 1e9);
 //!
 //! let small = Network::by_name("vgg16", Shape::Maps { channels: 3, height: 16, width: 16 }, 10);
 //! assert!(small.unwrap_err().to_string().contains("at least 32x32"));
@@ -26,14 +26,12 @@ pub mod custom;
 pub mod generated;
 pub mod layer;
 pub mod memory;
-pub mod mlp;
-pub mod mnist_cnn;
 pub mod mobilenet;
 pub mod operators;
-pub mod padding;
 pub mod parameter;
 pub mod resnet;
 pub mod shape;
+pub mod small;
 pub mod vgg;
 
 #[cfg(test)]

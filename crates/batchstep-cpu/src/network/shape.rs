@@ -81,10 +81,8 @@ impl Operation {
         match self {
             Self::Conv2d(conv) => conv.output(source),
             Self::MaxPool2d(pool) => pool.output(source),
-            Self::GlobalAveragePool | Self::Flatten => match (self, maps(self.name(), source)?) {
-                (Self::Flatten, _) => Ok(Shape::Flat(source.count())),
-                (_, (channels, _)) => Ok(Shape::Flat(channels)),
-            },
+            Self::GlobalAveragePool => Ok(Shape::Flat(maps(self.name(), source)?)),
+            Self::Flatten => maps(self.name(), source).map(|_| Shape::Flat(source.count())),
             Self::Dense(dense) => match source {
                 Shape::Flat(_) => Ok(Shape::Flat(dense.out_features)),
                 Shape::Maps { .. } => Err(Error::spec(format!("dense takes a flat vector, and gets maps of {source}"))
@@ -120,7 +118,7 @@ impl Operation {
 
 impl Conv2d {
     fn output(&self, source: Shape) -> Result<Shape> {
-        let (channels, extent) = maps("conv2d", source)?;
+        let channels = maps("conv2d", source)?;
         let Self { out_channels, groups, .. } = *self;
         if out_channels == 0 {
             return Err(Error::spec("conv2d has no output channels").hint("use at least 1"));
@@ -130,30 +128,29 @@ impl Conv2d {
                 format!("conv2d cannot split {channels} input and {out_channels} output channels into {groups} groups");
             return Err(Error::spec(what).hint("`groups` must divide both"));
         }
-        let Extent { height, width } = windows(extent, self.kernel, self.stride, self.padding)
-            .ok_or_else(|| too_small("conv2d", self.kernel, self.padding, source))?;
+        let Extent { height, width } = windows("conv2d", source, self.kernel, self.stride, self.padding)?;
         Ok(Shape::Maps { channels: out_channels, height, width })
     }
 }
 
 impl MaxPool2d {
     fn output(&self, source: Shape) -> Result<Shape> {
-        let (channels, extent) = maps("max_pool2d", source)?;
+        let channels = maps("max_pool2d", source)?;
         let Padding { top, bottom, left, right } = self.padding;
         if top.max(bottom) >= self.kernel.height || left.max(right) >= self.kernel.width {
             // A window that contains only padding would give minus infinity.
             let what = format!("max_pool2d pads as much as its {} window or more", self.kernel);
             return Err(Error::spec(what).hint("use less padding, or a larger kernel"));
         }
-        let Extent { height, width } = windows(extent, self.kernel, self.stride, self.padding)
-            .ok_or_else(|| too_small("max_pool2d", self.kernel, self.padding, source))?;
+        let Extent { height, width } = windows("max_pool2d", source, self.kernel, self.stride, self.padding)?;
         Ok(Shape::Maps { channels, height, width })
     }
 }
 
-fn maps(operation: &str, source: Shape) -> Result<(usize, Extent)> {
+/// The channels of maps; refuses a flat vector.
+fn maps(operation: &str, source: Shape) -> Result<usize> {
     match source {
-        Shape::Maps { channels, height, width } => Ok((channels, Extent { height, width })),
+        Shape::Maps { channels, .. } => Ok(channels),
         Shape::Flat(features) => Err(Error::spec(format!(
             "{operation} takes maps (channels x height x width), and gets a flat vector of {features}"
         ))
@@ -172,19 +169,19 @@ fn sum_of(sources: &[Shape]) -> Result<Shape> {
 }
 
 /// How many windows fit, along height and width.
-fn windows(extent: Extent, kernel: Extent, stride: Extent, padding: Padding) -> Option<Extent> {
-    let along = |extent: usize, before: usize, after: usize, kernel: usize, stride: usize| {
-        Some(extent.saturating_add(before).saturating_add(after).checked_sub(kernel)? / stride + 1)
+fn windows(operation: &str, source: Shape, kernel: Extent, stride: Extent, padding: Padding) -> Result<Extent> {
+    let along = |extent: usize, before: usize, after: usize, size: usize, stride: usize| {
+        let padded = extent.saturating_add(before).saturating_add(after);
+        padded.checked_sub(size).map(|last| last / stride + 1).ok_or_else(|| {
+            let padded = if padding == Padding::NONE { "" } else { ", even with its padding" };
+            Error::spec(format!("{operation} gets {source}, too small for its {kernel} window{padded}"))
+        })
     };
-    Some(Extent {
-        height: along(extent.height, padding.top, padding.bottom, kernel.height, stride.height)?,
-        width: along(extent.width, padding.left, padding.right, kernel.width, stride.width)?,
+    let Extent { height, width } = source.extent();
+    Ok(Extent {
+        height: along(height, padding.top, padding.bottom, kernel.height, stride.height)?,
+        width: along(width, padding.left, padding.right, kernel.width, stride.width)?,
     })
-}
-
-fn too_small(operation: &str, kernel: Extent, padding: Padding, source: Shape) -> Error {
-    let padded = if padding == Padding::NONE { "" } else { ", even with its padding" };
-    Error::spec(format!("{operation} gets {source}, too small for its {kernel} window{padded}"))
 }
 
 #[cfg(test)]

@@ -16,10 +16,6 @@ pub struct Cache {
     folder: Option<PathBuf>,
 }
 
-/// Everything that a result depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key<'a>(pub Vec<&'a str>);
-
 /// The first bytes of every file, with the version of its format.
 const MAGIC: &[u8; 16] = b"batchstep-code-1";
 
@@ -31,37 +27,36 @@ impl Cache {
         Self { folder: root.map(|root| root.join("batchstep").join(what)) }
     }
 
-    /// What was stored for a key, where its file exists and is intact.
-    pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
+    /// What was stored for a key, everything that it depends on, where its file exists and is intact.
+    pub fn get(&self, key: &[impl AsRef<str>]) -> Option<Vec<u8>> {
         let bytes = fs::read(self.file(key)?).ok()?;
         let (magic, rest) = bytes.split_at_checked(MAGIC.len())?;
         let (sums, content) = rest.split_at_checked(16)?;
-        let expected = [key.fingerprint(SECOND), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
+        let expected = [of_key(SECOND, key), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
         (magic == MAGIC && sums == expected && !content.is_empty()).then(|| content.to_vec())
     }
 
     /// Stores a result; where that fails, it is worked out again next time.
-    pub fn put(&self, key: &Key, content: &[u8]) {
+    pub fn put(&self, key: &[impl AsRef<str>], content: &[u8]) {
         let Some(file) = self.file(key) else { return };
         let Some(folder) = file.parent() else { return };
-        let sums = [key.fingerprint(SECOND), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
+        let sums = [of_key(SECOND, key), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
         let whole = [MAGIC.as_slice(), &sums, content].concat();
         let write = |path: &Path| fs::write(path, whole).map_err(|e| Error::io("keep the result", path, &e));
         let _ = fs::create_dir_all(folder).map(|()| atomic::replace(&file, write));
     }
 
-    fn file(&self, key: &Key) -> Option<PathBuf> {
+    fn file(&self, key: &[impl AsRef<str>]) -> Option<PathBuf> {
         let folder: &Path = self.folder.as_deref()?;
-        Some(folder.join(format!("{:016x}", key.fingerprint(FIRST))))
+        Some(folder.join(format!("{:016x}", of_key(FIRST, key))))
     }
 }
 
-impl Key<'_> {
-    fn fingerprint(&self, start: u64) -> u64 {
-        let parts = self.0.iter().map(|part| part.as_bytes());
-        // The length distinguishes "ab", "c" from "a", "bc".
-        parts.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
-    }
+/// The fingerprint of everything that a result depends on.
+fn of_key(start: u64, key: &[impl AsRef<str>]) -> u64 {
+    let parts = key.iter().map(|part| part.as_ref().as_bytes());
+    // The length distinguishes "ab", "c" from "a", "bc".
+    parts.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
 }
 
 /// This build: two builds of a version need not compute the same.
@@ -111,12 +106,12 @@ mod tests {
     fn code_is_found_only_under_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
-        let key = Key(vec!["13.0", "sm_90", "void f();"]);
+        let key = ["13.0", "sm_90", "void f();"];
         assert_eq!(cache.get(&key), None);
         cache.put(&key, b"\x7fELF code");
         assert_eq!(cache.get(&key).as_deref(), Some(b"\x7fELF code".as_slice()));
         for other in [["13.1", "sm_90", "void f();"], ["13.0", "sm_80", "void f();"], ["13.0s", "m_90", "void f();"]] {
-            assert_eq!(cache.get(&Key(other.to_vec())), None);
+            assert_eq!(cache.get(&other), None);
         }
     }
 
@@ -124,7 +119,7 @@ mod tests {
     fn a_damaged_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
-        let key = Key(vec!["13.0", "s"]);
+        let key = ["13.0", "s"];
         cache.put(&key, b"some code that is long enough");
         let file = only_file(folder.path());
         let whole = fs::read(&file).unwrap();
@@ -141,22 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_nothing_is_stored_and_nothing_fails() {
-        let cache = Cache::of_user("kernels", &|_| None);
-        let key = Key(vec!["13.0", "s"]);
-        cache.put(&key, b"code");
-        assert_eq!(cache.get(&key), None);
-        assert_eq!(Cache::of_user("kernels", &|_| Some("relative".into())), cache);
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_written_is_no_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
-        fs::write(&file, "").unwrap();
-        let cache = cache(&file);
-        let key = Key(vec!["13.0", "s"]);
-        cache.put(&key, b"code");
-        assert_eq!(cache.get(&key), None);
+    fn without_a_folder_that_can_be_written_nothing_is_stored_and_nothing_fails() {
+        let homeless = Cache::of_user("kernels", &|_| None);
+        assert_eq!(Cache::of_user("kernels", &|_| Some("relative".into())), homeless);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for cache in [homeless, cache(file.path())] {
+            let key = ["13.0", "s"];
+            cache.put(&key, b"code");
+            assert_eq!(cache.get(&key), None);
+        }
     }
 }

@@ -124,25 +124,21 @@ pub(super) trait Setting: Copy {
     fn from_value(value: Value) -> Option<Self>;
 }
 
-impl Setting for usize {
-    fn value(self) -> Value {
-        Value::Count(self)
-    }
+/// Types that are values as they are.
+macro_rules! held {
+    ($($type:ident: $variant:ident),+) => {$(
+        impl Setting for $type {
+            fn value(self) -> Value {
+                Value::$variant(self)
+            }
 
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Count(count) = value { Some(count) } else { None }
-    }
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::$variant(held) = value { Some(held) } else { None }
+            }
+        }
+    )+};
 }
-
-impl Setting for u64 {
-    fn value(self) -> Value {
-        Value::Bytes(self)
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Bytes(bytes) = value { Some(bytes) } else { None }
-    }
-}
+held!(usize: Count, u64: Bytes, Text: Text);
 
 impl<T: Setting> Setting for Option<T> {
     fn value(self) -> Value {

@@ -34,13 +34,12 @@ impl Command {
     /// The names between braces, in their order, each once.
     pub fn placeholders(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for word in &self.words {
-            names.extend(
-                pieces(word).filter_map(|piece| if let WordPart::Name(name) = piece { Some(name) } else { None }),
-            );
+        for piece in self.words.iter().flat_map(|word| pieces(word)) {
+            match piece {
+                WordPart::Name(name) if !names.contains(&name) => names.push(name),
+                _ => {}
+            }
         }
-        let mut seen = std::collections::BTreeSet::new();
-        names.retain(|name| seen.insert(*name));
         names
     }
 
@@ -72,25 +71,20 @@ enum WordPart<'w> {
 fn pieces(word: &str) -> impl Iterator<Item = WordPart<'_>> {
     let mut rest = word;
     std::iter::from_fn(move || {
-        let start = rest.find('{').filter(|&start| name_at(&rest[start..]).is_some());
-        let (piece, after) = match start {
-            Some(0) => {
-                let name = name_at(rest)?;
-                (WordPart::Name(name), &rest[name.len() + 2..])
-            }
-            // An opening brace that does not begin a name is skipped together with the text before it.
-            _ => {
-                let begins = |(at, _): &(usize, _)| *at > 0 && name_at(&rest[*at..]).is_some();
-                let end = rest.match_indices('{').find(begins).map_or(rest.len(), |(at, _)| at);
-                (WordPart::Text(&rest[..end]), &rest[end..])
+        let (piece, length) = match name_at(rest) {
+            Some(name) => (WordPart::Name(name), name.len() + 2),
+            None => {
+                let mut further = rest.char_indices().map(|(at, _)| at).skip(1);
+                let end = further.find(|&at| name_at(&rest[at..]).is_some()).unwrap_or(rest.len());
+                (WordPart::Text(&rest[..end]), end)
             }
         };
-        let is_over = rest.is_empty();
-        rest = after;
-        (!is_over).then_some(piece)
+        rest = &rest[length..];
+        (length > 0).then_some(piece)
     })
 }
 
+/// The name between braces with which a text begins.
 fn name_at(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.split_once('}')?.0;
     super::is_name(name).then_some(name)

@@ -11,15 +11,7 @@ pub struct Grid {
     /// The axes that the experiment names.
     named: BTreeSet<&'static str>,
     /// Values that one engine lacks on this machine while others have them.
-    lacking: Vec<Lacking>,
-}
-
-/// A value of an axis that an engine does not have.
-#[derive(Clone, Debug, PartialEq)]
-struct Lacking {
-    engine: EngineName,
-    axis: &'static str,
-    value: Value,
+    lacking: Vec<(EngineName, &'static str, Value)>,
 }
 
 impl Default for Grid {
@@ -60,7 +52,7 @@ impl Grid {
 
     /// Leaves out the cells of one engine with this value.
     pub fn leave_out(&mut self, engine: EngineName, axis: &Axis, value: Value) {
-        self.lacking.push(Lacking { engine, axis: axis.key, value });
+        self.lacking.push((engine, axis.key, value));
     }
 
     /// The values of an axis for one engine; only the default if the engine does not have the axis.
@@ -68,7 +60,7 @@ impl Grid {
         if !axis.is_of(engine) {
             return vec![axis.default_value()];
         }
-        let lacks = |value: &&Value| self.lacking.contains(&Lacking { engine, axis: axis.key, value: **value });
+        let lacks = |value: &&Value| self.lacking.contains(&(engine, axis.key, **value));
         self.values(axis).iter().filter(|value| !lacks(value)).copied().collect()
     }
 
@@ -108,6 +100,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Domain, Layout, Text};
     use super::*;
 
     fn axis(key: &str) -> &'static Axis {
@@ -145,7 +138,7 @@ mod tests {
         grid.leave_out(EngineName::Cpu, axis("layout"), nhwc);
         assert_eq!((grid.count(EngineName::Cpu), grid.count(EngineName::Torch)), (1, 2));
         let cells = grid.settings(EngineName::Cpu, &Settings::default());
-        assert_eq!(cells.iter().map(|cell| cell.layout).collect::<Vec<_>>(), [crate::settings::Layout::Nchw]);
+        assert_eq!(cells.iter().map(|cell| cell.layout).collect::<Vec<_>>(), [Layout::Nchw]);
     }
 
     #[test]
@@ -157,10 +150,10 @@ mod tests {
             (axis.set)(&mut settings, Value::Name("no value of any axis"));
             assert_eq!(settings, Settings::default(), "{}", axis.key);
             let other = match axis.domain {
-                super::super::Domain::Names(names) => Value::Name(names[names.len() - 1]),
-                super::super::Domain::Count { high, .. } => Value::Count(high),
-                super::super::Domain::Bytes => Value::Bytes(7),
-                super::super::Domain::Text => Value::Text(super::super::Text::new("{\"a\":1}")),
+                Domain::Names(names) => Value::Name(names[names.len() - 1]),
+                Domain::Count { high, .. } => Value::Count(high),
+                Domain::Bytes => Value::Bytes(7),
+                Domain::Text => Value::Text(Text::new("{\"a\":1}")),
             };
             (axis.set)(&mut settings, other);
             assert_eq!((axis.get)(&settings), other, "{}", axis.key);

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use super::axis::{Setting, Value};
-
 /// A text of which there is one copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text(&'static str);
@@ -33,15 +31,5 @@ impl Text {
 
     pub fn as_str(self) -> &'static str {
         self.0
-    }
-}
-
-impl Setting for Text {
-    fn value(self) -> Value {
-        Value::Text(self)
-    }
-
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Text(text) = value { Some(text) } else { None }
     }
 }

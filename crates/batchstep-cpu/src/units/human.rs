@@ -115,14 +115,8 @@ pub fn bytes(value: u64) -> String {
 /// A count with separators: `10,500`.
 pub fn count(value: u64) -> String {
     let plain = value.to_string();
-    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
-    for (i, digit) in plain.chars().enumerate() {
-        if i > 0 && (plain.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups = plain.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// A count with its noun: `1 jump`, `4 jumps`.
@@ -199,117 +193,84 @@ pub fn batch_size(x: f64) -> String {
 mod tests {
     use super::*;
 
-    // Every expected text here is a hand calculation.
-
+    /// Every expected text here is a hand calculation.
     #[test]
-    fn errors_have_two_digits_and_the_values_prefix() {
-        assert_eq!(with_error(8.8e-4, 3.1e-5, "s"), "+880 ± 31 µs");
-        assert_eq!(with_error(-4.5e-3, 1e-4, "s"), "-4.50 ± 0.10 ms");
-        assert_eq!(with_error(1e-5, 3e-4, "s"), "+10 ± 300 µs");
-        assert_eq!(with_error(4e-3, 1e-18, "s"), "+4.00 ms");
-        assert_eq!(with_error(0.0, 0.0, "s"), signed(0.0, "s"));
-    }
-
-    #[test]
-    fn seconds_read_as_three_digits_and_a_prefix() {
-        let cases = [
-            (0.0, "0 s"),
-            (0.0121, "12.1 ms"),
-            (0.001_234, "1.23 ms"),
-            (0.123_4, "123 ms"),
-            (0.000_85, "850 µs"),
-            (1.5e-7, "150 ns"),
-            (1.234, "1.23 s"),
-            (42.0, "42.0 s"),
-            (1234.5, "1230 s"),
-            (-0.0121, "-12.1 ms"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(seconds(value), text, "{value}");
-        }
-    }
-
-    #[test]
-    fn rounding_up_to_a_thousand_moves_to_the_next_prefix() {
-        assert_eq!(seconds(0.000_999_6), "1.00 ms");
-        assert_eq!(seconds(0.999_6), "1.00 s");
-        assert_eq!(seconds(0.000_999_4), "999 µs");
-        assert_eq!(seconds(0.009_999), "10.0 ms");
-    }
-
-    #[test]
-    fn what_is_not_a_number_is_unknown() {
-        assert_eq!(seconds(f64::NAN), "unknown s");
-        assert_eq!(percent(f64::INFINITY), "unknown");
-        assert_eq!(p_value(f64::NAN), "unknown");
-        assert_eq!(duration(f64::NAN), "unknown");
-    }
-
-    #[test]
-    fn a_unit_without_prefixes_is_left_alone() {
-        assert_eq!(quantity(31.0, "C"), "31.0 C");
-        assert_eq!(quantity(12_345.0, "iterations"), "12300 iterations");
-        assert_eq!(quantity(2.0, ""), "2.00");
-    }
-
-    #[test]
-    fn signs_are_written_in_both_directions() {
-        assert_eq!(signed(0.0121, "s"), "+12.1 ms");
-        assert_eq!(signed(-0.0121, "s"), "-12.1 ms");
-        assert_eq!(signed_percent(0.083), "+8.3 %");
-        assert_eq!(signed_percent(-0.25), "-25 %");
-    }
-
-    #[test]
-    fn percentages_keep_two_digits() {
-        for (share, text) in [(0.083, "8.3 %"), (0.0031, "0.31 %"), (0.000_55, "0.055 %"), (1.2, "120 %"), (0.0, "0 %")]
-        {
-            assert_eq!(percent(share), text);
-        }
-        assert_eq!(percent(0.0996), "10 %");
-        assert_eq!((limit(0.01), limit(0.005), limit(0.1)), ("1 %".into(), "0.5 %".into(), "10 %".into()));
-    }
-
-    #[test]
-    fn durations_read_as_clocks() {
-        for (value, text) in [
-            (0.85, "850 ms"),
-            (42.4, "42 s"),
-            (59.7, "1 min 00 s"),
-            (150.0, "2 min 30 s"),
-            (3600.0, "1 h 00 min"),
-            (3900.0, "1 h 05 min"),
-        ] {
-            assert_eq!(duration(value), text);
-        }
-    }
-
-    #[test]
-    fn bytes_and_counts_are_readable() {
-        assert_eq!(
-            [0, 512, 1536, 1_610_612_736, 1_048_575].map(bytes),
-            ["0 B", "512 B", "1.50 KiB", "1.50 GiB", "1.00 MiB"]
-        );
-        assert_eq!(bytes(1_047_000), "1022 KiB");
-        assert_eq!([0, 999, 1000, 10_500, 1_234_567].map(count), ["0", "999", "1,000", "10,500", "1,234,567"]);
-        assert_eq!(counted(1, "jump"), "1 jump");
-        assert_eq!(counted(4000, "jump"), "4,000 jumps");
-    }
-
-    #[test]
-    fn ranges_and_lists_read_as_sentences() {
-        assert_eq!(range(0.0117, 0.0126, "s"), "11.7 to 12.6 ms");
-        assert_eq!(range(-0.0002, 0.0126, "s"), "-0.200 to 12.6 ms");
-        assert_eq!(range(1.0, 2.0, ""), "1.00 to 2.00");
+    fn numbers_read_as_people_write_them() {
         let list = |n: usize| listed(&["16", "32", "48"].map(String::from)[..n]);
+        let texts = [
+            // Errors have two digits and the value's prefix.
+            (with_error(8.8e-4, 3.1e-5, "s"), "+880 ± 31 µs"),
+            (with_error(-4.5e-3, 1e-4, "s"), "-4.50 ± 0.10 ms"),
+            (with_error(1e-5, 3e-4, "s"), "+10 ± 300 µs"),
+            (with_error(4e-3, 1e-18, "s"), "+4.00 ms"),
+            (with_error(0.0, 0.0, "s"), "0 s"),
+            // Three digits and a prefix.
+            (seconds(0.0), "0 s"),
+            (seconds(0.0121), "12.1 ms"),
+            (seconds(0.001_234), "1.23 ms"),
+            (seconds(0.123_4), "123 ms"),
+            (seconds(0.000_85), "850 µs"),
+            (seconds(1.5e-7), "150 ns"),
+            (seconds(1.234), "1.23 s"),
+            (seconds(42.0), "42.0 s"),
+            (seconds(1234.5), "1230 s"),
+            (seconds(-0.0121), "-12.1 ms"),
+            // What is rounded up to a thousand moves to the next prefix.
+            (seconds(0.000_999_6), "1.00 ms"),
+            (seconds(0.999_6), "1.00 s"),
+            (seconds(0.000_999_4), "999 µs"),
+            (seconds(0.009_999), "10.0 ms"),
+            // What is not a number.
+            (seconds(f64::NAN), "unknown s"),
+            (percent(f64::INFINITY), "unknown"),
+            (p_value(f64::NAN), "unknown"),
+            (duration(f64::NAN), "unknown"),
+            // Units without prefixes.
+            (quantity(31.0, "C"), "31.0 C"),
+            (quantity(12_345.0, "iterations"), "12300 iterations"),
+            (quantity(2.0, ""), "2.00"),
+            // Signs in both directions.
+            (signed(0.0121, "s"), "+12.1 ms"),
+            (signed(-0.0121, "s"), "-12.1 ms"),
+            (signed_percent(0.083), "+8.3 %"),
+            (signed_percent(-0.25), "-25 %"),
+            // Percentages keep two digits.
+            (percent(0.083), "8.3 %"),
+            (percent(0.0031), "0.31 %"),
+            (percent(0.000_55), "0.055 %"),
+            (percent(1.2), "120 %"),
+            (percent(0.0), "0 %"),
+            (percent(0.0996), "10 %"),
+            (limit(0.01), "1 %"),
+            (limit(0.005), "0.5 %"),
+            (limit(0.1), "10 %"),
+            (duration(0.85), "850 ms"),
+            (duration(42.4), "42 s"),
+            (duration(59.7), "1 min 00 s"),
+            (duration(150.0), "2 min 30 s"),
+            (duration(3600.0), "1 h 00 min"),
+            (duration(3900.0), "1 h 05 min"),
+            (counted(1, "jump"), "1 jump"),
+            (counted(4000, "jump"), "4,000 jumps"),
+            (range(0.0117, 0.0126, "s"), "11.7 to 12.6 ms"),
+            (range(-0.0002, 0.0126, "s"), "-0.200 to 12.6 ms"),
+            (range(1.0, 2.0, ""), "1.00 to 2.00"),
+            (p_equals(0.0004), "p = 0.0004"),
+            (p_equals(0.0), "p < 0.0001"),
+            (batch_size(16.0), "16"),
+            (batch_size(16.5), "16.5"),
+            (batch_size(29077.6), "29077.6"),
+            (batch_size(1.0 / 3.0), "0.333"),
+        ];
+        for (text, expected) in texts {
+            assert_eq!(text, expected);
+        }
+        assert_eq!(
+            [0, 512, 1536, 1_610_612_736, 1_048_575, 1_047_000].map(bytes),
+            ["0 B", "512 B", "1.50 KiB", "1.50 GiB", "1.00 MiB", "1022 KiB"]
+        );
+        assert_eq!([0, 999, 1000, 10_500, 1_234_567].map(count), ["0", "999", "1,000", "10,500", "1,234,567"]);
         assert_eq!([0, 1, 2, 3].map(list), ["", "16", "16 and 32", "16, 32 and 48"]);
-        assert_eq!((p_equals(0.0004), p_equals(0.0)), ("p = 0.0004".to_string(), "p < 0.0001".to_string()));
-        assert_eq!((batch_size(16.0), batch_size(16.5)), ("16".to_string(), "16.5".to_string()));
-        assert_eq!((batch_size(29077.6), batch_size(1.0 / 3.0)), ("29077.6".to_string(), "0.333".to_string()));
-    }
-
-    #[test]
-    fn p_values_do_not_pretend_to_be_zero() {
         assert_eq!([0.0, 0.0004, 0.0123, 1.0].map(p_value), ["< 0.0001", "0.0004", "0.012", "1.000"]);
     }
 }

@@ -14,7 +14,7 @@ use super::status;
 use crate::engine::cudnn::call::{Kernel, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::error::{Error, Result};
-use crate::os::cache::{Cache, Key};
+use crate::os::cache::Cache;
 
 /// The whole source of an operator's kernels for an element type; `None` where there is no such operator.
 pub type SourceOf = fn(operator: &str, element: Element) -> Option<String>;
@@ -45,8 +45,8 @@ pub(super) struct Function {
 owned!(Module, sys::CUmodule, sys::cuModuleUnload);
 
 /// What compiled code depends on.
-fn key<'a>(source: &'a str, options: &'a [String], compiler: &'a str) -> Key<'a> {
-    Key(options.iter().map(String::as_str).chain([compiler, source]).collect())
+fn key<'a>(source: &'a str, options: &'a [String], compiler: &'a str) -> Vec<&'a str> {
+    options.iter().map(String::as_str).chain([compiler, source]).collect()
 }
 
 impl Modules {

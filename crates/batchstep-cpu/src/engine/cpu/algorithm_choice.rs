@@ -13,7 +13,7 @@ use super::op::conv2d::{Convolution, Gradients};
 use super::op::filters::Filters;
 use super::thread_team::Team;
 use crate::network::{Conv2d, Padding, Shape};
-use crate::os::cache::{Cache, Key};
+use crate::os::cache::Cache;
 use crate::settings::Winograd;
 
 /// Channels of the two convolutions that are timed; their images are [`SIDE`] on a side.
@@ -31,8 +31,7 @@ const VERSION: &str = "2";
 impl Switch {
     /// The switch of this machine, from the cache or else measured with the team, which takes some seconds.
     pub fn of_machine(machine: &str, team: &Team, factors: Factors, cache: &Cache) -> Self {
-        let parts = key(machine, team.threads(), factors);
-        let key = Key(parts.iter().map(String::as_str).collect());
+        let key = key(machine, team.threads(), factors);
         if let Some(known) = cache.get(&key).and_then(|bytes| Self::read(&bytes)) {
             return known;
         }
@@ -114,8 +113,7 @@ pub mod tests {
     pub fn known(folder: &std::path::Path, machine: &str, threads: usize, switch: &str) -> Cache {
         let home = folder.as_os_str().to_owned();
         let cache = Cache::of_user("switches", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
-        let parts = key(machine, threads, Factors::Exact);
-        cache.put(&Key(parts.iter().map(String::as_str).collect()), switch.as_bytes());
+        cache.put(&key(machine, threads, Factors::Exact), switch.as_bytes());
         cache
     }
 

@@ -3,6 +3,7 @@
 use super::op::scalar::Scalar;
 use crate::engine::Workload;
 use crate::engine::data;
+use crate::network::{Network, Shape};
 use crate::settings::DataPath;
 
 /// A batch in the memory that the step reads, and, for data that is copied in each step, the source of the copy.
@@ -26,6 +27,12 @@ impl<T: Scalar> Batch<T> {
             _ => Some([inputs.clone(), targets.clone()]),
         };
         Self { inputs, targets, host }
+    }
+
+    /// Room for a batch; written here, so that the pages exist before the first step.
+    pub fn zeros(network: &Network, examples: usize) -> Self {
+        let zeros = |shape: Shape| std::iter::repeat_n(T::ZERO, examples * shape.count()).collect();
+        Self { inputs: zeros(network.input()), targets: zeros(network.output()), host: None }
     }
 
     /// Copies the batch from ordinary host memory in one thread, as a data loader does, if the setting `data` asks for it;

@@ -29,7 +29,6 @@
 pub mod algorithm_choice;
 pub mod blocking;
 pub mod data;
-mod execution;
 pub mod loss;
 mod meeting;
 pub mod op;
@@ -48,9 +47,10 @@ pub mod training;
 mod tests;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::threads::Pools;
+use super::threads;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
 use crate::error::{Error, Result};
@@ -58,11 +58,11 @@ use crate::os::cache::Cache;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use algorithm_choice::Switch;
 use blocking::Blocking;
-use data::Batch;
 use op::product::bf16;
+use pass::Choices;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
-use thread_team::{Team, Teams};
+use thread_team::Team;
 use trainer::CpuTrainer;
 use training::Training;
 
@@ -75,7 +75,8 @@ type Begun = (Workload, Rc<RefCell<Training<f32>>>, Rc<Team>);
 pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
-    teams: Teams,
+    /// By the number of their threads.
+    teams: BTreeMap<usize, Rc<Team>>,
     /// Where this machine's switches are kept; `None`: they are not measured.
     switches: Option<Cache>,
     /// The training of the last workload. The next one reuses its memory where it can.
@@ -86,7 +87,7 @@ impl CpuEngine {
     /// An engine on the processor. `threads` applies where the settings name no number; `None`: all cores that the
     /// process may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, teams: Teams::default(), switches: None, last: None }
+        Self { device: processor::device_name(), threads, teams: BTreeMap::new(), switches: None, last: None }
     }
 
     /// The same engine, which chooses the algorithm that is faster on this machine. The choice is measured once and
@@ -107,7 +108,7 @@ impl CpuEngine {
     }
 
     fn team(&mut self, settings: &Settings) -> Result<Rc<Team>> {
-        self.teams.of(settings.threads.or(self.threads))
+        threads::of(&mut self.teams, settings.threads.or(self.threads), |threads| Team::new(threads).map(Rc::new))
     }
 
     /// What a workload that passes the `check` needs.
@@ -142,7 +143,7 @@ impl CpuEngine {
             }
             None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings)))),
         };
-        training.borrow_mut().switch_at(switch);
+        training.borrow_mut().pass.choose(Choices { switch, ..settings.into() });
         self.last = Some(training.clone());
         Ok(training)
     }
@@ -154,7 +155,7 @@ impl Engine for CpuEngine {
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
-        let pool = Pools::default().of(settings.threads.or(self.threads))?;
+        let pool = threads::pool(settings.threads.or(self.threads).unwrap_or_else(processor::cores))?;
         Ok(Some(peaks::measure(&pool, Blocking::from(settings).factors)))
     }
 
@@ -192,9 +193,7 @@ impl Engine for CpuEngine {
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         let (workload, training, team) = self.begin(workload, check_shapes)?;
-        let batch = Batch::new(&workload);
-        let layers = execution::layers(&workload, &training.borrow(), &[]);
-        Ok(Box::new(CpuStep { workload, training, batch, team, layers }))
+        Ok(Box::new(CpuStep::new(workload, training, team)))
     }
 
     fn trains(&self) -> bool {

@@ -96,7 +96,7 @@ fn slices<'a>(parameters: &'a [(&'static str, Numbers)]) -> Vec<&'a [f32]> {
 fn forward(workload: &Workload, fused: Fused) -> Result<Expected> {
     let parameters = slices(&fused.parameters);
     let mut y = match single(workload, &fused, &parameters) {
-        Some(single) => single.forward(&[&fused.input.values])?.values,
+        Some(single) => single.forward(&fused.input.values)?.values,
         None => fused.input.values.clone(),
     };
     let Fused { layer, input, bias, summand, rectifier, .. } = &fused;
@@ -145,15 +145,14 @@ fn backward(workload: &Workload, fused: &Fused, slope: Numbers, wanted: &[Quanti
     let single = single(workload, fused, &held).filter(|_| wanted.iter().any(is_followed));
     let mut slopes = match single {
         Some(single) => {
-            let sources: &[&[f32]] = &[&input.values];
-            let output = single.forward(sources)?;
-            single.backward(sources, &output, &slope.values, wanted.contains(&Quantity::InputGradient))?
+            let output = single.forward(&input.values)?;
+            single.backward(&input.values, &output, &slope.values, wanted.contains(&Quantity::InputGradient))?
         }
-        None => Slopes { sources: vec![slope.values.clone()], parameters: Vec::new() },
+        None => Slopes { source: slope.values.clone(), parameters: Vec::new() },
     };
     let expected = |quantity: &Quantity| {
         Ok(match quantity {
-            Quantity::InputGradient => Expected { values: slopes.sources.remove(0), natural_norm: of_input },
+            Quantity::InputGradient => Expected { values: std::mem::take(&mut slopes.source), natural_norm: of_input },
             Quantity::ParameterGradient("bias") => {
                 Expected { values: sums_of_channels(&slope), natural_norm: of_slope }
             }

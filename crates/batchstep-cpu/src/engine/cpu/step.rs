@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::data::Batch;
-use super::execution;
 use super::pass::Watch;
 use super::thread_team::Team;
 use super::training::Training;
-use crate::engine::{Computed, LayerExecution, Step, StepTimes, TeamTime, Workload};
+use crate::engine::{Computed, LayerExecution, Step, StepTimes, TeamTime, Workload, work};
 use crate::error::Result;
+use crate::stats::quantile::median;
 
 /// The number of steps whose layers are timed; the median is reported.
 const WATCHED_STEPS: usize = 3;
@@ -18,11 +18,32 @@ const WATCHED_STEPS: usize = 3;
 /// A training, its batch, and the threads that it runs on.
 #[derive(Debug)]
 pub struct CpuStep {
-    pub(super) workload: Workload,
-    pub(super) training: Rc<RefCell<Training<f32>>>,
-    pub(super) batch: Batch<f32>,
-    pub(super) team: Rc<Team>,
-    pub(super) layers: Vec<LayerExecution>,
+    workload: Workload,
+    training: Rc<RefCell<Training<f32>>>,
+    batch: Batch<f32>,
+    team: Rc<Team>,
+    layers: Vec<LayerExecution>,
+}
+
+impl CpuStep {
+    pub fn new(workload: Workload, training: Rc<RefCell<Training<f32>>>, team: Rc<Team>) -> Self {
+        let (batch, layers) = (Batch::new(&workload), layers(&workload, &training.borrow(), &[]));
+        Self { workload, training, batch, team, layers }
+    }
+}
+
+/// Every layer of a workload in each of its directions, with the median of its times in `watches`, if any.
+fn layers(workload: &Workload, training: &Training<f32>, watches: &[Watch]) -> Vec<LayerExecution> {
+    let seconds = |index, direction| {
+        let mut times: Vec<f64> = watches.iter().filter_map(|watch| watch.seconds(index, direction)).collect();
+        (!times.is_empty()).then(|| median(&mut times))
+    };
+    work::layers_with(workload, size_of::<f32>(), |index, direction, layer| LayerExecution {
+        algorithm: Some(training.pass.kernel(index).algorithm().to_owned()),
+        math_mode: Some(training.pass.kernel(index).precision().name().to_owned()),
+        device_s: seconds(index, direction),
+        ..layer
+    })
 }
 
 impl Step for CpuStep {
@@ -60,7 +81,7 @@ impl Step for CpuStep {
                 training.watched_step(&self.batch.inputs, &self.batch.targets, Some(&watch)).map(|_| watch)
             })?);
         }
-        self.layers = execution::layers(&self.workload, training, &watches);
+        self.layers = layers(&self.workload, training, &watches);
         Ok(())
     }
 

@@ -10,7 +10,6 @@ use std::any::Any;
 use std::cell::{Cell, OnceCell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -49,7 +48,8 @@ struct TeamState {
     round: CachePadded<AtomicU64>,
     /// Helpers that have finished the work of this round.
     done: CachePadded<AtomicUsize>,
-    work: UnsafeCell<RoundTask>,
+    /// The work of this round; its lifetime ends when all helpers that joined have finished.
+    work: UnsafeCell<*const (dyn Fn() + Sync)>,
     /// Whether each helper is asleep.
     asleep: Box<[CachePadded<AtomicBool>]>,
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
@@ -72,16 +72,6 @@ struct Polling {
 unsafe impl Sync for TeamState {}
 // SAFETY: as for `Sync`; the thread that hands out work outlives it.
 unsafe impl Send for TeamState {}
-
-/// The work of a round; its lifetime ends when all helpers that joined have finished.
-#[derive(Clone, Copy)]
-struct RoundTask(*const (dyn Fn() + Sync));
-
-impl std::fmt::Debug for RoundTask {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Work")
-    }
-}
 
 /// Two cache lines, which processors fetch together, so that writes of other values do not disturb the readers of this
 /// one.
@@ -106,7 +96,7 @@ impl TeamState {
         // helpers that joined.
         let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
         // SAFETY: the last round is closed, and all helpers that joined it have finished, so none reads.
-        unsafe { *self.work.get() = RoundTask(unbound) };
+        unsafe { *self.work.get() = unbound };
         self.done.0.store(0, Ordering::Relaxed);
         let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
         // Sequentially consistent, like the helper's two operations: one of the two threads sees the other's write.
@@ -142,7 +132,7 @@ impl TeamState {
             }
             last = state / ROUND;
             // SAFETY: the thread that handed out the work wrote it before, and waits until this helper has finished.
-            let work = unsafe { &*(*self.work.get()).0 };
+            let work = unsafe { &**self.work.get() };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
             }
@@ -247,7 +237,7 @@ impl Team {
         let shared = Arc::new(TeamState {
             round: CachePadded::default(),
             done: CachePadded::default(),
-            work: UnsafeCell::new(RoundTask(&|| ())),
+            work: UnsafeCell::new(&|| ()),
             asleep: (1..threads).map(|_| CachePadded::default()).collect(),
             panicked: Mutex::new(None),
             ends: AtomicBool::new(false),
@@ -332,32 +322,6 @@ impl Drop for Team {
             // A helper does not panic: it catches panics of the work.
             let _ = helper.join();
         }
-    }
-}
-
-/// The teams of an engine, one for each number of threads ever asked for.
-#[derive(Debug, Default)]
-pub struct Teams(Vec<Rc<Team>>);
-
-impl Teams {
-    /// The team of `threads` threads; `None`: one for each core that the process may use.
-    ///
-    /// # Errors
-    /// As [`Team::new`].
-    pub fn of(&mut self, threads: Option<usize>) -> Result<Rc<Team>> {
-        let threads = threads.unwrap_or_else(processor::cores);
-        if let Some(team) = self.0.iter().find(|team| team.threads() == threads) {
-            return Ok(team.clone());
-        }
-        let team = Rc::new(Team::new(threads)?);
-        self.0.push(team.clone());
-        Ok(team)
-    }
-
-    /// The number of teams started.
-    #[cfg(test)]
-    pub fn count(&self) -> usize {
-        self.0.len()
     }
 }
 

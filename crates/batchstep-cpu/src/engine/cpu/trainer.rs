@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::CpuEngine;
+use super::data;
 use super::thread_team::Team;
 use super::training::Training;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
-use crate::network::{Network, Shape};
+use crate::network::Network;
 use crate::settings::{Optimizer, Precision, Settings};
 
 /// The number of batch sizes whose memory is kept: the full batch, the last batch of an epoch, and the batch of the
 /// evaluation.
 const KEPT: usize = 3;
+
+type Memory = data::Batch<f32>;
 
 /// A training, its threads, and the memory into which batches are copied.
 #[derive(Debug)]
@@ -24,39 +27,22 @@ pub struct CpuTrainer {
     workload: Workload,
     training: Rc<RefCell<Training<f32>>>,
     team: Rc<Team>,
-    /// Ordered by last use; the most recent is last.
-    memory: Vec<Held>,
-}
-
-/// The memory of batches of one size.
-#[derive(Debug)]
-struct Held {
-    examples: usize,
-    inputs: Vec<f32>,
-    /// The targets, one-hot.
-    targets: Vec<f32>,
-}
-
-impl Held {
-    fn new(network: &Network, examples: usize) -> Self {
-        // Written here, so that the pages exist before the first step.
-        let zeros = |shape: Shape| std::iter::repeat_n(0.0, examples * shape.count()).collect();
-        Self { examples, inputs: zeros(network.input()), targets: zeros(network.output()) }
-    }
+    /// With the targets one-hot. Ordered by last use; the most recent is last.
+    memory: Vec<Memory>,
 }
 
 /// Copies a batch into memory of its size, which is then the last.
-fn load<'m>(memory: &'m mut Vec<Held>, network: &Network, batch: Batch<'_>) -> Result<&'m Held> {
+fn load<'m>(memory: &'m mut Vec<Memory>, network: &Network, batch: Batch<'_>) -> Result<&'m Memory> {
     let (examples, pixels) = (batch.labels.len(), network.input().count());
     if examples == 0 || batch.inputs.len() != examples * pixels {
         let what = format!("a batch of {examples} labels and {} inputs, {pixels} for each", batch.inputs.len());
         return Err(Error::engine(what));
     }
-    let place = memory.iter().position(|held| held.examples == examples);
+    let place = memory.iter().position(|held| held.inputs.len() == batch.inputs.len());
     if place.is_none() && memory.len() == KEPT {
         memory.remove(0);
     }
-    let mut held = place.map_or_else(|| Held::new(network, examples), |place| memory.remove(place));
+    let mut held = place.map_or_else(|| Memory::zeros(network, examples), |place| memory.remove(place));
     held.inputs.copy_from_slice(batch.inputs);
     write_one_hot(&mut held.targets, batch.labels)?;
     memory.push(held);
@@ -66,7 +52,7 @@ fn load<'m>(memory: &'m mut Vec<Held>, network: &Network, batch: Batch<'_>) -> R
 impl CpuTrainer {
     /// A trainer for batches of up to the workload's batch size; the memory for that size is allocated here.
     pub fn new(workload: Workload, training: Rc<RefCell<Training<f32>>>, team: Rc<Team>) -> Self {
-        let memory = vec![Held::new(&workload.network, workload.batch_size)];
+        let memory = vec![Memory::zeros(&workload.network, workload.batch_size)];
         Self { workload, training, team, memory }
     }
 
@@ -82,12 +68,12 @@ impl CpuTrainer {
         CpuEngine::cpu(None).trainer(&workload)
     }
 
-    /// Takes over parameters that were trained elsewhere.
+    /// Takes over parameters that were trained elsewhere; the optimizer's state stays as it is.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where they belong to another network.
     pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
-        self.training.borrow_mut().take_over(learnt)
+        self.training.borrow_mut().parameters.take_over(learnt)
     }
 }
 

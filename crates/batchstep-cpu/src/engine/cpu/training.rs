@@ -5,13 +5,11 @@ use std::time::Instant;
 
 use num_traits::Float;
 
-use super::algorithm_choice::Switch;
 use super::op::scalar::{Scalar, doubles};
-use super::optimizer::{Config, InPlace};
+use super::optimizer::InPlace;
 use super::parameters::Parameters;
-use super::pass::{Choices, Kernel, Pass, Task, Watch};
+use super::pass::{Pass, Task, Watch};
 use crate::engine::dropout::Masks;
-use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings, StepTimes};
 use crate::error::Result;
 use crate::network::Network;
@@ -21,10 +19,9 @@ use crate::network::Network;
 pub struct Training<T> {
     network: Arc<Network>,
     settings: Settings,
-    parameters: Parameters<T>,
+    pub parameters: Parameters<T>,
     optimizer: InPlace<T>,
-    pass: Pass<T>,
-    switch: Switch,
+    pub pass: Pass<T>,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
 }
@@ -33,34 +30,26 @@ impl<T: Scalar + Float> Training<T> {
     /// A network at its initial parameters. All arithmetic is done in `T`.
     pub fn new(network: Arc<Network>, settings: &Settings) -> Self {
         let parameters = Parameters::new(&network, settings.seed);
-        let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
-        let optimizer = InPlace::new(parameters.iter().map(<[T]>::len), config);
+        let lengths = parameters.iter().map(<[T]>::len);
+        let optimizer = InPlace::new(lengths, settings.optimizer, settings.learning_rate);
         let mut pass = Pass::new(&network);
         pass.choose(settings.into());
         let settings = settings.clone();
-        Self { network, settings, parameters, optimizer, pass, switch: Switch::default(), steps: 0 }
+        Self { network, settings, parameters, optimizer, pass, steps: 0 }
     }
 
     /// Whether [`Training::reset`] can turn this into a training of that network and optimizer.
     pub fn fits(&self, network: &Arc<Network>, settings: &Settings) -> bool {
         let same_network = Arc::ptr_eq(&self.network, network) || self.network == *network;
-        same_network && self.optimizer.config().optimizer == settings.optimizer
+        same_network && self.settings.optimizer == settings.optimizer
     }
 
     /// Returns to the initial parameters, in the same memory.
     pub fn reset(&mut self, settings: &Settings) {
         self.settings = settings.clone();
         self.steps = 0;
-        self.switch_at(self.switch);
         self.optimizer.reset(settings.learning_rate);
         self.parameters.reset(&self.network, settings.seed);
-    }
-
-    /// Sets the size at which convolutions change their algorithm, from the next [`Training::fit`] on.
-    pub fn switch_at(&mut self, switch: Switch) {
-        self.switch = switch;
-        let choices = Choices { switch, ..Choices::from(&self.settings) };
-        self.pass.choose(choices);
     }
 
     /// Allocates the memory for batches of `batch` examples; a step does so itself if this was not called.
@@ -92,11 +81,11 @@ impl<T: Scalar + Float> Training<T> {
     pub fn watched_step(&mut self, inputs: &[T], targets: &[T], watch: Option<&Watch>) -> Result<StepTimes> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Some(Masks { seed: settings.seed, step: self.steps });
-        let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
         let start = Instant::now();
-        let loss = pass.forward(task)?;
+        let loss = pass.forward(task(network, settings, parameters, [inputs, targets], (masks, watch)))?;
+        pass.update_stats(parameters);
         let forward = Instant::now();
-        pass.backward(task);
+        pass.backward(task(network, settings, parameters, [inputs, targets], (masks, watch)));
         let backward = Instant::now();
         optimizer.update(parameters.iter_mut(), pass.gradients());
         let end = Instant::now();
@@ -118,23 +107,9 @@ impl<T: Scalar + Float> Training<T> {
     /// As [`Training::step`].
     pub fn evaluate(&mut self, inputs: &[T], targets: &[T]) -> Result<Vec<f64>> {
         let Self { network, settings, parameters, pass, .. } = self;
-        let task = Task { network, parameters, inputs, targets, masks: None, loss: settings.loss, watch: None };
-        let last = task.network.layers.len() - 1;
-        pass.forward(task)?;
+        pass.forward(task(network, settings, parameters, [inputs, targets], (None, None)))?;
+        let last = network.layers.len() - 1;
         Ok(doubles(pass.held_output(last)))
-    }
-
-    /// Takes over parameters that were trained elsewhere; the optimizer's state stays as it is.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where they belong to another network.
-    pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
-        self.parameters.take_over(learnt)
-    }
-
-    /// Sets the learning rate of the next updates.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.optimizer.set_learning_rate(learning_rate);
     }
 
     /// The results of the last step.
@@ -145,14 +120,15 @@ impl<T: Scalar + Float> Training<T> {
             gradients: self.pass.gradients().map(doubles).collect(),
         }
     }
+}
 
-    /// How a layer is computed at the batch size of the last [`Training::fit`].
-    pub fn kernel(&self, layer: usize) -> &Kernel {
-        self.pass.kernel(layer)
-    }
-
-    /// The parameters as they are now.
-    pub fn parameters(&self) -> &Parameters<T> {
-        &self.parameters
-    }
+/// What a pass over a batch reads.
+fn task<'a, T>(
+    network: &'a Network,
+    settings: &Settings,
+    parameters: &'a Parameters<T>,
+    [inputs, targets]: [&'a [T]; 2],
+    (masks, watch): (Option<Masks>, Option<&'a Watch>),
+) -> Task<'a, T> {
+    Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch }
 }

@@ -26,11 +26,6 @@ impl Array {
         Self { values: vec![0.0; self.values.len()], ..*self }
     }
 
-    /// The place of a number in `values`.
-    pub fn at(&self, n: usize, c: usize, y: usize, x: usize) -> usize {
-        ((n * self.channels + c) * self.height + y) * self.width + x
-    }
-
     /// H x W numbers of channel `c` of example `n`.
     pub fn plane(&self, n: usize, c: usize) -> &[f64] {
         let size = self.height * self.width;
@@ -39,7 +34,7 @@ impl Array {
 
     /// Row `y` of that plane.
     pub fn row(&self, n: usize, c: usize, y: usize) -> &[f64] {
-        &self.values[self.at(n, c, y, 0)..][..self.width]
+        &self.plane(n, c)[y * self.width..][..self.width]
     }
 
     /// C x H x W numbers of example `n`.
@@ -69,9 +64,7 @@ impl Array {
         let mut padded = Self { height, width, values, ..*self };
         padded.for_each_plane(|n, c, plane| {
             for y in 0..self.height {
-                for x in 0..self.width {
-                    plane[(y + top) * width + x + left] = self.values[self.at(n, c, y, x)];
-                }
+                plane[(y + top) * width + left..][..self.width].copy_from_slice(self.row(n, c, y));
             }
         });
         padded
@@ -84,10 +77,8 @@ impl Array {
         let mut cropped =
             Self { height, width, values: vec![0.0; self.batch * self.channels * height * width], ..*self };
         cropped.for_each_plane(|n, c, plane| {
-            for y in 0..height {
-                for x in 0..width {
-                    plane[y * width + x] = self.values[self.at(n, c, y + top, x + left)];
-                }
+            for (y, row) in plane.chunks_exact_mut(width).enumerate() {
+                row.copy_from_slice(&self.row(n, c, y + top)[left..][..width]);
             }
         });
         cropped

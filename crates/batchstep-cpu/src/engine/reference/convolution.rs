@@ -16,7 +16,7 @@ pub fn forward(x: &Array, weight: &[f64], bias: Option<&[f64]>, conv: &Conv2d, o
     let x = x.padded(conv.padding, 0.0);
     let mut y = Array::zeros(x.batch, output);
     let (height, width, channels) = (y.height, y.width, conv.out_channels);
-    let Sizes { group_out, of_output, of_window } = Sizes::new(&x, conv);
+    let [group_out, of_output, of_window] = sizes(&x, conv);
     // For each place in a window the weights of all outputs of its group.
     let by_place = weight
         .chunks(group_out * of_output)
@@ -43,7 +43,7 @@ pub fn forward(x: &Array, weight: &[f64], bias: Option<&[f64]>, conv: &Conv2d, o
 /// The gradient of `x`: each product of the forward sum contributes to the value of `x` that it used.
 pub fn input_gradient(x: &Array, weight: &[f64], dy: &Array, conv: &Conv2d) -> Array {
     let padded = x.padded(conv.padding, 0.0);
-    let Sizes { group_out, of_output, of_window } = Sizes::new(&padded, conv);
+    let [group_out, of_output, of_window] = sizes(&padded, conv);
     let mut dx = padded.zeros_like();
     dx.for_each_example(|n, dx| {
         for p in 0..dy.height {
@@ -64,7 +64,7 @@ pub fn input_gradient(x: &Array, weight: &[f64], dy: &Array, conv: &Conv2d) -> A
 /// The gradient of the weights.
 pub fn weight_gradient(x: &Array, dy: &Array, conv: &Conv2d) -> Vec<f64> {
     let x = x.padded(conv.padding, 0.0);
-    let Sizes { group_out, of_output, of_window } = Sizes::new(&x, conv);
+    let [group_out, of_output, of_window] = sizes(&x, conv);
     let mut dw = vec![0.0; conv.out_channels * of_output];
     for (n, p) in (0..x.batch).flat_map(|n| (0..dy.height).map(move |p| (n, p))) {
         let windows = windows(&x, conv, n, p, dy.width);
@@ -83,20 +83,10 @@ pub fn bias_gradient(dy: &Array) -> Vec<f64> {
     (0..dy.channels).map(|o| (0..dy.batch).map(|n| dy.plane(n, o).iter().sum::<f64>()).sum()).collect()
 }
 
-struct Sizes {
-    /// Output channels of a group.
-    group_out: usize,
-    /// Numbers that one output uses: I x R x S.
-    of_output: usize,
-    /// Numbers in a window of all input channels.
-    of_window: usize,
-}
-
-impl Sizes {
-    fn new(x: &Array, conv: &Conv2d) -> Self {
-        let of_window = x.channels * conv.kernel.area();
-        Self { group_out: conv.out_channels / conv.groups, of_output: of_window / conv.groups, of_window }
-    }
+/// Output channels of a group; numbers that one output uses, I x R x S; numbers in a window of all input channels.
+fn sizes(x: &Array, conv: &Conv2d) -> [usize; 3] {
+    let of_window = x.channels * conv.kernel.area();
+    [conv.out_channels / conv.groups, of_window / conv.groups, of_window]
 }
 
 /// The numbers of the padded `x` that the outputs of row `p` use: `width` windows of C x R x S.

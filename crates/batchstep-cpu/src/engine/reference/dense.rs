@@ -41,8 +41,3 @@ pub fn weight_gradient(x: &Array, dy: &Array) -> Vec<f64> {
     });
     dw
 }
-
-/// `db[o] = sum over n of dy[n, o]`.
-pub fn bias_gradient(dy: &Array) -> Vec<f64> {
-    (0..dy.channels).map(|o| (0..dy.batch).map(|n| dy.values[n * dy.channels + o]).sum()).collect()
-}

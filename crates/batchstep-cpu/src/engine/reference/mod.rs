@@ -22,9 +22,8 @@ use std::time::Instant;
 
 use super::difference::Apart;
 use super::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
-use crate::error::{Error, Result};
-use crate::network::Shape;
-use crate::settings::{Loss, Settings};
+use crate::error::Result;
+use crate::settings::Settings;
 use array::Array;
 use optimizer::OptimizerState;
 use pass::Pass;
@@ -49,12 +48,8 @@ impl Engine for ReferenceEngine {
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        super::check_shapes(workload)?;
         let Workload { network, settings, .. } = workload;
-        if settings.loss == Loss::CategoricalCrossEntropy && !matches!(network.output(), Shape::Flat(_)) {
-            return Err(Error::spec("a cross-entropy of maps")
-                .at(&network.name)
-                .hint("end the network with `flatten`"));
-        }
         let parameters = initial::parameters(network, settings.seed);
         Ok(Box::new(ReferenceStep {
             inputs: initial::inputs(workload),

@@ -64,23 +64,17 @@ impl Pass<'_> {
 
     pub fn parameter_gradients(&self, layer: usize, outputs: &[Array], dy: &Array) -> Vec<Vec<f64>> {
         let x = &outputs[self.network.layers[layer].sources[0]];
-        match &self.network.layers[layer].operation {
-            Operation::Conv2d(conv) => {
-                let mut gradients = vec![convolution::weight_gradient(x, dy, conv)];
-                gradients.extend(conv.bias.then(|| convolution::bias_gradient(dy)));
-                gradients
-            }
-            Operation::Dense(dense) => {
-                let mut gradients = vec![dense::weight_gradient(x, dy)];
-                gradients.extend(dense.bias.then(|| dense::bias_gradient(dy)));
-                gradients
-            }
+        let of_weights = match &self.network.layers[layer].operation {
+            Operation::Conv2d(conv) => convolution::weight_gradient(x, dy, conv),
+            Operation::Dense(_) => dense::weight_gradient(x, dy),
             Operation::BatchNorm(norm) => {
                 let (_, d_gamma, d_beta) = batch_norm::backward(x, &self.parameters[layer][0], dy, norm);
-                vec![d_gamma, d_beta]
+                return vec![d_gamma, d_beta];
             }
-            _ => Vec::new(),
-        }
+            _ => return Vec::new(),
+        };
+        let has_bias = self.parameters[layer].len() > 1;
+        [of_weights].into_iter().chain(has_bias.then(|| convolution::bias_gradient(dy))).collect()
     }
 
     /// The gradient of one source of a layer, whose value is `x`.

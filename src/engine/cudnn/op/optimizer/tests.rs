@@ -1,6 +1,6 @@
 use super::super::advance::advance;
 use super::*;
-use crate::engine::cpu::optimizer::{Config, InPlace};
+use crate::engine::cpu::optimizer::InPlace;
 use crate::engine::cudnn::emulated::{EmulatedMemory, Emulator, assert_close, emulator, rounded, sample};
 
 const RATE: f64 = 0.01;
@@ -61,7 +61,7 @@ fn gradients(element: Element, seed: u64, weights: usize, others: usize) -> Vec<
 fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usize) -> Vec<f64> {
     let double = |values: Vec<f32>| -> Vec<f64> { values.into_iter().map(f64::from).collect() };
     let mut w = double(sample(Element::F32, 1, weights + others));
-    let mut in_place = InPlace::new([w.len()].into_iter(), Config { optimizer, learning_rate: RATE });
+    let mut in_place = InPlace::new([w.len()].into_iter(), optimizer, RATE);
     for step in 0..STEPS {
         let gradients = double(gradients(element, step, weights, others));
         in_place.update([&mut w[..]].into_iter(), [&gradients[..]].into_iter());

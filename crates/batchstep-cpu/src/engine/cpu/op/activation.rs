@@ -2,8 +2,7 @@
 
 use pulp::Simd;
 
-use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
-use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, set_each};
 use crate::network::Operation;
 
 /// What an operator does to its output as it writes it.
@@ -68,64 +67,28 @@ impl<T: Scalar> Range<T> {
     pub fn stopped(self, x: T, dy: T) -> T {
         if (x <= self.low) | (x >= self.high) { T::ZERO } else { dy }
     }
-
-    /// Zeroes the gradient `dy` where the output `y` is at an end of the range; to be called inside [`vectorised`].
-    #[inline(always)]
-    pub fn stop(self, y: &[T], dy: &mut [T]) {
-        for (dy, y) in dy.iter_mut().zip(y) {
-            *dy = self.stopped(*y, *dy);
-        }
-    }
 }
 
 /// `y = rectifier(x)`.
 pub fn forward<T: Scalar>(rectifier: Rectifier, x: &[T], y: &mut [T]) {
-    let step = piece(x.len(), 1);
     let range = rectifier.range();
-    for_each_piece(y, step, |number, y| {
-        let x = part(x, number, step);
-        vectorised(
-            #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, x)| *y = range.clamp(*x)),
-        );
-    });
+    set_each(y, 1, [x, x], |_, x, _| range.clamp(x));
 }
 
 /// `y = rectifier(a + b)`.
 pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
-    let step = piece(y.len(), 1);
     let range = rectifier.range();
-    for_each_piece(y, step, |number, y| {
-        let (a, b) = (part(a, number, step), part(b, number, step));
-        vectorised(
-            #[inline(always)]
-            || y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = range.clamp(*a + *b)),
-        );
-    });
+    set_each(y, 1, [a, b], |_, a, b| range.clamp(a + b));
 }
 
 /// `total = rectifier(total + x)`.
 pub fn add_to<T: Scalar>(rectifier: Rectifier, x: &[T], total: &mut [T]) {
-    let step = piece(x.len(), 1);
     let range = rectifier.range();
-    for_each_piece(total, step, |number, total| {
-        let x = part(x, number, step);
-        vectorised(
-            #[inline(always)]
-            || total.iter_mut().zip(x).for_each(|(total, x)| *total = range.clamp(*total + *x)),
-        );
-    });
+    set_each(total, 1, [x, x], |total, x, _| range.clamp(total + x));
 }
 
 /// Zeroes the gradient `dy` where the output `y` is at an end of the range.
 pub fn backward<T: Scalar>(rectifier: Rectifier, y: &[T], dy: &mut [T]) {
-    let step = piece(y.len(), 1);
     let range = rectifier.range();
-    for_each_piece(dy, step, |number, dy| {
-        let y = part(y, number, step);
-        vectorised(
-            #[inline(always)]
-            || range.stop(y, dy),
-        );
-    });
+    set_each(dy, 1, [y, y], |dy, y, _| range.stopped(y, dy));
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use safetensors::SafeTensors;
 
-use crate::engine::cpu::op::batch_norm::cpu::Moments;
+use crate::engine::cpu::op::batch_norm::Moments;
 use crate::engine::cpu::op::scalar::{Scalar, doubles};
 use crate::engine::cpu::single::Single;
 use crate::engine::cpu::thread_team::by_three;
 use crate::engine::dropout::Masks;
 use crate::engine::reference::array::Array;
 use crate::engine::reference::pass::Pass;
-use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Network, Operation, Padding, Shape};
+use crate::random::Rng;
 
 /// A layer with a batch and its parameters.
 #[derive(Clone)]
@@ -34,18 +34,16 @@ pub struct Found {
 }
 
 impl Case {
-    /// # Errors
-    /// Where the network refuses the operation.
-    pub fn new(operation: impl Into<Operation>, input: Shape, batch: usize, operands: Vec<Vec<f64>>) -> Result<Self> {
-        let mut builder = Builder::new("one layer", input)?;
-        builder.then("layer", operation)?;
-        Ok(Self { network: Arc::new(builder.finish()?), batch, operands, masks: Masks { seed: 7, step: 0 } })
+    pub fn new(operation: impl Into<Operation>, input: Shape, batch: usize, operands: Vec<Vec<f64>>) -> Self {
+        let mut builder = Builder::new("one layer", input).unwrap();
+        builder.then("layer", operation).unwrap();
+        Self { network: Arc::new(builder.finish().unwrap()), batch, operands, masks: Masks { seed: 7, step: 0 } }
     }
 
     /// The case of that name among [`pytorch_cases`].
     pub fn of_pytorch(name: &str, operation: Operation) -> Self {
         let (input, batch) = expected(name, "x").batch();
-        let mut case = Self::new(operation, input, batch, Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut case = Self::new(operation, input, batch, Vec::new());
         case.operands = case.names().iter().map(|operand| expected(name, operand).values).collect();
         case
     }
@@ -56,15 +54,12 @@ impl Case {
     }
 
     /// The same with operands that are uniform in [-1, 1).
-    ///
-    /// # Errors
-    /// As [`Case::new`].
-    pub fn random(operation: impl Into<Operation>, input: Shape, batch: usize, random: &mut Random) -> Result<Self> {
-        let mut case = Self::new(operation, input, batch, Vec::new())?;
+    pub fn random(operation: impl Into<Operation>, input: Shape, batch: usize, random: &mut Rng) -> Self {
+        let mut case = Self::new(operation, input, batch, Vec::new());
         let parameters = case.network.trainable_of(1).map(|parameter| parameter.count());
         let counts: Vec<usize> = [batch * input.count()].into_iter().chain(parameters).collect();
-        case.operands = counts.into_iter().map(|count| random.reals(count)).collect();
-        Ok(case)
+        case.operands = counts.into_iter().map(|count| reals(random, count)).collect();
+        case
     }
 
     /// The same with the dropout masks of another seed.
@@ -78,20 +73,17 @@ impl Case {
     }
 
     /// Computes in `T`. `dy` is the gradient of the output.
-    ///
-    /// # Errors
-    /// Where the operands do not fit the layer.
-    pub fn run<T: Scalar>(&self, dy: &[f64]) -> Result<Found> {
+    pub fn run<T: Scalar>(&self, dy: &[f64]) -> Found {
         let converted = |values: &[f64]| -> Vec<T> { values.iter().map(|value| T::from_f64(*value)).collect() };
         let operands: Vec<Vec<T>> = self.operands.iter().map(|values| converted(values)).collect();
         let slices: Vec<&[T]> = operands.iter().map(Vec::as_slice).collect();
-        let (source, parameters) = slices.split_at(1);
+        let (x, parameters) = (slices[0], &slices[1..]);
         let Self { network, batch, masks, .. } = self;
         let single = Single { network, index: 1, batch: *batch, parameters, masks: *masks };
-        let output = single.forward(source)?;
-        let slopes = single.backward(source, &output, &converted(dy), true)?;
-        let gradients = slopes.sources.iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();
-        Ok(Found { y: doubles(&output.values), gradients, moments: output.moments })
+        let output = single.forward(x).unwrap();
+        let slopes = single.backward(x, &output, &converted(dy), true).unwrap();
+        let gradients = [&slopes.source].into_iter().chain(&slopes.parameters).map(|values| doubles(values)).collect();
+        Found { y: doubles(&output.values), gradients, moments: output.moments }
     }
 
     /// What [`crate::engine::reference`] computes.
@@ -107,48 +99,36 @@ impl Case {
     }
 
     /// Compares both types, on three threads, with [`Case::by_definition`].
-    ///
-    /// # Errors
-    /// As [`Case::run`].
-    pub fn agrees_with_the_definition(&self, random: &mut Random) -> Result<()> {
-        let dy = random.reals(self.outputs());
+    pub fn agrees_with_the_definition(&self, random: &mut Rng) {
+        let dy = reals(random, self.outputs());
         let expected = self.by_definition(&dy);
         // Rounding grows with the number of terms of a sum.
-        let in_both = by_three(|| Ok::<_, Error>([(self.run::<f64>(&dy)?, 1e-12), (self.run::<f32>(&dy)?, 2e-5)]));
-        for (found, tolerance) in in_both? {
+        for (found, tolerance) in by_three(|| [(self.run::<f64>(&dy), 1e-12), (self.run::<f32>(&dy), 2e-5)]) {
             let what = format!("{:?} for {}, to {tolerance:e}", self.network.layers[1], self.batch);
             let pairs = [(&found.y, &expected.y)].into_iter().chain(found.gradients.iter().zip(&expected.gradients));
             pairs.for_each(|(found, expected)| assert_values_close(found, expected, tolerance, &what));
         }
-        Ok(())
     }
 
     /// Checks the gradient of each operand, in float64 on three threads, for a random weighting of the outputs, against central
     /// differences.
-    ///
-    /// # Errors
-    /// As [`Case::run`].
-    pub fn gradients_match_differences(&self) -> Result<()> {
-        let weights = Random::new(77).reals(self.outputs());
-        let gradients = by_three(|| self.run::<f64>(&weights))?.gradients;
+    pub fn gradients_match_differences(&self) {
+        let weights = reals(&mut Rng::new(77), self.outputs());
+        let gradients = by_three(|| self.run::<f64>(&weights)).gradients;
         for (which, gradient) in gradients.iter().enumerate() {
-            let objective = |changed: &[f64]| -> Result<f64> {
+            let objective = |changed: &[f64]| -> f64 {
                 let mut case = self.clone();
                 case.operands[which] = changed.to_vec();
-                Ok(case.y()?.iter().zip(&weights).map(|(y, weight)| y * weight).sum())
+                case.y().iter().zip(&weights).map(|(y, weight)| y * weight).sum()
             };
-            let differences = by_three(|| central_differences(&self.operands[which], objective))?;
+            let differences = by_three(|| central_differences(&self.operands[which], objective));
             assert_values_close(gradient, &differences, 1e-8, &format!("gradient of operand {which}"));
         }
-        Ok(())
     }
 
     /// The output, in float64.
-    ///
-    /// # Errors
-    /// As [`Case::run`].
-    pub fn y(&self) -> Result<Vec<f64>> {
-        Ok(self.run::<f64>(&vec![0.0; self.outputs()])?.y)
+    pub fn y(&self) -> Vec<f64> {
+        self.run::<f64>(&vec![0.0; self.outputs()]).y
     }
 }
 
@@ -267,43 +247,21 @@ pub fn assert_values_close(got: &[f64], expected: &[f64], tolerance: f64, what: 
 const STEP: f64 = 1e-5;
 
 /// The gradient of `objective` at a point.
-///
-/// # Errors
-/// Those of `objective`.
-pub fn central_differences(at: &[f64], objective: impl Fn(&[f64]) -> Result<f64>) -> Result<Vec<f64>> {
+pub fn central_differences(at: &[f64], objective: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut point = at.to_vec();
     let mut differences = Vec::with_capacity(at.len());
     for i in 0..at.len() {
         point[i] = at[i] + STEP;
-        let above = objective(&point)?;
+        let above = objective(&point);
         point[i] = at[i] - STEP;
-        let below = objective(&point)?;
+        let below = objective(&point);
         point[i] = at[i];
         differences.push((above - below) / (2.0 * STEP));
     }
-    Ok(differences)
+    differences
 }
 
-/// Reproducible numbers: Knuth's 64-bit linear congruential generator (MMIX).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66)
-    }
-
-    /// Uniform in [-1, 1).
-    pub fn real(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    /// Uniform in `low..=high`.
-    pub fn integer(&mut self, low: usize, high: usize) -> usize {
-        low + ((self.real() + 1.0) / 2.0 * (high - low + 1) as f64) as usize
-    }
-
-    pub fn reals(&mut self, count: usize) -> Vec<f64> {
-        (0..count).map(|_| self.real()).collect()
-    }
+/// Numbers that are uniform in [-1, 1).
+pub fn reals(random: &mut Rng, count: usize) -> Vec<f64> {
+    (0..count).map(|_| 2.0 * random.uniform() - 1.0).collect()
 }

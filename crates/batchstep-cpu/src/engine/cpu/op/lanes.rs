@@ -52,6 +52,16 @@ pub trait Lanes: Copy {
     fn together<S: Simd>(simd: S, a: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
 }
 
+/// Methods that `pulp` has under other names.
+macro_rules! forward {
+    ($($method:ident($($argument:ident: $type:ty),+) -> $result:ty = $own:ident;)+) => {$(
+        #[inline(always)]
+        fn $method<S: Simd>(simd: S, $($argument: $type),+) -> $result {
+            simd.$own($($argument),+)
+        }
+    )+};
+}
+
 macro_rules! lanes {
     ($float:ident, $vector:ident, $mask:ident, $index:ident, $lanes:ident: $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $le:ident $ge:ident
      $select:ident $sum:ident $between:ident $load:ident $store:ident $apart:ident $together:ident) => {
@@ -64,29 +74,15 @@ macro_rules! lanes {
                 S::$lanes
             }
 
-            #[inline(always)]
-            fn splat<S: Simd>(simd: S, value: Self) -> S::$vector {
-                simd.$splat(value)
-            }
-
-            #[inline(always)]
-            fn plus<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
-                simd.$add(a, b)
-            }
-
-            #[inline(always)]
-            fn minus<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
-                simd.$sub(a, b)
-            }
-
-            #[inline(always)]
-            fn times<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
-                simd.$mul(a, b)
-            }
-
-            #[inline(always)]
-            fn multiply_add<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
-                simd.$fma(a, b, c)
+            forward! {
+                splat(value: Self) -> S::$vector = $splat;
+                plus(a: S::$vector, b: S::$vector) -> S::$vector = $add;
+                minus(a: S::$vector, b: S::$vector) -> S::$vector = $sub;
+                times(a: S::$vector, b: S::$vector) -> S::$vector = $mul;
+                multiply_add(a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector = $fma;
+                sum(a: S::$vector) -> Self = $sum;
+                apart(a: [S::$vector; 4]) -> [S::$vector; 4] = $apart;
+                together(a: [S::$vector; 4]) -> [S::$vector; 4] = $together;
             }
 
             #[inline(always)]
@@ -109,11 +105,6 @@ macro_rules! lanes {
             }
 
             #[inline(always)]
-            fn sum<S: Simd>(simd: S, a: S::$vector) -> Self {
-                simd.$sum(a)
-            }
-
-            #[inline(always)]
             fn mask<S: Simd>(simd: S, lanes: Range<usize>) -> S::$mask {
                 simd.$between(lanes.start as $index, lanes.end as $index).mask()
             }
@@ -133,16 +124,6 @@ macro_rules! lanes {
             unsafe fn store<S: Simd>(simd: S, mask: S::$mask, to: *mut Self, values: S::$vector) {
                 // SAFETY: by the caller's promise.
                 unsafe { simd.$store(MemMask::new(mask), to, values) }
-            }
-
-            #[inline(always)]
-            fn apart<S: Simd>(simd: S, a: [S::$vector; 4]) -> [S::$vector; 4] {
-                simd.$apart(a)
-            }
-
-            #[inline(always)]
-            fn together<S: Simd>(simd: S, a: [S::$vector; 4]) -> [S::$vector; 4] {
-                simd.$together(a)
             }
         }
     };

@@ -9,7 +9,6 @@
 
 pub mod activation;
 pub(super) mod batch_norm;
-pub(super) mod binary_cross_entropy;
 pub mod conv2d;
 pub(super) mod dense;
 pub mod dropout;
@@ -19,13 +18,10 @@ pub(super) mod global_average_pool;
 pub mod huge_pages;
 mod lanes;
 pub mod max_pool2d;
-pub(super) mod mean_squared_error;
 pub(super) mod parallel;
-pub mod place;
 pub mod product;
 pub(super) mod scalar;
 pub mod scratch;
-pub(super) mod softmax_cross_entropy;
 mod vector;
 
 #[cfg(test)]

@@ -72,6 +72,29 @@ pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usi
     });
 }
 
+/// The planes of some neighbouring channels, image by image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelPlanes {
+    /// Channels of an image in this memory.
+    pub all: usize,
+    /// Which of these channels are meant.
+    pub channels: Range<usize>,
+}
+
+impl ChannelPlanes {
+    /// The place of the same channels in memory that holds only them.
+    pub fn alone(&self) -> Self {
+        let count = self.channels.len();
+        Self { all: count, channels: 0..count }
+    }
+
+    /// The number of a channel's plane; `channel` counts from the first of the place's channels.
+    #[inline(always)]
+    pub fn plane(&self, image: usize, channel: usize) -> usize {
+        image * self.all + self.channels.start + channel
+    }
+}
+
 /// A mutable slice to which several tasks write at once, each at its own places.
 pub struct Shared<'a, T> {
     pointer: *mut T,

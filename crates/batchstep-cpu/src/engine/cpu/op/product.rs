@@ -22,13 +22,15 @@ pub struct Matrix<'a, T> {
     columns: usize,
     row_stride: usize,
     column_stride: usize,
+    /// Where the rows begin, instead of a fixed distance.
+    places: Option<Places<'a>>,
 }
 
 impl<'a, T> Matrix<'a, T> {
     /// A `rows x columns` matrix whose rows begin `stride` elements apart.
     pub fn new(elements: &'a [T], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(span(rows, columns, stride, 1) <= elements.len(), "a matrix reached outside of its tensor");
-        Self { elements, rows, columns, row_stride: stride, column_stride: 1 }
+        Self { elements, rows, columns, row_stride: stride, column_stride: 1, places: None }
     }
 
     /// Some of the columns.
@@ -43,18 +45,27 @@ impl<'a, T> Matrix<'a, T> {
     where
         T: 'static,
     {
-        let Self { elements, rows, columns, row_stride, column_stride } = self;
+        let Self { elements, rows, columns, row_stride, column_stride, places } = self;
         (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| {
             // SAFETY: the elements are float32.
             let elements = unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) };
-            Matrix { elements, rows, columns, row_stride, column_stride }
+            Matrix { elements, rows, columns, row_stride, column_stride, places }
         })
     }
 
     /// The transposed matrix.
     pub fn transposed(self) -> Self {
-        let Self { elements, rows, columns, row_stride, column_stride } = self;
-        Self { elements, rows: columns, columns: rows, row_stride: column_stride, column_stride: row_stride }
+        let Self { rows, columns, row_stride, column_stride, .. } = self;
+        Self { rows: columns, columns: rows, row_stride: column_stride, column_stride: row_stride, ..self }
+    }
+
+    /// A matrix, to be the right side of a product, whose rows are parts of one sheet of numbers: `columns` numbers from
+    /// each of some places on, then from each place plus a `distance`, and so on, `count` times.
+    pub fn views(sheet: &'a [T], places: &'a [usize], count: usize, distance: usize, columns: usize) -> Self {
+        let furthest = places.iter().max().map_or(0, |place| place + columns);
+        assert!(count == 0 || (count - 1) * distance + furthest <= sheet.len(), "a view reached outside of its sheet");
+        let (rows, places) = (count * places.len(), Some(Places { of_each: places, distance }));
+        Self { elements: sheet, rows, columns, row_stride: 0, column_stride: 1, places }
     }
 }
 
@@ -95,15 +106,7 @@ fn span(rows: usize, columns: usize, row_stride: usize, column_stride: usize) ->
     if rows == 0 || columns == 0 { 0 } else { (rows - 1) * row_stride + (columns - 1) * column_stride + 1 }
 }
 
-/// A matrix whose rows are parts of one sheet of numbers: one row at each of some places, then one at each of these
-/// places plus a distance, then plus twice the distance, and so on.
-#[derive(Clone, Copy)]
-pub struct Views<'a, T> {
-    matrix: Matrix<'a, T>,
-    places: Places<'a>,
-}
-
-/// Where the rows of [`Views`] begin.
+/// Where the rows of [`Matrix::views`] begin.
 #[derive(Clone, Copy)]
 struct Places<'a> {
     of_each: &'a [usize],
@@ -133,17 +136,6 @@ impl<'a> Places<'a> {
     }
 }
 
-impl<'a, T> Views<'a, T> {
-    /// Rows of `columns` numbers that begin at `places`, repeated `count` times, each time `distance` further.
-    pub fn new(sheet: &'a [T], places: &'a [usize], count: usize, distance: usize, columns: usize) -> Self {
-        let furthest = places.iter().max().map_or(0, |place| place + columns);
-        assert!(count == 0 || (count - 1) * distance + furthest <= sheet.len(), "a view reached outside of its sheet");
-        let rows = count * places.len();
-        let matrix = Matrix { elements: sheet, rows, columns, row_stride: 0, column_stride: 1 };
-        Self { matrix, places: Places { of_each: places, distance } }
-    }
-}
-
 /// What happens to the elements to which a product is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Write {
@@ -163,30 +155,6 @@ pub fn multiply<T: Scalar>(
     mode: Write,
     factors: Factors,
 ) {
-    run(target, a, (b, None), mode, factors);
-}
-
-/// [`multiply`] with [`Views`] as the right side.
-///
-/// # Panics
-/// As [`multiply`].
-pub fn multiply_views<T: Scalar>(
-    target: MatrixMut<'_, T>,
-    a: Matrix<'_, T>,
-    b: Views<'_, T>,
-    mode: Write,
-    factors: Factors,
-) {
-    run(target, a, (b.matrix, Some(b.places)), mode, factors);
-}
-
-fn run<'a, T: Scalar>(
-    target: MatrixMut<'a, T>,
-    a: Matrix<'a, T>,
-    (b, places): (Matrix<'a, T>, Option<Places<'a>>),
-    mode: Write,
-    factors: Factors,
-) {
     assert!(
         target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
         "matrices do not fit: {}x{} = {}x{} * {}x{}",
@@ -200,9 +168,9 @@ fn run<'a, T: Scalar>(
     if let (Factors::Bf16, Some(a), Some(b)) = (factors, a.of_f32(), b.of_f32()) {
         let MatrixMut { pointer, rows, columns, stride, .. } = target;
         let target = MatrixMut { pointer: pointer.cast(), rows, columns, stride, life: PhantomData };
-        return bf16::multiply(bf16::Product { target, a, b, places, adds: mode == Write::AddTo });
+        return bf16::multiply(bf16::Product { target, a, b, adds: mode == Write::AddTo });
     }
-    Arch::new().dispatch(Product { target, a, b, places, adds: mode == Write::AddTo });
+    Arch::new().dispatch(Product { target, a, b, adds: mode == Write::AddTo });
 }
 
 /// [`multiply`] in strips of at most `strip` columns of the target, one product for each; `None`: all columns in one
@@ -234,7 +202,7 @@ mod tests {
     const SETS: usize = 4;
 
     fn multiply_by<T: Scalar>(set: usize, target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
-        let product = |target| Product { target, a, b, places: None, adds: mode == Write::AddTo };
+        let product = |target| Product { target, a, b, adds: mode == Write::AddTo };
         #[cfg(target_arch = "x86_64")]
         if let (1, Some(simd)) = (set, pulp::x86::V3::try_new()) {
             return Simd::vectorize(simd, product(target));

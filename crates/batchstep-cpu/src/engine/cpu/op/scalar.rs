@@ -7,6 +7,7 @@ use num_traits::NumAssign;
 
 use super::exponential;
 use super::lanes::Lanes;
+use super::parallel::{for_each_piece, part, piece};
 
 /// float32, or float64 as a reference for it.
 pub trait Scalar:
@@ -65,6 +66,19 @@ pub fn doubles<T: Scalar>(values: &[T]) -> Vec<f64> {
 #[inline(always)]
 pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
+}
+
+/// Sets each of the values `y` to `value(y, a, b)`, with the values of `a` and `b` at its place, on all threads; one
+/// takes as long as moving `cost` scalars.
+pub fn set_each<T: Scalar>(y: &mut [T], cost: usize, [a, b]: [&[T]; 2], value: impl Fn(T, T, T) -> T + Sync) {
+    let step = piece(y.len(), cost);
+    for_each_piece(y, step, |number, y| {
+        let (a, b) = (part(a, number, step), part(b, number, step));
+        vectorised(
+            #[inline(always)]
+            || y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = value(*y, *a, *b)),
+        );
+    });
 }
 
 /// The number of partial sums of a vectorised reduction: two registers of AVX-512 in float32.

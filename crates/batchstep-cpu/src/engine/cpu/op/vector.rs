@@ -8,25 +8,6 @@ use pulp::Simd;
 use super::lanes::Lanes;
 use super::scalar::Scalar;
 
-/// A term of a linear transform: a number, or a register of numbers.
-pub trait Term: Copy + Add<Output = Self> + Sub<Output = Self> {
-    fn times(self, factor: f64) -> Self;
-    /// `self + factor * other`.
-    fn plus(self, factor: f64, other: Self) -> Self;
-}
-
-impl<T: Scalar> Term for T {
-    #[inline(always)]
-    fn times(self, factor: f64) -> Self {
-        self * T::from_f64(factor)
-    }
-
-    #[inline(always)]
-    fn plus(self, factor: f64, other: Self) -> Self {
-        self + T::from_f64(factor) * other
-    }
-}
-
 /// A register, together with its instruction set.
 #[derive(Clone, Copy)]
 pub struct Register<T: Lanes, S: Simd> {
@@ -52,15 +33,16 @@ impl<T: Lanes, S: Simd> Sub for Register<T, S> {
     }
 }
 
-impl<T: Scalar, S: Simd> Term for Register<T, S> {
+impl<T: Scalar, S: Simd> Register<T, S> {
     #[inline(always)]
-    fn times(self, factor: f64) -> Self {
+    pub fn times(self, factor: f64) -> Self {
         let factor = T::splat(self.simd, T::from_f64(factor));
         Self { values: T::times(self.simd, factor, self.values), ..self }
     }
 
+    /// `self + factor * other`.
     #[inline(always)]
-    fn plus(self, factor: f64, other: Self) -> Self {
+    pub fn plus(self, factor: f64, other: Self) -> Self {
         let factor = T::splat(self.simd, T::from_f64(factor));
         Self { values: T::multiply_add(self.simd, factor, other.values, self.values), ..self }
     }

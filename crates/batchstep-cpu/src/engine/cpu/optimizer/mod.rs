@@ -14,24 +14,18 @@ use num_traits::Float;
 use super::op::huge_pages::advise;
 use super::op::parallel::{Shared, for_each, for_each_piece, part};
 use super::op::scalar::Scalar;
-use crate::settings;
+use crate::settings::Optimizer;
 
 /// AdamW's decay; Adam's is 0.
 const WEIGHT_DECAY: f64 = 1e-2;
 /// Scalars of one task: parameter, gradient and two states take 256 KiB in f32, a part of a core's own cache.
 const CHUNK: usize = 1 << 14;
 
-/// The update rule and the size of its step; everything else is PyTorch's default.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Config {
-    pub optimizer: settings::Optimizer,
-    pub learning_rate: f64,
-}
-
-/// An optimizer with its state.
+/// An optimizer with its state; all but its learning rate is PyTorch's default.
 #[derive(Debug)]
 pub struct InPlace<T> {
-    config: Config,
+    optimizer: Optimizer,
+    learning_rate: f64,
     /// For each parameter its two states, as long as the parameter or empty.
     states: Vec<[Vec<T>; 2]>,
     /// Updates done.
@@ -40,37 +34,27 @@ pub struct InPlace<T> {
 
 impl<T: Scalar + Float> InPlace<T> {
     /// An optimizer for parameters of these lengths.
-    pub fn new(lengths: impl Iterator<Item = usize>, config: Config) -> Self {
-        let copies = config.optimizer.state_copies();
+    pub fn new(lengths: impl Iterator<Item = usize>, optimizer: Optimizer, learning_rate: f64) -> Self {
+        let copies = optimizer.state_copies();
         let state = |length: usize| {
             let mut state = vec![T::ZERO; length];
             advise(&mut state);
             state
         };
         let states = lengths.map(|length| [0, 1].map(|number| state(if number < copies { length } else { 0 })));
-        let mut optimizer = Self { config, states: states.collect(), steps: 0 };
+        let mut new = Self { optimizer, learning_rate, states: states.collect(), steps: 0 };
         // Zeros must be written here; otherwise the system would allocate their pages during the first step.
-        optimizer.reset(config.learning_rate);
-        optimizer
+        new.reset(learning_rate);
+        new
     }
 
     /// Forgets all updates and keeps the memory.
     pub fn reset(&mut self, learning_rate: f64) {
-        self.config.learning_rate = learning_rate;
+        self.learning_rate = learning_rate;
         self.steps = 0;
         for state in self.states.iter_mut().flatten() {
             for_each_piece(state, CHUNK, |_, state| state.fill(T::ZERO));
         }
-    }
-
-    /// The update rule and its step size.
-    pub fn config(&self) -> Config {
-        self.config
-    }
-
-    /// Sets the step size of the next updates.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.config.learning_rate = learning_rate;
     }
 
     /// Updates every parameter by its gradient.
@@ -84,15 +68,19 @@ impl<T: Scalar + Float> InPlace<T> {
     ) {
         self.steps = self.steps.saturating_add(1);
         for ((w, g), states) in parameters.zip(gradients).zip(&mut self.states) {
-            assert_eq!(w.len(), g.len(), "{}: a gradient of another parameter", self.config.optimizer);
-            update(self.config, self.steps, w, g, states);
+            assert_eq!(w.len(), g.len(), "{}: a gradient of another parameter", self.optimizer);
+            update((self.optimizer, self.learning_rate, self.steps), w, g, states);
         }
     }
 }
 
 /// Update number `steps`, from 1, in pieces that the threads share; the pieces of an empty state are empty.
-fn update<T: Scalar + Float>(config: Config, steps: i32, w: &mut [T], g: &[T], [a, b]: &mut [Vec<T>; 2]) {
-    use settings::Optimizer as O;
+fn update<T: Scalar + Float>(
+    (optimizer, rate, steps): (Optimizer, f64, i32),
+    w: &mut [T],
+    g: &[T],
+    [a, b]: &mut [Vec<T>; 2],
+) {
     let [w, a, b] = [w, a, b].map(|values| (values.len(), Shared::new(values)));
     for_each(g.len().div_ceil(CHUNK), |number| {
         let [w, a, b] = [&w, &a, &b].map(|(len, values)| {
@@ -100,13 +88,13 @@ fn update<T: Scalar + Float>(config: Config, steps: i32, w: &mut [T], g: &[T], [
             // SAFETY: every number has one task.
             unsafe { values.slice(start, CHUNK.min(len - start)) }
         });
-        let (g, rate) = (part(g, number, CHUNK), config.learning_rate);
-        match config.optimizer {
-            O::Sgd => rules::sgd(rate, w, g),
-            O::Momentum => rules::momentum(rate, w, g, a),
-            O::RmsProp => rules::rmsprop(rate, w, g, a),
-            O::Adam => rules::adam((rate, 0.0, steps), w, g, a, b),
-            O::AdamW => rules::adam((rate, WEIGHT_DECAY, steps), w, g, a, b),
+        let g = part(g, number, CHUNK);
+        match optimizer {
+            Optimizer::Sgd => rules::sgd(rate, w, g),
+            Optimizer::Momentum => rules::momentum(rate, w, g, a),
+            Optimizer::RmsProp => rules::rmsprop(rate, w, g, a),
+            Optimizer::Adam => rules::adam((rate, 0.0, steps), w, g, a, b),
+            Optimizer::AdamW => rules::adam((rate, WEIGHT_DECAY, steps), w, g, a, b),
         }
     });
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::cpu::thread_team::by_three;
-use settings::Optimizer as O;
+use Optimizer as O;
 
 pub(crate) const RATE: f64 = 0.1;
 pub(crate) const START: [f64; 5] = [1.0, -2.0, 0.5, 0.0, 3.0];
@@ -70,7 +70,7 @@ fn updated<T: Scalar + Float>(in_place: &mut InPlace<T>, gradients: &[[f64; 5]])
 
 fn compare<T: Scalar + Float>(tolerance: f64) {
     for (optimizer, expected) in EXPECTED {
-        let mut in_place = InPlace::<T>::new([5].into_iter(), Config { optimizer, learning_rate: RATE });
+        let mut in_place = InPlace::<T>::new([5].into_iter(), optimizer, RATE);
         let found = updated(&mut in_place, &GRADIENTS);
         for (value, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
             assert!((value - expected).abs() <= tolerance, "{optimizer}: {value} {expected}");
@@ -89,7 +89,7 @@ fn every_element_of_a_long_tensor_is_updated_once() {
     let count = 2 * CHUNK + 77;
     for (optimizer, _) in EXPECTED {
         let (mut w, g) = (vec![1f32; count], vec![1f32; count]);
-        let mut in_place = InPlace::new([count].into_iter(), Config { optimizer, learning_rate: 0.5 });
+        let mut in_place = InPlace::new([count].into_iter(), optimizer, 0.5);
         by_three(|| in_place.update([&mut w[..]].into_iter(), [&g[..]].into_iter()));
         assert!(w[0] < 1.0 && w.iter().all(|value| *value == w[0]), "{optimizer}");
     }
@@ -98,7 +98,7 @@ fn every_element_of_a_long_tensor_is_updated_once() {
 #[test]
 fn a_reset_forgets_the_state_and_the_number_of_updates() {
     for (optimizer, expected) in EXPECTED {
-        let mut in_place = InPlace::<f64>::new([5].into_iter(), Config { optimizer, learning_rate: 9.0 });
+        let mut in_place = InPlace::<f64>::new([5].into_iter(), optimizer, 9.0);
         updated(&mut in_place, &GRADIENTS[2..]);
         in_place.reset(RATE);
         let found = updated(&mut in_place, &GRADIENTS[..1]);

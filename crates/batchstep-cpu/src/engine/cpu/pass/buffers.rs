@@ -2,10 +2,9 @@
 
 use super::arena::{ALWAYS, Cutter, PassMemory, Piece};
 use super::chain::Chain;
-use super::memory_plan::{MemoryPlan, Move, MoveKind};
-use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::activation::add_to;
-use crate::engine::cpu::op::batch_norm::cpu::Moments;
+use super::memory_plan::{MemoryPlan, Move};
+use crate::engine::cpu::op::activation::{Rectifier, add_to};
+use crate::engine::cpu::op::batch_norm::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::placement::Span;
 use crate::network::{Network, Operation};
@@ -73,7 +72,7 @@ impl<T: Scalar> Buffers<T> {
         let cut = |cutter: &mut Cutter| {
             for (index, layer) in network.layers.iter().enumerate().skip(1) {
                 let (values, span) = (batch * layer.output.count(), whole(plan.span(index)));
-                if plan.layers[index].output.holder == index {
+                if plan.outputs[index].holder == index {
                     outputs[index] = cutter.piece(values, span);
                 }
                 match layer.operation {
@@ -94,9 +93,10 @@ impl<T: Scalar> Buffers<T> {
     /// Copies or adds `len` elements of one slot to another.
     pub fn apply(&mut self, one: Move, len: usize) {
         let mut target = std::mem::take(&mut self.slots[one.to]);
-        match one.kind {
-            MoveKind::Copy => target[..len].copy_from_slice(&self.slots[one.from][..len]),
-            MoveKind::Add => add_to(Rectifier::Identity, &self.slots[one.from][..len], &mut target[..len]),
+        let source = &self.slots[one.from][..len];
+        match one.adds {
+            false => target[..len].copy_from_slice(source),
+            true => add_to(Rectifier::Identity, source, &mut target[..len]),
         }
         self.slots[one.to] = target;
     }

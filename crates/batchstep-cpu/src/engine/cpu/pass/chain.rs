@@ -9,11 +9,10 @@ use super::arena::Piece;
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
 use super::{Pass, Task};
-use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};
-use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
+use crate::engine::cpu::op::batch_norm::{self, Moments, Norm};
+use crate::engine::cpu::op::conv2d::depthwise;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
-use crate::engine::cpu::op::place::ChannelPlanes;
+use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Network, Operation};
@@ -29,6 +28,12 @@ pub struct Chain {
     /// backward pass. Computing a batch norm's output from its input, which the backward pass reads anyway, takes less
     /// time than writing and reading it.
     pub(super) passing: Vec<bool>,
+    channels: usize,
+    /// Scalars per channel that should stay in the cache: twice those of the largest output, once for what is read and
+    /// once for what is written.
+    values: usize,
+    /// The most scalars of a channel that one member passes to the next.
+    room: usize,
 }
 
 impl Chain {
@@ -43,7 +48,7 @@ impl Chain {
                 network.layers[index].sources == [last] && readers[last] == 1
             });
             let rectifies = |chain: &Self| {
-                let writer = plan.layers[index].output.writer;
+                let writer = plan.outputs[index].writer;
                 chain.members.last() == Some(&writer) && matches!(kernels[writer], Kernel::Normalisation(..))
             };
             let is_convolution = |index: usize| matches!(kernels[index], Kernel::Convolution(_));
@@ -59,113 +64,49 @@ impl Chain {
                     chain.members.push(index);
                 }
                 _ if is_by_channels(network, kernels, index) => {
-                    chains.push(Self { layers: index..=index, members: vec![index], passing: Vec::new() });
+                    let (layers, members) = (index..=index, vec![index]);
+                    chains.push(Self { layers, members, passing: Vec::new(), channels: 0, values: 0, room: 0 });
                 }
                 _ => {}
             }
         }
         chains.retain(|chain| chain.members.len() > 1);
-        for chain in &mut chains {
-            let passes = |pair: &[usize]| match (kernels[pair[0]], kernels[pair[1]]) {
-                (Kernel::Normalisation(planes, _), Kernel::Convolution(next)) => {
-                    batch_norm::writes_anywhere(planes) && next.reads_anywhere()
-                }
-                _ => false,
-            };
-            chain.passing = chain.members.windows(2).map(passes).chain([false]).collect();
-        }
+        chains.iter_mut().for_each(|chain| chain.measure(kernels));
         chains
+    }
+
+    /// Decides what is passed on, and how much memory a channel takes.
+    fn measure(&mut self, kernels: &[Kernel]) {
+        let passes = |pair: &[usize]| match (kernels[pair[0]], kernels[pair[1]]) {
+            (Kernel::Normalisation(planes, _), Kernel::Convolution(next)) => {
+                batch_norm::writes_anywhere(planes) && next.by_channels().is_some_and(depthwise::reads_anywhere)
+            }
+            _ => false,
+        };
+        self.passing = self.members.windows(2).map(passes).chain([false]).collect();
+        for (&index, passing) in self.members.iter().zip(&self.passing) {
+            if let Kernel::Normalisation(planes, _) = kernels[index] {
+                self.channels = planes.channels;
+                self.values = self.values.max(2 * planes.values());
+                self.room = self.room.max(if *passing { planes.values() } else { 0 });
+            }
+        }
     }
 }
 
 fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
     match (kernels[index], &network.layers[index].operation) {
         (Kernel::Normalisation(planes, _), _) => planes.size > 1,
-        (Kernel::Convolution(convolution), Operation::Conv2d(conv)) => convolution.is_by_channels() && !conv.bias,
+        (Kernel::Convolution(convolution), Operation::Conv2d(conv)) => {
+            convolution.by_channels().is_some() && !conv.bias
+        }
         _ => false,
     }
 }
 
-/// A layer of a chain with its parameters.
-enum Member<'a, T> {
-    Norm(Planes, Norm<'a, T>),
-    Depthwise(Convolution, Filters<'a, T>),
-}
-
-impl<T: Scalar> Member<'_, T> {
-    /// # Safety
-    /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
-    unsafe fn forward(
-        &self,
-        channels: Range<usize>,
-        x: (&Shared<'_, T>, &ChannelPlanes),
-        y: (&Shared<'_, T>, &ChannelPlanes),
-        made: &Shared<'_, Moments>,
-    ) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self {
-                Self::Norm(planes, norm) => batch_norm::forward_channels(*planes, channels, x.0, *norm, y, made),
-                Self::Depthwise(convolution, filters) => convolution.forward_channels(channels, x, *filters, y.0),
-            }
-        }
-    }
-
-    /// The scalars of one channel of its input.
-    fn values(&self) -> usize {
-        match self {
-            Self::Norm(planes, _) => planes.values(),
-            Self::Depthwise(..) => 0,
-        }
-    }
-
-    /// Computes the output of a batch norm again, with the moments in `of`.
-    ///
-    /// # Safety
-    /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
-    unsafe fn again(
-        &self,
-        channels: Range<usize>,
-        x: &Shared<'_, T>,
-        of: &Differentials<'_, T>,
-        y: (&Shared<'_, T>, &ChannelPlanes),
-    ) {
-        if let Self::Norm(planes, norm) = self {
-            let moments = &of.moments[channels.clone()];
-            // SAFETY: by the caller's promise.
-            unsafe { batch_norm::normalise_channels(*planes, channels, x, *norm, moments, y) };
-        }
-    }
-
-    /// # Safety
-    /// No other task may write to these channels of `x` meanwhile, or use those of the gradients in `of`.
-    unsafe fn backward(&self, channels: Range<usize>, x: (&Shared<'_, T>, &ChannelPlanes), of: &Differentials<'_, T>) {
-        let Differentials { moments, dy, dx, parameters } = of;
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match (self, &parameters[..]) {
-                (Self::Norm(planes, norm), [dgamma, dbeta]) => {
-                    let into = batch_norm::Gradients { dy, dgamma, dbeta };
-                    batch_norm::backward_channels(*planes, channels, x.0, *norm, moments, into);
-                }
-                (Self::Depthwise(convolution, filters), parameters) => {
-                    let slopes = Slopes { dy, dx: *dx, dw: parameters.first() };
-                    convolution.backward_channels(channels, x, filters.weight, slopes);
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// The most scalars of a channel that one member passes to the next.
-fn room<T: Scalar>(members: &[Member<'_, T>], chain: &Chain) -> usize {
-    let passing = members.iter().zip(&chain.passing).filter(|(_, passing)| **passing);
-    passing.map(|(member, _)| member.values()).max().unwrap_or(0)
-}
-
 /// What the backward pass of a layer in a chain reads and writes besides its input.
 struct Differentials<'a, T> {
+    filters: Filters<'a, T>,
     /// The moments of a batch norm.
     moments: &'a [Moments],
     /// The gradient of its output; overwritten by the gradient of its input if there is no `dx`.
@@ -175,18 +116,83 @@ struct Differentials<'a, T> {
     parameters: List<Shared<'a, T>>,
 }
 
+impl Kernel {
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
+    unsafe fn forward_channels<T: Scalar>(
+        &self,
+        channels: Range<usize>,
+        x: (&Shared<'_, T>, &ChannelPlanes),
+        filters: Filters<'_, T>,
+        y: (&Shared<'_, T>, &ChannelPlanes),
+        made: &Shared<'_, Moments>,
+    ) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match *self {
+                Self::Normalisation(planes, p) => {
+                    batch_norm::forward_channels(planes, channels, x.0, Norm::new(filters, p), y, made);
+                }
+                Self::Convolution(convolution) => {
+                    let Some(g) = convolution.by_channels() else { return };
+                    depthwise::forward_channels(g, channels, x, filters, y.0);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Computes the output of a batch norm again, with the moments in `of`.
+    ///
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+    unsafe fn again<T: Scalar>(
+        &self,
+        channels: Range<usize>,
+        x: &Shared<'_, T>,
+        of: &Differentials<'_, T>,
+        y: (&Shared<'_, T>, &ChannelPlanes),
+    ) {
+        if let Self::Normalisation(planes, p) = *self {
+            let moments = &of.moments[channels.clone()];
+            // SAFETY: by the caller's promise.
+            unsafe { batch_norm::normalise_channels(planes, channels, x, Norm::new(of.filters, p), moments, y) };
+        }
+    }
+
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of the gradients in `of`.
+    unsafe fn backward_channels<T: Scalar>(
+        &self,
+        channels: Range<usize>,
+        x: (&Shared<'_, T>, &ChannelPlanes),
+        of: &Differentials<'_, T>,
+    ) {
+        let Differentials { filters, moments, dy, dx, ref parameters } = *of;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match (*self, &parameters[..]) {
+                (Self::Normalisation(planes, p), [dgamma, dbeta]) => {
+                    let into = batch_norm::Gradients { dy, dgamma, dbeta };
+                    batch_norm::backward_channels(planes, channels, x.0, Norm::new(filters, p), moments, into);
+                }
+                (Self::Convolution(convolution), parameters) => {
+                    let Some(g) = convolution.by_channels() else { return };
+                    let slopes = depthwise::Slopes { dy, dx, dw: parameters.first() };
+                    depthwise::backward_channels(g, channels, x, filters.weight, slopes);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 impl<T: Scalar> Pass<T> {
     /// The forward pass of a training step through a chain.
     pub(super) fn chain_forward(&mut self, task: Task<'_, T>, chain: &Chain) {
         let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
         self.write_chain(task, chain, (&mut outputs, &mut moments));
         (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
-        for &index in &chain.members {
-            if let (Kernel::Normalisation(planes, p), Some(stats)) = (self.kernels[index], task.parameters.stats(index))
-            {
-                stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
-            }
-        }
     }
 
     fn write_chain(
@@ -195,25 +201,24 @@ impl<T: Scalar> Pass<T> {
         chain: &Chain,
         (outputs, moments): (&mut [Piece<T>], &mut [Piece<Moments>]),
     ) {
-        let members = self.members(task, chain);
+        let filters: List<_> = chain.members.iter().map(|&index| self.filters(task, index)).collect();
         let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
         let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
         let inputs = Shared::reading(task.inputs);
-        let room = room(&members, chain);
-        let source = match self.plan.layers[task.network.layers[*chain.layers.start()].sources[0]].output.holder {
+        let source = match self.plan.outputs[task.network.layers[*chain.layers.start()].sources[0]].holder {
             0 => &inputs,
             holder => &outputs[holder],
         };
-        for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            let whole = ChannelPlanes { all: self.channels(chain), channels: channels.clone() };
+        for_each_channels(chain.channels, chain.values, |channels| {
+            let whole = ChannelPlanes { all: chain.channels, channels: channels.clone() };
             let alone = whole.alone();
-            let mut room = Scratch::new(room * channels.len());
+            let mut room = Scratch::new(chain.room * channels.len());
             let room = Shared::new(&mut room);
             let mut x = (source, &whole);
-            for ((member, &index), passing) in members.iter().zip(&chain.members).zip(&chain.passing) {
+            for ((filters, &index), passing) in filters.iter().zip(&chain.members).zip(&chain.passing) {
                 let y = if *passing { (&room, &alone) } else { (&outputs[index], &whole) };
                 // SAFETY: no two calls have a channel in common.
-                unsafe { member.forward(channels.clone(), x, y, &moments[index]) };
+                unsafe { self.kernels[index].forward_channels(channels.clone(), x, *filters, y, &moments[index]) };
                 x = y;
             }
         });
@@ -232,19 +237,18 @@ impl<T: Scalar> Pass<T> {
         chain: &Chain,
         (slots, parameters): (&mut [Piece<T>], &mut [Vec<Piece<T>>]),
     ) {
-        let members = self.members(task, chain);
         // Other gradients may lie in the memory that is read here.
-        let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
+        let routes = || chain.members.iter().filter_map(|&index| self.plan.routes[index].as_ref());
         let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
         let slots = slots.iter_mut().enumerate();
         let slots: List<_> = slots.map(|(at, slot)| Shared::new(if used(at) { slot } else { &mut [] })).collect();
         let source = |index: usize| Shared::reading(self.output(task.inputs, task.network.layers[index].sources[0]));
         let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
-        let room = room(&members, chain);
         let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));
         let differentials = of_members.filter_map(|(index, parameters)| {
-            let route = self.plan.layers[index].route.as_ref()?;
+            let route = self.plan.routes[index].as_ref()?;
             Some(Differentials {
+                filters: self.filters(task, index),
                 moments: &self.buffers.moments[index],
                 dy: &slots[route.own],
                 dx: route.fresh.map(|fresh| &slots[fresh]),
@@ -252,48 +256,22 @@ impl<T: Scalar> Pass<T> {
             })
         });
         let differentials: List<_> = differentials.collect();
-        for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            let whole = ChannelPlanes { all: self.channels(chain), channels: channels.clone() };
+        let kernel = |at: usize| &self.kernels[chain.members[at]];
+        for_each_channels(chain.channels, chain.values, |channels| {
+            let whole = ChannelPlanes { all: chain.channels, channels: channels.clone() };
             let alone = whole.alone();
-            let mut room = Scratch::new(room * channels.len());
+            let mut room = Scratch::new(chain.room * channels.len());
             let room = Shared::new(&mut room);
-            for at in (0..members.len()).rev() {
+            for (at, of) in differentials.iter().enumerate().rev() {
                 let mut x = (&sources[at], &whole);
                 if let Some(before) = at.checked_sub(1).filter(|before| chain.passing[*before]) {
                     x = (&room, &alone);
                     // SAFETY: no two calls have a channel in common.
-                    unsafe { members[before].again(channels.clone(), &sources[before], &differentials[before], x) };
+                    unsafe { kernel(before).again(channels.clone(), &sources[before], &differentials[before], x) };
                 }
                 // SAFETY: as above.
-                unsafe { members[at].backward(channels.clone(), x, &differentials[at]) };
+                unsafe { kernel(at).backward_channels(channels.clone(), x, of) };
             }
         });
-    }
-
-    /// The layers with their parameters.
-    fn members<'a>(&self, task: Task<'a, T>, chain: &Chain) -> List<Member<'a, T>> {
-        let member = |&index: &usize| match self.kernels[index] {
-            Kernel::Normalisation(planes, p) => Some(Member::Norm(planes, self.norm(task, index, p))),
-            Kernel::Convolution(convolution) => {
-                Some(Member::Depthwise(convolution, Filters::plain(&task.parameters.of_layer(index)[0])))
-            }
-            _ => None,
-        };
-        chain.members.iter().filter_map(member).collect()
-    }
-
-    fn channels(&self, chain: &Chain) -> usize {
-        let channels = chain.members.iter().filter_map(|&index| match self.kernels[index] {
-            Kernel::Normalisation(planes, _) => Some(planes.channels),
-            _ => None,
-        });
-        channels.max().unwrap_or(0)
-    }
-
-    /// Scalars per channel that should stay in the cache: twice those of the largest output, once for what is read and
-    /// once for what is written.
-    fn values(&self, task: Task<'_, T>, chain: &Chain) -> usize {
-        let counts = chain.members.iter().map(|&index| task.network.layers[index].output.count());
-        2 * self.batch * counts.max().unwrap_or(0) / self.channels(chain).max(1)
     }
 }

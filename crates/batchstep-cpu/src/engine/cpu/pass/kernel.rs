@@ -1,13 +1,19 @@
 //! The computation of a layer at one batch size, on slices.
 
+use std::ops::DerefMut;
+
 use crate::engine::Workload;
 use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::blocking::{Blocking, Factors};
-use crate::engine::cpu::op::batch_norm::cpu::Planes;
-use crate::engine::cpu::op::conv2d::Convolution;
+use crate::engine::cpu::op::batch_norm::{Moments, Norm, Planes};
+use crate::engine::cpu::op::conv2d::{Convolution, Gradients};
 use crate::engine::cpu::op::dense::{Sizes, is_narrow};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::max_pool2d::Windows;
-use crate::error::{Error, Result};
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::{activation, batch_norm, dense, dropout, global_average_pool, max_pool2d};
+use crate::engine::dropout::Masks;
+use crate::error::Result;
 use crate::network::{BatchNorm, Direction, Network, Operation};
 use crate::settings::{Precision, Settings, Winograd};
 
@@ -28,9 +34,7 @@ impl From<&Settings> for Choices {
 /// A layer's operation with all of its sizes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kernel {
-    /// The batch itself.
-    Input,
-    /// The same numbers in another shape.
+    /// The batch itself, or the same numbers in another shape.
     View,
     Convolution(Convolution),
     Normalisation(Planes, BatchNorm),
@@ -39,8 +43,19 @@ pub enum Kernel {
     /// The mean over this number of pixels.
     Average(usize),
     Dense(Sizes),
-    Dropout(f64),
+    /// The masks of a layer drop a share of the numbers.
+    Dropout(usize, f64),
     Sum,
+}
+
+/// The gradients that a layer's backward pass reads and writes.
+pub struct LayerSlopes<'a, T, P> {
+    /// The gradient of its output; afterwards the gradient of its source, where that is computed in place.
+    pub dy: &'a mut [T],
+    /// The gradient of its source, where that is wanted and not computed in place.
+    pub dx: Option<&'a mut [T]>,
+    /// The gradients of its parameters that are wanted.
+    pub parameters: &'a mut [P],
 }
 
 /// The algorithm of this engine for a convolution or a dense layer at a batch size, by its name in `layers.parquet`;
@@ -107,29 +122,90 @@ impl Kernel {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where an operator refuses the sizes.
     pub fn new(network: &Network, index: usize, batch: usize, choices: Choices) -> Result<Self> {
-        let source = network.sources(index).next();
         let layer = &network.layers[index];
-        Ok(match (&layer.operation, source) {
-            (Operation::Input, _) => Self::Input,
-            (_, None) => return Err(Error::engine("a layer without a source")),
-            (Operation::Conv2d(conv), Some(source)) => {
-                let convolution = Convolution::new(batch, source, conv, choices.winograd, choices.switch)?;
+        // The input has no source, and does nothing with it.
+        let source = network.sources(index).next().unwrap_or(layer.output);
+        Ok(match layer.operation {
+            Operation::Input | Operation::Flatten => Self::View,
+            Operation::Conv2d(conv) => {
+                let convolution = Convolution::new(batch, source, &conv, choices.winograd, choices.switch)?;
                 Self::Convolution(convolution.cut(choices.blocking))
             }
-            (Operation::BatchNorm(norm), Some(source)) => {
+            Operation::BatchNorm(norm) => {
                 let planes = Planes { batch, channels: source.channels(), size: source.extent().area() };
-                Self::Normalisation(planes, *norm)
+                Self::Normalisation(planes, norm)
             }
-            (Operation::Relu | Operation::Relu6, _) => Self::Rectifier,
-            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(source.extent(), pool)?),
-            (Operation::GlobalAveragePool, Some(source)) => Self::Average(source.extent().area()),
-            (Operation::Dense(dense), Some(source)) => {
+            Operation::Relu | Operation::Relu6 => Self::Rectifier,
+            Operation::MaxPool2d(pool) => Self::MaxPool(Windows::new(source.extent(), &pool)?),
+            Operation::GlobalAveragePool => Self::Average(source.extent().area()),
+            Operation::Dense(dense) => {
                 let (features, outputs) = (source.count(), dense.out_features);
                 Self::Dense(Sizes { batch, features, outputs, blocking: choices.blocking })
             }
-            (Operation::Dropout { rate }, _) if *rate > 0.0 => Self::Dropout(*rate),
-            (Operation::Dropout { .. } | Operation::Flatten, _) => Self::View,
-            (Operation::Add, _) => Self::Sum,
+            Operation::Dropout { rate } if rate > 0.0 => Self::Dropout(index, rate),
+            Operation::Dropout { .. } => Self::View,
+            Operation::Add => Self::Sum,
         })
+    }
+
+    /// Writes the output `y` of a layer with one source, `x`, and what its backward pass needs besides: the moments of a
+    /// batch norm, the winners of a max-pooling. Without masks nothing is dropped.
+    pub fn forward<T: Scalar>(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        masks: Option<Masks>,
+        y: &mut [T],
+        (moments, winners): (&mut [Moments], &mut [u32]),
+    ) {
+        match *self {
+            Self::View | Self::Sum => y.copy_from_slice(x),
+            Self::Convolution(convolution) => convolution.forward(x, filters, y),
+            Self::Dense(sizes) => dense::forward(sizes, x, filters, y),
+            Self::Normalisation(planes, p) => batch_norm::forward(planes, x, Norm::new(filters, p), y, moments),
+            Self::Rectifier => activation::forward(filters.rectifier, x, y),
+            Self::MaxPool(windows) => max_pool2d::forward(&windows, x, y, winners),
+            Self::Average(pixels) => global_average_pool::forward(x, pixels, y),
+            Self::Dropout(layer, rate) => {
+                y.copy_from_slice(x);
+                masks.into_iter().for_each(|masks| dropout::apply(masks.of(layer, rate), y));
+            }
+        }
+    }
+
+    /// The wanted gradients of a layer with source `x` and output `y`, and with what its forward pass kept.
+    pub fn backward<T: Scalar, P: DerefMut<Target = [T]>>(
+        &self,
+        (x, y): (&[T], &[T]),
+        filters: Filters<'_, T>,
+        masks: Option<Masks>,
+        LayerSlopes { dy, dx, parameters }: LayerSlopes<'_, T, P>,
+        (moments, winners): (&[Moments], &[u32]),
+    ) {
+        match (*self, dx, parameters) {
+            (Self::Convolution(convolution), dx, parameters) => {
+                let mut parameters = parameters.iter_mut();
+                let into = Gradients { x: dx, weight: parameters.next().map(|dw| &mut **dw) };
+                parameters.for_each(|db| convolution.bias_gradient(dy, db));
+                convolution.backward(x, filters.weight, dy, into);
+            }
+            (Self::Dense(sizes), dx, parameters) => {
+                if let [dw, db @ ..] = parameters {
+                    db.iter_mut().for_each(|db| dense::bias_gradient(sizes, dy, db));
+                    dense::weight_gradient(sizes, x, dy, dw);
+                }
+                dx.into_iter().for_each(|dx| dense::input_gradient(sizes, filters.weight, dy, dx));
+            }
+            (Self::Normalisation(planes, p), _, [dgamma, dbeta]) => {
+                batch_norm::backward(planes, x, Norm::new(filters, p), moments, dy, [dgamma, dbeta]);
+            }
+            (Self::Rectifier, ..) => activation::backward(filters.rectifier, y, dy),
+            (Self::MaxPool(windows), Some(dx), _) => max_pool2d::backward(&windows, dy, winners, dx),
+            (Self::Average(pixels), Some(dx), _) => global_average_pool::backward(dy, pixels, dx),
+            (Self::Dropout(layer, rate), ..) => {
+                masks.into_iter().for_each(|masks| dropout::apply(masks.of(layer, rate), dy));
+            }
+            _ => {}
+        }
     }
 }

@@ -36,25 +36,11 @@ pub struct Route {
 /// Copies one slot to another or adds it there; the length is that of a layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    pub kind: MoveKind,
+    pub adds: bool,
     pub from: usize,
     pub to: usize,
     /// The layer whose output has the length.
     pub layer: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MoveKind {
-    Copy,
-    Add,
-}
-
-/// Where a layer's output and its gradients are.
-#[derive(Clone, Debug)]
-pub struct LayerMemory {
-    pub output: OutputLocation,
-    /// `None` where neither the layer nor one before it is trained.
-    pub route: Option<Route>,
 }
 
 /// The memory of gradients, one after the other.
@@ -69,7 +55,10 @@ pub struct Slot {
 /// The places of all outputs and gradients.
 #[derive(Clone, Debug)]
 pub struct MemoryPlan {
-    pub layers: Vec<LayerMemory>,
+    /// Where each layer's output is.
+    pub outputs: Vec<OutputLocation>,
+    /// Where each layer's gradients are; `None` where neither the layer nor one before it is trained.
+    pub routes: Vec<Option<Route>>,
     pub slots: Vec<Slot>,
 }
 
@@ -79,11 +68,10 @@ impl MemoryPlan {
         let mut slots = Slots { slots: Vec::new(), of: vec![None; last + 1], now: last + 1 };
         let trained = network.trained(last + 1);
         slots.of[last] = Some(slots.take(network.layers[last].output.count()));
-        let layers = places(network).into_iter().map(|output| LayerMemory { output, route: None }).collect();
-        let mut plan = Self { layers, slots: Vec::new() };
+        let mut plan = Self { outputs: places(network), routes: vec![None; last + 1], slots: Vec::new() };
         for index in (1..=last).rev().filter(|&index| trained[index]) {
             slots.now = plan.backward(index);
-            plan.layers[index].route = slots.route(network, index, &trained);
+            plan.routes[index] = slots.route(network, index, &trained);
         }
         plan.slots = slots.slots;
         plan
@@ -92,13 +80,13 @@ impl MemoryPlan {
     /// The moment of a layer's backward pass. A layer's forward pass is at the moment of its index; the loss lies
     /// between the two passes.
     pub fn backward(&self, index: usize) -> usize {
-        2 * self.layers.len() - index
+        2 * self.outputs.len() - index
     }
 
     /// When the output of a layer with its own buffer is used, and whatever lives as long. The network's output is read
     /// after the step.
     pub fn span(&self, index: usize) -> Span {
-        let is_last = self.layers.last().is_some_and(|last| last.output.holder == index);
+        let is_last = self.outputs.last().is_some_and(|last| last.holder == index);
         Span { first: index, last: if is_last { usize::MAX } else { self.backward(index) } }
     }
 }
@@ -142,8 +130,7 @@ fn writes_rectified(network: &Network, index: usize) -> bool {
 
 /// Whether a layer's backward pass reads its output only if that is rectified.
 fn is_forgotten(network: &Network, index: usize) -> bool {
-    use Operation as O;
-    matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_))
+    writes_rectified(network, index) && network.layers[index].operation != Operation::Add
 }
 
 fn is_view(operation: &Operation) -> bool {
@@ -170,18 +157,20 @@ impl Slots {
         let mut route = Route { own, fresh: None, moves: Vec::new() };
         match network.layers[index].sources[..] {
             [source] if !trained[source] => {}
-            [source] if is_in_place(&network.layers[index].operation) => self.merge(own, source, &mut route.moves),
+            [source] if is_in_place(&network.layers[index].operation) => {
+                self.hand_on(network, (own, false), source, &mut route.moves)
+            }
             [source] => {
                 let fresh = self.take(network.layers[source].output.count());
                 route.fresh = Some(fresh);
-                self.merge(fresh, source, &mut route.moves);
+                self.hand_on(network, (fresh, false), source, &mut route.moves);
             }
             [a, b] => {
                 if trained[b] {
-                    self.copy(network, own, b, &mut route.moves);
+                    self.hand_on(network, (own, true), b, &mut route.moves);
                 }
                 if trained[a] {
-                    self.merge(own, a, &mut route.moves);
+                    self.hand_on(network, (own, false), a, &mut route.moves);
                 }
             }
             _ => return None,
@@ -189,29 +178,27 @@ impl Slots {
         Some(route)
     }
 
-    /// Makes a slot the gradient of `source`, or adds it to the existing gradient.
-    fn merge(&mut self, from: usize, source: usize, moves: &mut Vec<Move>) {
-        match self.of[source] {
-            None => self.of[source] = Some(from),
-            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
-        }
-    }
-
-    /// The same as [`Slots::merge`], where another source needs the slot as well.
-    fn copy(&mut self, network: &Network, from: usize, source: usize, moves: &mut Vec<Move>) {
-        match self.of[source] {
-            None => {
-                let to = self.take(network.layers[source].output.count());
-                moves.push(Move { kind: MoveKind::Copy, from, to, layer: source });
-                self.of[source] = Some(to);
+    /// Makes a slot the gradient of `source`, or a copy of it where another source needs the slot as well; adds it to an
+    /// existing gradient.
+    fn hand_on(&mut self, network: &Network, (from, kept): (usize, bool), source: usize, moves: &mut Vec<Move>) {
+        let to = match self.of[source] {
+            Some(to) => {
+                moves.push(Move { adds: true, from, to, layer: source });
+                to
             }
-            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
-        }
+            None if kept => {
+                let to = self.take(network.layers[source].output.count());
+                moves.push(Move { adds: false, from, to, layer: source });
+                to
+            }
+            None => from,
+        };
+        self.of[source] = Some(to);
     }
 }
 
 /// Whether a layer's gradient becomes its source's in place.
-fn is_in_place(operation: &Operation) -> bool {
+pub fn is_in_place(operation: &Operation) -> bool {
     use Operation as O;
     matches!(operation, O::Relu | O::Relu6 | O::BatchNorm(_) | O::Dropout { .. } | O::Flatten)
 }
@@ -229,9 +216,9 @@ mod tests {
         let spans: Vec<(usize, usize)> = plan.slots.iter().map(|slot| (slot.span.first, slot.span.last)).collect();
         assert_eq!(spans, [(6, 7), (7, 9), (9, 11)]);
         assert_eq!([plan.span(3), plan.span(5)], [Span { first: 3, last: 9 }, Span { first: 5, last: usize::MAX }]);
-        assert_eq!(plan.layers[2].output, OutputLocation { holder: 1, writer: 1, rectifier: Rectifier::Relu });
-        assert!(plan.layers.iter().flat_map(|layer| &layer.route).all(|route| route.moves.is_empty()));
-        assert_eq!(plan.layers[1].route.as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
+        assert_eq!(plan.outputs[2], OutputLocation { holder: 1, writer: 1, rectifier: Rectifier::Relu });
+        assert!(plan.routes.iter().flatten().all(|route| route.moves.is_empty()));
+        assert_eq!(plan.routes[1].as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
     }
 
     #[test]
@@ -242,7 +229,7 @@ mod tests {
         b.add("sum", Operation::Add, &[own, fc]).unwrap();
         b.then("relu", Operation::Relu).unwrap();
         let plan = MemoryPlan::new(&b.finish().unwrap());
-        let [own, sum, relu] = [own, own + 1, own + 2].map(|index| plan.layers[index].output);
+        let [own, sum, relu] = [own, own + 1, own + 2].map(|index| plan.outputs[index]);
         assert_eq!(own, OutputLocation { holder: 2, writer: 2, rectifier: Rectifier::Identity });
         assert_eq!(sum, OutputLocation { holder: 2, writer: 3, rectifier: Rectifier::Relu });
         assert_eq!(relu, sum);
@@ -255,16 +242,12 @@ mod tests {
         let relu = b.then("relu", Operation::Relu).unwrap();
         b.add("sum", Operation::Add, &[fc, relu]).unwrap();
         let plan = MemoryPlan::new(&b.finish().unwrap());
-        assert_eq!(plan.layers[relu].output.holder, relu);
-        let moves: Vec<Move> =
-            plan.layers.iter().flat_map(|layer| &layer.route).flat_map(|route| route.moves.clone()).collect();
+        assert_eq!(plan.outputs[relu].holder, relu);
+        let moves: Vec<Move> = plan.routes.iter().flatten().flat_map(|route| route.moves.clone()).collect();
         // The sum's gradient is copied for the rectifier, which adds what it lets through to the gradient of `fc`.
         assert_eq!(
             moves,
-            [
-                Move { kind: MoveKind::Add, from: 1, to: 0, layer: fc },
-                Move { kind: MoveKind::Copy, from: 0, to: 1, layer: relu }
-            ]
+            [Move { adds: true, from: 1, to: 0, layer: fc }, Move { adds: false, from: 0, to: 1, layer: relu }]
         );
     }
 }

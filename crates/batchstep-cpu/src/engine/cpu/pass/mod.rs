@@ -28,7 +28,7 @@ use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
 use buffers::Buffers;
 use chain::Chain;
-pub use kernel::{Choices, Kernel, chosen_kernel, depends_on_switch, examples_of_the_busiest};
+pub use kernel::{Choices, Kernel, LayerSlopes, chosen_kernel, depends_on_switch, examples_of_the_busiest};
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
 
@@ -115,7 +115,7 @@ impl<T: Scalar> Pass<T> {
                     self.chain_forward(task, chain);
                     index = *chain.layers.end();
                 }
-                None if self.plan.layers[index].output.writer == index => {
+                None if self.plan.outputs[index].writer == index => {
                     Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, index));
                 }
                 None => {}
@@ -134,11 +134,11 @@ impl<T: Scalar> Pass<T> {
             if let Some(chain) = chain_of(task, &chains, |chain| *chain.layers.end() == index) {
                 self.chain_backward(task, chain);
                 index = *chain.layers.start();
-            } else if let Some(route) = &plan.layers[index].route {
+            } else if let Some(route) = &plan.routes[index] {
                 self.layer_backward(task, index, route);
             }
             // Within a chain nothing is moved: no other layer reads what its layers pass on.
-            for one in plan.layers[index].route.iter().flat_map(|route| &route.moves) {
+            for one in plan.routes[index].iter().flat_map(|route| &route.moves) {
                 self.buffers.apply(*one, self.batch * task.network.layers[one.layer].output.count());
             }
             index -= 1;
@@ -157,7 +157,7 @@ impl<T: Scalar> Pass<T> {
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.
     pub fn held_output(&self, index: usize) -> &[T] {
-        &self.buffers.outputs[self.plan.layers[index].output.holder]
+        &self.buffers.outputs[self.plan.outputs[index].holder]
     }
 
     /// The bytes that the next batch of the same network need not allocate again.
@@ -167,7 +167,7 @@ impl<T: Scalar> Pass<T> {
 
     /// The output of layer `index`, in the buffer that holds it.
     fn output<'a>(&'a self, inputs: &'a [T], index: usize) -> &'a [T] {
-        match self.plan.layers[index].output.holder {
+        match self.plan.outputs[index].holder {
             0 => inputs,
             holder => &self.buffers.outputs[holder],
         }

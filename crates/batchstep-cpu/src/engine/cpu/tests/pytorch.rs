@@ -41,9 +41,9 @@ fn check_cpu(network: &str, case: &PytorchCase, workload: &Workload) {
         (loss, training.computed())
     });
     for (index, layer) in workload.network.layers.iter().enumerate() {
-        let Some(stats) = training.parameters().stats(index) else { continue };
+        let Some(stats) = training.parameters.stats(index) else { continue };
         let (means, variances): (Vec<f64>, Vec<f64>) =
-            stats.moments().iter().map(|moments| (moments.mean, moments.variance)).unzip();
+            stats.0.iter().map(|moments| (moments.mean, moments.variance)).unzip();
         for (found, expected) in [means, variances].iter().zip(case.running[&layer.name]) {
             close(norm(found), expected, expected, &format!("{network}: {} running statistics", layer.name));
         }

@@ -1,6 +1,5 @@
-//! Compares the reference with PyTorch and with finite differences; `engine/cpu/tests/pytorch.rs` does so for whole networks.
+//! Compares the reference with PyTorch, operator by operator; `engine/cpu/tests/pytorch.rs` does so for whole networks.
 
-mod differences;
 mod operators;
 
 /// A line that uses another engine's code would compare that engine with itself.

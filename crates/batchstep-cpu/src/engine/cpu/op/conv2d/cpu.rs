@@ -90,7 +90,7 @@ fn forward_by_columns<T: Scalar>(
         }
         let channels = group * g.group_out()..(group + 1) * g.group_out();
         // SAFETY: these channels of these columns belong to this task.
-        unsafe { store(g, Products { values: out, stride }, filters, channels, range.clone(), y) };
+        unsafe { store(g, (out, stride), filters, channels, range.clone(), y) };
     });
 }
 
@@ -118,32 +118,26 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
                 let target = MatrixMut::new(out, channels.len(), stride, stride);
                 multiply(target, weight, columns, Write::Overwrite, g.factors());
                 // SAFETY: these channels belong to this task.
-                unsafe { store(g, Products { values: out, stride }, filters, channels, 0..g.columns(), y) };
+                unsafe { store(g, (out, stride), filters, channels, 0..g.columns(), y) };
             },
         );
     }
 }
 
-/// Channels x columns, the rows `stride` apart.
-struct Products<'a, T> {
-    values: &'a [T],
-    stride: usize,
-}
-
-/// Writes products to their places in the output, with bias and rectifier.
+/// Writes products (channels x columns, the rows `stride` apart) to their places in the output, with bias and rectifier.
 ///
 /// # Safety
 /// No other task may use these channels of these columns.
 unsafe fn store<T: Scalar>(
     g: &Geometry,
-    products: Products<'_, T>,
+    (products, stride): (&[T], usize),
     filters: Filters<'_, T>,
     channels: Range<usize>,
     columns: Range<usize>,
     y: &Shared<'_, T>,
 ) {
     let values: Values<T> = filters.rectifier.range();
-    for (row, channel) in products.values.chunks_exact(products.stride).zip(channels) {
+    for (row, channel) in products.chunks_exact(stride).zip(channels) {
         let bias = filters.bias(channel);
         let mut column = columns.start;
         while column < columns.end {

@@ -10,7 +10,7 @@ use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, for_each_task, threads};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply, transpose::turn};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
@@ -52,13 +52,6 @@ impl<T: Scalar> Sheets<'_, T> {
         let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
         Matrix::new(&self.values[start..], channels.len(), columns.len(), self.columns)
     }
-}
-
-/// Some columns of a sheet.
-struct SheetColumns<'a, 'b, T> {
-    dy: &'a Sheets<'b, T>,
-    sheet: usize,
-    range: &'a Range<usize>,
 }
 
 /// Where the gradients of a convolution are written; `None` for a gradient that is not wanted.
@@ -108,7 +101,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
             }
             for range in &tiles {
                 let stride = range.len();
-                spread(g, weight, &depth, SheetColumns { dy, sheet, range }, columns, transposed);
+                spread(g, weight, &depth, (dy, sheet, range), columns, transposed);
                 let offset = sheet * dy.columns;
                 let tile = Tile::new(g, offset + range.start..offset + range.end);
                 // SAFETY: these channels of the sheet's images belong to this task.
@@ -180,13 +173,6 @@ fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<
     );
 }
 
-/// `columns = rows^T`: `wide` rows of `deep` values become `deep` rows of `wide`.
-fn turn<T: Scalar>(rows: &[T], deep: usize, wide: usize, columns: &mut [T]) {
-    for (i, row) in columns.chunks_exact_mut(wide).take(deep).enumerate() {
-        row.iter_mut().zip(rows[i..].iter().step_by(deep)).for_each(|(to, from)| *to = *from);
-    }
-}
-
 /// The channels of a sheet's images that each task of the input's gradient owns.
 pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> List<Range<usize>> {
     let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
@@ -199,12 +185,11 @@ fn spread<T: Scalar>(
     g: &Geometry,
     weight: &[T],
     depth: &ColumnRows,
-    slopes: SheetColumns<'_, '_, T>,
+    (dy, sheet, range): (&Sheets<'_, T>, usize, &Range<usize>),
     columns: &mut [T],
     transposed: &mut [T],
 ) {
-    let (ColumnRows { group, rows: depth }, SheetColumns { dy, sheet, range }) = (depth, slopes);
-    let stride = range.len();
+    let (ColumnRows { group, rows: depth }, stride) = (depth, range.len());
     for out in cut(g.group_out(), g.group_out().div_ceil(OUTPUTS), 1) {
         let target = if out.start == 0 { Write::Overwrite } else { Write::AddTo };
         let channels = group * g.group_out() + out.start..group * g.group_out() + out.end;

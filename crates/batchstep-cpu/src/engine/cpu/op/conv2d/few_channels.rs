@@ -13,7 +13,7 @@ use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_piece, threads};
 use crate::engine::cpu::op::scalar::{Scalar, add_up};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -33,12 +33,7 @@ const SUMMED: usize = 3;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
-    let pad = g.padding;
-    g.kernel == Extent::square(K)
-        && g.stride == Extent::square(1)
-        && g.groups == 1
-        && g.in_channels <= FEW
-        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < K)
+    g.is_dense() && g.kernel == Extent::square(K) && g.in_channels <= FEW
 }
 
 /// The output rows of each task: some of one image, or all of some images.
@@ -69,10 +64,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let tasks = tasks(g, threads());
     let mut parts = Scratch::new(tasks.len() * dw.len());
-    let shared = Shared::new(&mut parts);
-    for_each(tasks.len(), |task| {
-        // SAFETY: this part belongs to this task.
-        let sums = unsafe { shared.slice(task * dw.len(), dw.len()) };
+    for_each_piece(&mut parts, dw.len(), |task, sums| {
         Arch::new().dispatch(WeightGradient { g, x, dy, rows: tasks[task].clone(), sums });
     });
     add_up(parts.chunks_exact(dw.len()), dw);

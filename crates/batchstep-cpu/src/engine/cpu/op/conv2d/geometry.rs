@@ -62,11 +62,25 @@ impl Geometry {
     /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel reads no neighbours, and
     /// longer rows are quicker to copy.
     pub fn flattened(self) -> Self {
-        if self.kernel != Extent::square(1) || self.stride != Extent::square(1) || self.padding != Padding::default() {
+        if !self.is_pointwise() {
             return self;
         }
         let pixels = self.height * self.width;
         Self { height: 1, width: pixels, out_height: 1, out_width: pixels, ..self }
+    }
+
+    /// One tap, which reads each pixel once.
+    pub fn is_pointwise(&self) -> bool {
+        [self.kernel, self.stride] == [Extent::square(1); 2] && self.padding == Padding::default()
+    }
+
+    /// All channels have a filter in common, which goes on by one pixel at a time and never lies beside the image.
+    pub fn is_dense(&self) -> bool {
+        let Padding { top, bottom, left, right } = self.padding;
+        self.groups == 1
+            && self.stride == Extent::square(1)
+            && top.max(bottom) < self.kernel.height
+            && left.max(right) < self.kernel.width
     }
 
     /// Every channel has its own filter.

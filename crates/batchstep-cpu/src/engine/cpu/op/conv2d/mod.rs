@@ -3,7 +3,7 @@
 
 mod cpu;
 mod cpu_backward;
-mod depthwise;
+pub mod depthwise;
 mod few_channels;
 mod geometry;
 mod implicit;
@@ -14,20 +14,27 @@ mod tests;
 mod unfold;
 mod winograd;
 
-use std::ops::Range;
-
 use super::filters::Filters;
-use super::parallel::Shared;
-use super::place::ChannelPlanes;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::error::Result;
 use crate::network::{Conv2d, Shape};
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
-pub use depthwise::Slopes;
 use geometry::Geometry;
-pub use winograd::switch::Switch;
+
+/// From which size on Winograd's algorithm is taken: the least saving of multiplications that pays for the transforms, summed over the tiles of all images, in units of
+/// the multiplications of one tile. The first number applies where the transformed filters fit in the third-level
+/// cache, the second where they do not. Infinite where the algorithm never pays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Switch(pub [f64; 2]);
+
+impl Default for Switch {
+    /// Measured for ten convolutions on one and on two threads of an EPYC (docs/cpu-engine.md).
+    fn default() -> Self {
+        Self([28.0, 40.0])
+    }
+}
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +71,9 @@ impl Algorithm {
     }
 }
 
+/// Computes a gradient from the weights or the input, and from the gradient of the output.
+type Gradient<T> = fn(&Geometry, &[T], &[T], &mut [T]);
+
 /// A convolution of known shapes, on slices.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
@@ -92,7 +102,7 @@ impl Convolution {
         let g = self.geometry;
         let ways = [
             (Algorithm::Winograd, winograd::fits(&g)),
-            (Algorithm::Implicit, implicit::fits(&g)),
+            (Algorithm::Implicit, g.is_dense()),
             (Algorithm::Unfolded, true),
         ];
         ways.into_iter().filter(|(_, fits)| *fits).map(move |(algorithm, _)| Self { geometry: g, algorithm })
@@ -136,65 +146,26 @@ impl Convolution {
 
     /// The wanted gradients of input and weights.
     pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-        let (g, mut into) = (&self.geometry, into);
-        match self.algorithm {
-            Algorithm::Depthwise => depthwise::backward(g, x, weight, dy, into),
-            Algorithm::Winograd => winograd::backward(g, x, weight, dy, into),
-            Algorithm::Implicit => implicit::backward(g, x, weight, dy, into),
-            Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward(g, x, weight, dy, into),
-            Algorithm::FewChannels => {
-                if let Some(dw) = into.weight.take() {
-                    few_channels::weight_gradient(g, x, dy, dw);
-                }
-                // The gradient of the images, which no network needs.
-                if into.x.is_some() {
-                    cpu_backward::backward(g, x, weight, dy, into);
-                }
-            }
-        }
+        let g = &self.geometry;
+        let (input_gradient, weight_gradient): (Gradient<T>, Gradient<T>) = match self.algorithm {
+            Algorithm::Depthwise => return depthwise::backward(g, x, weight, dy, into),
+            Algorithm::Pointwise | Algorithm::Unfolded => return cpu_backward::backward(g, x, weight, dy, into),
+            Algorithm::Winograd => (winograd::input_gradient, winograd::weight_gradient),
+            Algorithm::Implicit => (implicit::input_gradient, implicit::weight_gradient),
+            // The gradient of the images, which no network needs, is computed like that of an unfolded convolution.
+            Algorithm::FewChannels => (
+                |g, weight, dy, dx| cpu_backward::backward(g, &[], weight, dy, Gradients { x: Some(dx), weight: None }),
+                few_channels::weight_gradient,
+            ),
+        };
+        into.x.into_iter().for_each(|dx| input_gradient(g, weight, dy, dx));
+        into.weight.into_iter().for_each(|dw| weight_gradient(g, x, dy, dw));
     }
 
-    /// Whether each channel of the output is computed directly from one channel of the input, so that some channels can
-    /// be computed without the others.
-    pub fn is_by_channels(&self) -> bool {
-        self.algorithm == Algorithm::Depthwise
-    }
-
-    /// Whether the channels of the input may then lie at other places than the output's.
-    pub fn reads_anywhere(&self) -> bool {
-        self.is_by_channels() && depthwise::reads_anywhere(&self.geometry)
-    }
-
-    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`]; `place` says where they lie
-    /// in `x`.
-    ///
-    /// # Safety
-    /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
-    pub unsafe fn forward_channels<T: Scalar>(
-        &self,
-        channels: Range<usize>,
-        x: (&Shared<'_, T>, &ChannelPlanes),
-        filters: Filters<'_, T>,
-        y: &Shared<'_, T>,
-    ) {
-        // SAFETY: by the caller's promise.
-        unsafe { depthwise::forward_channels(&self.geometry, channels, x, filters, y) };
-    }
-
-    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`]; `place` says where they lie
-    /// in `x`.
-    ///
-    /// # Safety
-    /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
-    pub unsafe fn backward_channels<T: Scalar>(
-        &self,
-        channels: Range<usize>,
-        x: (&Shared<'_, T>, &ChannelPlanes),
-        weight: &[T],
-        slopes: Slopes<'_, T>,
-    ) {
-        // SAFETY: by the caller's promise.
-        unsafe { depthwise::backward_channels(&self.geometry, channels, x, weight, slopes) };
+    /// Its sizes, where each channel of the output is computed directly from one channel of the input, so that
+    /// [`depthwise`] can compute some channels without the others.
+    pub fn by_channels(&self) -> Option<&Geometry> {
+        (self.algorithm == Algorithm::Depthwise).then_some(&self.geometry)
     }
 
     /// The gradient of the bias.

@@ -12,7 +12,6 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, th
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
-use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
 const POSITIONS: usize = 128;
@@ -24,9 +23,8 @@ const UNIT: usize = 64;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
-    let plain = g.kernel == Extent::square(1) && g.stride == Extent::square(1) && g.padding == Padding::default();
     // With fewer columns it is faster to unfold them once for all tasks.
-    plain && g.groups == 1 && g.columns() >= UNIT
+    g.is_pointwise() && g.groups == 1 && g.columns() >= UNIT
 }
 
 /// Whether each image is wide enough by itself.
@@ -77,24 +75,17 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     product.run(dy, dx, |_, _| ());
 }
 
-/// A task for each tile of the columns (positions, counted over the whole batch) and each block of the target channels.
-/// Where images are used as they lie in memory, a tile belongs to one image.
-pub(super) struct TileTasks {
-    pub tiles: List<Range<usize>>,
-    pub blocks: List<Range<usize>>,
-}
-
-impl TileTasks {
-    pub fn new(images: usize, positions: usize, to: usize, threads: usize) -> Self {
-        let (sheets, columns) = if positions >= POSITIONS { (images, positions) } else { (1, images * positions) };
-        let of = |sheet: usize| {
-            let shifted = move |tile: Range<usize>| sheet * columns + tile.start..sheet * columns + tile.end;
-            cut(columns, columns.div_ceil(COLUMNS), UNIT).map(shifted)
-        };
-        let tiles: List<_> = (0..sheets).flat_map(of).collect();
-        let pieces = enough_tasks(threads).div_ceil(tiles.len()).min(to.div_ceil(UNIT));
-        Self { tiles, blocks: cut(to, pieces, 8).collect() }
-    }
+/// A task for each of some tiles of the columns (positions, counted over the whole batch) and each of some blocks of the
+/// target channels. Where images are used as they lie in memory, a tile belongs to one image.
+pub(super) fn tiles_and_blocks(images: usize, positions: usize, to: usize, threads: usize) -> [List<Range<usize>>; 2] {
+    let (sheets, columns) = if positions >= POSITIONS { (images, positions) } else { (1, images * positions) };
+    let of = |sheet: usize| {
+        let shifted = move |tile: Range<usize>| sheet * columns + tile.start..sheet * columns + tile.end;
+        cut(columns, columns.div_ceil(COLUMNS), UNIT).map(shifted)
+    };
+    let tiles: List<_> = (0..sheets).flat_map(of).collect();
+    let pieces = enough_tasks(threads).div_ceil(tiles.len()).min(to.div_ceil(UNIT));
+    [tiles, cut(to, pieces, 8).collect()]
 }
 
 /// For each image `target = weight source`.
@@ -116,7 +107,7 @@ impl<F> Product<F> {
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let TileTasks { tiles, blocks } = TileTasks::new(self.images, positions, to, threads());
+        let [tiles, blocks] = tiles_and_blocks(self.images, positions, to, threads());
         let target = Shared::new(target);
         let together = positions < POSITIONS;
         let largest = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).max().unwrap_or(0);

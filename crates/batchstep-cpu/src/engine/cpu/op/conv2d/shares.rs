@@ -51,7 +51,7 @@ impl Convolution {
 }
 
 fn by_columns(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
-    let pointwise::TileTasks { tiles, blocks } = pointwise::TileTasks::new(g.batch, g.positions(), to, threads);
+    let [tiles, blocks] = pointwise::tiles_and_blocks(g.batch, g.positions(), to, threads);
     tiles.iter().flat_map(|tile| blocks.iter().map(|block| tile.len() * block.len())).collect()
 }
 

@@ -2,17 +2,17 @@ use super::geometry::Geometry;
 use super::{Algorithm, Convolution};
 use crate::engine::cpu::algorithm_choice::Switch;
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::cases::{Case, Random, assert_values_close};
+use crate::engine::cpu::op::cases::{Case, assert_values_close, reals};
 use crate::engine::cpu::op::filters::Filters;
-use crate::error::Result;
 use crate::network::{Conv2d, Extent, Padding, Shape};
+use crate::random::Rng;
 use crate::settings::Winograd;
 
 fn layer(out_channels: usize, kernel: Extent) -> Conv2d {
     Conv2d { out_channels, kernel, stride: Extent::square(1), padding: Padding::default(), groups: 1, bias: false }
 }
 
-fn geometry([batch, channels, height, width]: [usize; 4], p: &Conv2d) -> Result<Geometry> {
+fn geometry([batch, channels, height, width]: [usize; 4], p: &Conv2d) -> crate::error::Result<Geometry> {
     Geometry::new(batch, Shape::Maps { channels, height, width }, p)
 }
 
@@ -20,54 +20,47 @@ fn padding(top: usize, bottom: usize, left: usize, right: usize) -> Padding {
     Padding { top, bottom, left, right }
 }
 
-fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -> Result<()> {
+fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Rng) {
     let [batch, channels, height, width] = x;
-    Case::random(*p, Shape::Maps { channels, height, width }, batch, random)?.agrees_with_the_definition(random)
+    Case::random(*p, Shape::Maps { channels, height, width }, batch, random).agrees_with_the_definition(random);
 }
 
-/// The same, of convolutions with these sizes, output channels, kernels and paddings, which are computed by one algorithm.
-fn algorithm_agrees(
-    (algorithm, winograd): (Algorithm, Winograd),
-    seed: u64,
-    cases: &[([usize; 4], usize, [usize; 2], Padding)],
-) -> Result<()> {
-    let mut random = Random::new(seed);
-    for &(x, out, kernel, padding) in cases {
-        let p = Conv2d { padding, ..layer(out, kernel.into()) };
-        let g = geometry(x, &p)?;
-        assert_eq!(Algorithm::of(&g, winograd, Switch::default()), algorithm, "{g:?}");
-        agrees_with_the_definition(x, &p, &mut random)?;
-    }
-    Ok(())
+/// Uniform in `low..=high`.
+fn integer(random: &mut Rng, low: usize, high: usize) -> usize {
+    low + random.below(high - low + 1)
 }
 
 #[test]
-fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
-    let mut random = Random::new(2);
+fn fifty_random_convolutions_agree_with_the_definition() {
+    let mut random = Rng::new(2);
     for case in 0..50 {
-        let kernel = Extent::new(random.integer(1, 4), random.integer(1, 4));
-        let groups = [1, 1, 2, 3, 6][random.integer(0, 4)];
+        let kernel = Extent::new(integer(&mut random, 1, 4), integer(&mut random, 1, 4));
+        let groups = [1, 1, 2, 3, 6][integer(&mut random, 0, 4)];
         let depthwise = case % 5 == 0;
-        let channels = (groups * random.integer(1, 5), groups * random.integer(1, 6));
+        let channels = (groups * integer(&mut random, 1, 5), groups * integer(&mut random, 1, 6));
         let p = Conv2d {
             out_channels: if depthwise { channels.0 } else { channels.1 },
             kernel,
-            stride: Extent::new(random.integer(1, 3), random.integer(1, 3)),
-            padding: padding(random.integer(0, 3), random.integer(0, 2), random.integer(0, 3), random.integer(0, 2)),
+            stride: Extent::new(integer(&mut random, 1, 3), integer(&mut random, 1, 3)),
+            padding: padding(
+                integer(&mut random, 0, 3),
+                integer(&mut random, 0, 2),
+                integer(&mut random, 0, 3),
+                integer(&mut random, 0, 2),
+            ),
             groups: if depthwise { channels.0 } else { groups },
             bias: false,
         };
-        let size = (random.integer(4, 13), random.integer(4, 13));
-        agrees_with_the_definition([random.integer(1, 5), channels.0, size.0, size.1], &p, &mut random)?;
+        let size = (integer(&mut random, 4, 13), integer(&mut random, 4, 13));
+        agrees_with_the_definition([integer(&mut random, 1, 5), channels.0, size.0, size.1], &p, &mut random);
     }
-    Ok(())
 }
 
 /// Each shape is tiled in a different way: several depths, few columns, whole-batch sheets, several parts; less than a
 /// register of columns, with several parts of the filters and several products for each.
 #[test]
-fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
-    let mut random = Random::new(3);
+fn every_way_of_tiling_agrees_with_the_definition() {
+    let mut random = Rng::new(3);
     let around = Conv2d { padding: Padding::all(1), ..layer(20, Extent::square(3)) };
     let (strided, pointwise) = (Conv2d { stride: Extent::square(2), ..around }, |out| layer(out, Extent::square(1)));
     for (x, p) in [
@@ -83,75 +76,67 @@ fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
         ([1, 30, 40, 17], pointwise(37)),
         ([70, 30, 1, 1], pointwise(37)),
     ] {
-        agrees_with_the_definition(x, &p, &mut random)?;
+        agrees_with_the_definition(x, &p, &mut random);
     }
-    Ok(())
 }
 
-/// Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
 #[test]
-fn transformed_tiles_agree_with_the_definition() -> Result<()> {
+fn every_algorithm_agrees_with_the_definition() {
+    use Algorithm::{FewChannels, Implicit, Winograd as Tiles};
     let cases = [
-        ([1, 24, 24, 24], 24, [3, 3], Padding::all(1)),
-        ([3, 25, 13, 18], 27, [3, 3], Padding::NONE),
-        ([2, 24, 19, 15], 26, [3, 3], padding(2, 0, 1, 2)),
-        ([150, 24, 2, 3], 30, [3, 3], Padding::all(1)),
-        ([60, 24, 3, 3], 24, [3, 3], Padding::all(1)),
-        ([2, 24, 3, 158], 24, [3, 3], padding(1, 0, 0, 1)),
-        ([5, 24, 50, 47], 25, [3, 3], Padding::all(1)),
-        ([2, 90, 23, 22], 100, [3, 3], Padding::all(1)),
+        // Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
+        (Tiles, [1, 24, 24, 24], 24, [3, 3], Padding::all(1)),
+        (Tiles, [3, 25, 13, 18], 27, [3, 3], Padding::NONE),
+        (Tiles, [2, 24, 19, 15], 26, [3, 3], padding(2, 0, 1, 2)),
+        (Tiles, [150, 24, 2, 3], 30, [3, 3], Padding::all(1)),
+        (Tiles, [60, 24, 3, 3], 24, [3, 3], Padding::all(1)),
+        (Tiles, [2, 24, 3, 158], 24, [3, 3], padding(1, 0, 0, 1)),
+        (Tiles, [5, 24, 50, 47], 25, [3, 3], Padding::all(1)),
+        (Tiles, [2, 90, 23, 22], 100, [3, 3], Padding::all(1)),
         // Few tiles: the filters are transformed in pieces, of some outputs and some inputs.
-        ([3, 150, 8, 8], 230, [3, 3], Padding::all(1)),
-        ([2, 130, 13, 11], 37, [3, 3], padding(0, 2, 1, 0)),
-        ([3, 31, 14, 14], 260, [3, 3], Padding::all(1)),
+        (Tiles, [3, 150, 8, 8], 230, [3, 3], Padding::all(1)),
+        (Tiles, [2, 130, 13, 11], 37, [3, 3], padding(0, 2, 1, 0)),
+        (Tiles, [3, 31, 14, 14], 260, [3, 3], Padding::all(1)),
+        (FewChannels, [1, 1, 3, 3], 2, [3, 3], Padding::NONE),
+        (FewChannels, [3, 1, 28, 28], 32, [3, 3], Padding::all(1)),
+        (FewChannels, [1, 3, 70, 50], 10, [3, 3], Padding::all(1)),
+        (FewChannels, [20, 4, 5, 17], 9, [3, 3], padding(0, 2, 2, 0)),
+        (FewChannels, [2, 2, 33, 1], 7, [3, 3], padding(2, 1, 1, 1)),
+        (FewChannels, [1, 3, 2, 100], 5, [3, 3], padding(1, 0, 0, 1)),
+        // Paddings of all kinds, several bands of rows, several parts of the batch and of the taps.
+        (Implicit, [1, 16, 12, 12], 16, [5, 5], Padding::all(2)),
+        (Implicit, [5, 17, 13, 18], 35, [5, 3], padding(0, 1, 2, 0)),
+        (Implicit, [2, 33, 31, 47], 18, [1, 7], padding(0, 0, 3, 3)),
+        (Implicit, [3, 16, 37, 50], 17, [7, 4], padding(3, 0, 1, 3)),
+        (Implicit, [1, 18, 9, 90], 19, [2, 1], padding(1, 1, 0, 0)),
+        (Implicit, [11, 16, 16, 16], 22, [3, 3], padding(2, 1, 0, 2)),
+        (Implicit, [1, 16, 64, 60], 16, [4, 2], padding(0, 3, 1, 0)),
     ];
-    algorithm_agrees((Algorithm::Winograd, Winograd::Any), 6, &cases)
+    let mut random = Rng::new(6);
+    for (algorithm, x, out, kernel, padding) in cases {
+        let p = Conv2d { padding, ..layer(out, kernel.into()) };
+        let winograd = if algorithm == Implicit { Winograd::Never } else { Winograd::Any };
+        let g = geometry(x, &p).unwrap();
+        assert_eq!(Algorithm::of(&g, winograd, Switch::default()), algorithm, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random);
+    }
 }
 
 /// Planes of several registers, planes of one register, and several planes in one register, with the last register full
 /// and not full.
 #[test]
-fn narrow_planes_of_their_own_filters_agree_with_the_definition() -> Result<()> {
-    let mut random = Random::new(9);
+fn narrow_planes_of_their_own_filters_agree_with_the_definition() {
+    let mut random = Rng::new(9);
     let first = [[1, 3, 8, 8], [3, 17, 7, 7], [2, 5, 4, 4], [5, 40, 3, 2]];
     for x in first.into_iter().chain([[4, 33, 2, 2], [2, 37, 1, 1], [1, 2, 1, 8], [2, 6, 20, 1]]) {
         let p = Conv2d { padding: Padding::all(1), groups: x[1], ..layer(x[1], Extent::square(3)) };
-        agrees_with_the_definition(x, &p, &mut random)?;
+        agrees_with_the_definition(x, &p, &mut random);
     }
-    Ok(())
 }
 
 #[test]
-fn images_of_few_channels_agree_with_the_definition() -> Result<()> {
-    let cases = [
-        ([1, 1, 3, 3], 2, [3, 3], Padding::NONE),
-        ([3, 1, 28, 28], 32, [3, 3], Padding::all(1)),
-        ([1, 3, 70, 50], 10, [3, 3], Padding::all(1)),
-        ([20, 4, 5, 17], 9, [3, 3], padding(0, 2, 2, 0)),
-        ([2, 2, 33, 1], 7, [3, 3], padding(2, 1, 1, 1)),
-        ([1, 3, 2, 100], 5, [3, 3], padding(1, 0, 0, 1)),
-    ];
-    algorithm_agrees((Algorithm::FewChannels, Winograd::Any), 7, &cases)
-}
-
-/// Paddings of all kinds, several bands of rows, several parts of the batch and of the taps.
-#[test]
-fn parts_of_images_as_they_lie_agree_with_the_definition() -> Result<()> {
-    let cases = [
-        ([1, 16, 12, 12], 16, [5, 5], Padding::all(2)),
-        ([5, 17, 13, 18], 35, [5, 3], padding(0, 1, 2, 0)),
-        ([2, 33, 31, 47], 18, [1, 7], padding(0, 0, 3, 3)),
-        ([3, 16, 37, 50], 17, [7, 4], padding(3, 0, 1, 3)),
-        ([1, 18, 9, 90], 19, [2, 1], padding(1, 1, 0, 0)),
-        ([11, 16, 16, 16], 22, [3, 3], padding(2, 1, 0, 2)),
-        ([1, 16, 64, 60], 16, [4, 2], padding(0, 3, 1, 0)),
-    ];
-    algorithm_agrees((Algorithm::Implicit, Winograd::Never), 8, &cases)
-}
-
-#[test]
-fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
-    let mut random = Random::new(7);
+fn bias_and_rectifier_come_after_the_products_in_every_way() {
+    let mut random = Rng::new(7);
     let around = Conv2d { padding: Padding::all(1), bias: true, ..layer(26, Extent::square(3)) };
     for (algorithm, x, p) in [
         (Algorithm::Unfolded, [2, 5, 9, 8], around),
@@ -164,11 +149,11 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     ] {
         let [batch, channels, height, width] = x;
         let input = Shape::Maps { channels, height, width };
-        let convolution = Convolution::new(batch, input, &p, Winograd::Any, Switch::default())?;
+        let convolution = Convolution::new(batch, input, &p, Winograd::Any, Switch::default()).unwrap();
         assert_eq!(convolution.algorithm, algorithm);
         let g = convolution.geometry;
-        let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
-        let bias = random.reals(p.out_channels);
+        let (xs, ws) = (reals(&mut random, g.input_len()), reals(&mut random, g.weight_len()));
+        let bias = reals(&mut random, p.out_channels);
         let run = |bias, rectifier| {
             let mut y = vec![0.0; g.output_len()];
             convolution.forward(&xs, Filters { weight: &ws, bias, rectifier }, &mut y);
@@ -179,7 +164,6 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
         let expected: Vec<f64> = planes.flat_map(|(plane, b)| plane.iter().map(move |y| (y + b).max(0.0))).collect();
         assert_values_close(&run(Some(&bias), Rectifier::Relu), &expected, 1e-14, &format!("{algorithm:?}"));
     }
-    Ok(())
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::add_to;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, part, threads};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply, transpose::turn};
 use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -28,14 +28,6 @@ fn examples(s: Sizes, task: usize) -> Range<usize> {
     task * BLOCK..((task + 1) * BLOCK).min(s.batch)
 }
 
-/// Transposes: `block` holds examples of `width` values each; `columns` gets rows of [`BLOCK`], one for each value.
-#[inline(always)]
-fn transpose<T: Scalar>(block: &[T], width: usize, columns: &mut [T]) {
-    for (at, column) in columns.chunks_exact_mut(BLOCK).take(width).enumerate() {
-        column.iter_mut().zip(block[at..].iter().step_by(width)).for_each(|(to, from)| *to = *from);
-    }
-}
-
 /// `to = weight from` for every example, block by block; `finish` is applied to each value with the number of its row.
 fn by_blocks<T: Scalar>(
     s: Sizes,
@@ -52,7 +44,7 @@ fn by_blocks<T: Scalar>(
         let block = &from[examples.start * from_width..examples.end * from_width];
         vectorised(
             #[inline(always)]
-            || transpose(block, from_width, columns),
+            || turn(block, from_width, BLOCK, columns),
         );
         let columns = Matrix::new(columns, from_width, BLOCK, BLOCK);
         multiply(MatrixMut::new(product, to_width, BLOCK, BLOCK), weight, columns, Write::Overwrite, s.factors());
@@ -103,8 +95,8 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             vectorised(
                 #[inline(always)]
                 || {
-                    transpose(x, s.features, features);
-                    transpose(dy, s.outputs, slopes);
+                    turn(x, s.features, BLOCK, features);
+                    turn(dy, s.outputs, BLOCK, slopes);
                 },
             );
             let slopes = Matrix::new(slopes, s.outputs, examples.len(), BLOCK);
@@ -136,7 +128,7 @@ pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
             vectorised(
                 #[inline(always)]
                 || {
-                    transpose(dy, s.outputs, &mut columns);
+                    turn(dy, s.outputs, BLOCK, &mut columns);
                     let examples = dy.len() / s.outputs;
                     sums.iter_mut()
                         .zip(columns.chunks_exact(BLOCK))

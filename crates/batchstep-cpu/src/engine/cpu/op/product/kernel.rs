@@ -31,8 +31,6 @@ pub(super) struct Product<'a, T> {
     pub target: MatrixMut<'a, T>,
     pub a: Matrix<'a, T>,
     pub b: Matrix<'a, T>,
-    /// Where the rows of the right side begin, instead of a fixed distance.
-    pub places: Option<Places<'a>>,
     pub adds: bool,
 }
 
@@ -68,7 +66,7 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
         let pitch = columns.clamp(1, wide).next_multiple_of(lanes);
         let depth = (DEPTH * wide / pitch).min(DEEPEST).min(inner.max(1));
         let is_close = self.target.rows <= FEW || self.b.row_stride <= CLOSE;
-        let in_place = self.places.is_some() || self.b.column_stride == 1 && is_close;
+        let in_place = self.b.places.is_some() || self.b.column_stride == 1 && is_close;
         let group =
             if in_place { columns } else { (PANELS / depth / pitch * pitch).min(columns.next_multiple_of(pitch)) };
         let mut room = Scratch::new(if in_place { 0 } else { depth * group });
@@ -78,22 +76,12 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
             let rows = depth.min(inner - first_row);
             for first_column in (0..columns).step_by(group.max(1)) {
                 let columns = group.min(columns - first_column);
-                let first = if self.places.is_some() { 0 } else { first_row * self.b.row_stride };
+                let first = if self.b.places.is_some() { 0 } else { first_row * self.b.row_stride };
                 let place = first + first_column * self.b.column_stride;
                 let start = self.b.elements.as_ptr().wrapping_add(place);
                 let adds = self.adds || first_row > 0;
-                let own = Panels {
-                    places: self.places,
-                    start,
-                    apart: wide,
-                    stride: self.b.row_stride,
-                    rows,
-                    columns,
-                    wide,
-                    first_row,
-                    first_column,
-                    adds,
-                };
+                let (apart, stride, places) = (wide, self.b.row_stride, self.b.places);
+                let own = Panels { places, start, apart, stride, rows, columns, wide, first_row, first_column, adds };
                 let panels = if in_place {
                     own
                 } else {

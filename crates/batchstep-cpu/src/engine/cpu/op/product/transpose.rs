@@ -83,3 +83,11 @@ unsafe fn square(from: *const f32, column_stride: usize, to: *mut f32, pitch: us
 unsafe fn square(_: *const f32, _: usize, _: *mut f32, _: usize) {
     unreachable!("squares are copied only on x86-64")
 }
+
+/// `columns = rows^T`: up to `wide` rows of `deep` values become `deep` rows of `wide`.
+#[inline(always)]
+pub fn turn<T: Scalar>(rows: &[T], deep: usize, wide: usize, columns: &mut [T]) {
+    for (i, row) in columns.chunks_exact_mut(wide).take(deep).enumerate() {
+        row.iter_mut().zip(rows[i..].iter().step_by(deep)).for_each(|(to, from)| *to = *from);
+    }
+}

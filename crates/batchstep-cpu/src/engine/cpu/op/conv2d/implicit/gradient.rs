@@ -15,25 +15,18 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 /// The most scalars of all copies of the gradient together; a single copy may have more.
 const COPIES: usize = 4 << 20;
 
-/// The tasks: each takes some bands of the batch's images, and some of the taps.
-struct GradientTasks {
-    parts: List<Range<usize>>,
-    taps: List<Range<usize>>,
-}
-
-impl GradientTasks {
-    fn new(g: &Geometry, bands: usize, threads: usize) -> Self {
-        let (all, wanted) = (g.batch * bands, enough_tasks(threads));
-        let parts: List<_> = cut(all, wanted.min(all).min(COPIES / g.weight_len()).max(1), 1).collect();
-        let taps = cut(g.taps(), wanted.div_ceil(parts.len()).min(g.taps()), 1).collect();
-        Self { parts, taps }
-    }
+/// Each task takes one of some parts of the bands of the batch's images, and some of the taps.
+fn parts_and_taps(g: &Geometry, bands: usize, threads: usize) -> [List<Range<usize>>; 2] {
+    let (all, wanted) = (g.batch * bands, enough_tasks(threads));
+    let parts: List<_> = cut(all, wanted.min(all).min(COPIES / g.weight_len()).max(1), 1).collect();
+    let taps = cut(g.taps(), wanted.div_ceil(parts.len()).min(g.taps()), 1).collect();
+    [parts, taps]
 }
 
 /// The lengths of the tasks' work, in the order in which they are taken.
 pub fn pieces(g: &Geometry, threads: usize) -> Vec<usize> {
     let [rows, columns] = axes(g);
-    let GradientTasks { parts, taps } = GradientTasks::new(g, bands(rows, columns).len(), threads);
+    let [parts, taps] = parts_and_taps(g, bands(rows, columns).len(), threads);
     parts.iter().flat_map(|part| taps.iter().map(|taps| part.len() * taps.len())).collect()
 }
 
@@ -48,7 +41,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     let most = bands.iter().map(Range::len).max().unwrap_or(1);
     let sheet = Sheet::new(rows, columns, most);
     let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));
-    let GradientTasks { parts, taps } = GradientTasks::new(g, bands.len(), threads());
+    let [parts, taps] = parts_and_taps(g, bands.len(), threads());
     let (from, to, plane) = (g.in_channels, g.out_channels, g.height * g.width);
     let mut copies = Scratch::new(parts.len() * g.weight_len());
     let shared = Shared::new(&mut copies);

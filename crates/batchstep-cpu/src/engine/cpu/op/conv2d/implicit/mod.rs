@@ -11,16 +11,16 @@ mod sheet;
 use std::ops::Range;
 
 use super::cpu::{cut, enough_tasks};
-use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Range as Values;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
-use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Views, Write, multiply_views};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
-use crate::network::{Direction, Extent};
+use crate::network::Direction;
+pub use gradient::weight_gradient;
 use sheet::{Axis, Sheet};
 
 /// About how many positions of an image one product computes.
@@ -35,19 +35,13 @@ const MOST: usize = 64;
 /// The fewest positions of an image: each image is a product by itself.
 const POSITIONS: usize = 128;
 
-/// Whether a convolution can be computed this way.
-pub fn fits(g: &Geometry) -> bool {
-    let pad = g.padding;
-    g.groups == 1
-        && g.stride == Extent::square(1)
-        && pad.top.max(pad.bottom) < g.kernel.height
-        && pad.left.max(pad.right) < g.kernel.width
-}
-
 /// Whether this way is faster than unfolding the images.
 pub fn suits(g: &Geometry) -> bool {
     let is_between = |channels| (FEWEST..=MOST).contains(&channels);
-    fits(g) && g.taps() > 1 && [g.in_channels, g.out_channels].into_iter().all(is_between) && g.positions() >= POSITIONS
+    g.is_dense()
+        && g.taps() > 1
+        && [g.in_channels, g.out_channels].into_iter().all(is_between)
+        && g.positions() >= POSITIONS
 }
 
 /// Which inputs each output reads.
@@ -78,18 +72,8 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
     Correlation { images: g.batch, channels, axes: axes(g), filters, factors: g.factors() }.run(x, &Shared::new(y));
 }
 
-/// The gradients that are wanted.
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-    if let Some(dx) = into.x {
-        input_gradient(g, weight, dy, dx);
-    }
-    if let Some(dw) = into.weight {
-        gradient::weight_gradient(g, x, dy, dw);
-    }
-}
-
 /// `dx`: the correlation of `dy` with turned filters.
-fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
+pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let mut turned = Scratch::new(weight.len());
     for (at, to) in turned.chunks_exact_mut(g.taps()).enumerate() {
         let (channel, output) = (at / g.out_channels, at % g.out_channels);
@@ -111,24 +95,17 @@ struct Correlation<'a, T> {
     factors: Factors,
 }
 
-/// A task for each block of the target channels of each band of each image.
-struct BandTasks {
-    bands: List<Range<usize>>,
-    blocks: List<Range<usize>>,
-}
-
-impl BandTasks {
-    fn new(images: usize, rows: Axis, columns: Axis, to: usize, threads: usize) -> Self {
-        let bands = bands(rows, columns);
-        let pieces = enough_tasks(threads).div_ceil(images * bands.len()).min(to.div_ceil(BLOCK));
-        Self { bands, blocks: cut(to, pieces, BLOCK).collect() }
-    }
+/// A task for each of some blocks of the target channels of each of some bands of each image.
+fn bands_and_blocks(images: usize, [rows, columns]: [Axis; 2], to: usize, threads: usize) -> [List<Range<usize>>; 2] {
+    let bands = bands(rows, columns);
+    let pieces = enough_tasks(threads).div_ceil(images * bands.len()).min(to.div_ceil(BLOCK));
+    [bands, cut(to, pieces, BLOCK).collect()]
 }
 
 /// The lengths of the tasks' work in one direction, in the order in which they are taken.
 pub(super) fn pieces(g: &Geometry, direction: Direction, threads: usize) -> Vec<usize> {
-    let of = |[rows, columns]: [Axis; 2], to| {
-        let BandTasks { bands, blocks } = BandTasks::new(g.batch, rows, columns, to, threads);
+    let of = |axes, to| {
+        let [bands, blocks] = bands_and_blocks(g.batch, axes, to, threads);
         let of_an_image = bands.iter().flat_map(|band| blocks.iter().map(|block| band.len() * block.len()));
         of_an_image.collect::<Vec<_>>().repeat(g.batch)
     };
@@ -142,7 +119,7 @@ pub(super) fn pieces(g: &Geometry, direction: Direction, threads: usize) -> Vec<
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, source: &[T], target: &Shared<'_, T>) {
         let Self { images, channels: [from, to], axes: [rows, columns], filters, factors } = *self;
-        let BandTasks { bands, blocks } = BandTasks::new(images, rows, columns, to, threads());
+        let [bands, blocks] = bands_and_blocks(images, self.axes, to, threads());
         let most = bands.iter().map(Range::len).max().unwrap_or(1);
         let sheet = Sheet::new(rows, columns, most);
         let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));
@@ -158,10 +135,10 @@ impl<T: Scalar> Correlation<'_, T> {
                 let to_planes = planes.chunks_exact_mut(sheet.len);
                 source.zip(to_planes).for_each(|(source, to)| sheet.fill(source, band, to));
                 let columns = sheet.sums(band.len());
-                multiply_views(
+                multiply(
                     MatrixMut::new(sums, block.len(), columns, stride),
                     Matrix::new(&filters.weight[block.start * depth..], block.len(), depth, depth),
-                    Views::new(planes, &places, from, sheet.len, columns),
+                    Matrix::views(planes, &places, from, sheet.len, columns),
                     Write::Overwrite,
                     factors,
                 );

@@ -14,22 +14,14 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::engine::cpu::op::vector::Register;
 
-/// The orientation of a filter on the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Not turned.
-    None,
-    /// Turned by 180 degrees, as the gradient of the input needs it.
-    Half,
-}
-
 /// Filters of output x input x 3 x 3 taps, as they lie in memory.
 #[derive(Clone, Copy)]
 pub struct Weights<'a, T> {
     pub values: &'a [T],
     pub outputs: usize,
     pub inputs: usize,
-    pub turn: Turn,
+    /// Whether they are turned by 180 degrees, as the gradient of the input needs them.
+    pub turned: bool,
 }
 
 impl<T: Scalar> Weights<'_, T> {
@@ -65,18 +57,18 @@ impl<T: Scalar> Weights<'_, T> {
             let filters = &self.values[start..][..inputs.len() * TAPS * TAPS];
             // SAFETY: by the caller's promise.
             let into = unsafe { Components::new(into, first + row * inputs.len(), stride) };
-            Arch::new().dispatch(Transform { filters, turn: self.turn, into });
+            Arch::new().dispatch(Transform { filters, turned: self.turned, into });
         }
     }
 
     /// The filters from some source channels to some target channels, transformed into `room`.
     pub fn matrices<'b>(&self, targets: Range<usize>, sources: Range<usize>, room: &'b mut [T]) -> Matrices<'b, T> {
-        let turn = self.turn;
-        let (some, of) = if turn == Turn::Half { (sources, targets) } else { (targets, sources) };
+        let turned = self.turned;
+        let (some, of) = if turned { (sources, targets) } else { (targets, sources) };
         let (outputs, inputs) = (some.len(), of.len());
         // SAFETY: only the caller uses the room.
         unsafe { self.transform(some, of, &Shared::new(&mut *room), (0, outputs * inputs)) };
-        Matrices { components: room, outputs, inputs, turn }
+        Matrices { components: room, outputs, inputs, turned }
     }
 }
 
@@ -86,7 +78,7 @@ pub struct Matrices<'a, T> {
     /// Rows and columns as they lie in memory.
     pub outputs: usize,
     pub inputs: usize,
-    pub turn: Turn,
+    pub turned: bool,
 }
 
 impl<T> Matrices<'_, T> {
@@ -94,9 +86,9 @@ impl<T> Matrices<'_, T> {
     pub fn rows(&self, component: usize, rows: Range<usize>) -> Matrix<'_, T> {
         let Self { outputs, inputs, .. } = *self;
         let component = &self.components[component * outputs * inputs..][..outputs * inputs];
-        match self.turn {
-            Turn::Half => Matrix::new(&component[rows.start..], outputs, rows.len(), inputs).transposed(),
-            Turn::None => Matrix::new(&component[rows.start * inputs..], rows.len(), inputs, inputs),
+        match self.turned {
+            true => Matrix::new(&component[rows.start..], outputs, rows.len(), inputs).transposed(),
+            false => Matrix::new(&component[rows.start * inputs..], rows.len(), inputs, inputs),
         }
     }
 }
@@ -107,20 +99,10 @@ pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], d
     let step = piece(outputs, inputs * COMPONENTS);
     for_each_piece(dw, step * inputs * TAPS * TAPS, |number, dw| {
         for (i, dw) in dw.chunks_exact_mut(inputs * TAPS * TAPS).enumerate() {
-            let places = ((number * step + i) * inputs, outputs * inputs);
-            transform_back(parts.chunks_exact(len), places, dw);
+            let (first, stride) = ((number * step + i) * inputs, outputs * inputs);
+            Arch::new().dispatch(TransformBack { parts: parts.chunks_exact(len), first, stride, dw });
         }
     });
-}
-
-/// Transforms back one row of filters: its first component begins at `first` in each of the parts, and the components
-/// are `stride` apart.
-pub fn transform_back<'a, T: Scalar>(
-    parts: impl Iterator<Item = &'a [T]> + Clone,
-    (first, stride): (usize, usize),
-    dw: &mut [T],
-) {
-    Arch::new().dispatch(Back { parts, first, stride, dw });
 }
 
 /// Filters that are transformed at a time: each of their taps gets a row, so that a lane holds a filter.
@@ -132,18 +114,18 @@ fn zero<T: Scalar, S: Simd>(simd: S) -> Register<T, S> {
     Register { simd, values: T::splat(simd, T::ZERO) }
 }
 
-struct Transform<'a, 'b, T> {
+struct Transform<'a, T> {
     filters: &'a [T],
-    turn: Turn,
-    into: Components<'a, 'b, T>,
+    turned: bool,
+    into: Components<'a, T>,
 }
 
-impl<T: Scalar> WithSimd for Transform<'_, '_, T> {
+impl<T: Scalar> WithSimd for Transform<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { filters, turn, into } = self;
+        let Self { filters, turned, into } = self;
         let (count, lanes) = (filters.len() / (TAPS * TAPS), T::lanes::<S>());
         let mut to = [[std::ptr::null_mut(); SIDE]; SIDE];
         for (row, to) in to.iter_mut().enumerate() {
@@ -162,7 +144,7 @@ impl<T: Scalar> WithSimd for Transform<'_, '_, T> {
                     let mut values = [zero(simd); TAPS];
                     for (row, values) in values.iter_mut().enumerate() {
                         let tap = row * TAPS + column;
-                        let tap = if turn == Turn::Half { TAPS * TAPS - 1 - tap } else { tap };
+                        let tap = if turned { TAPS * TAPS - 1 - tap } else { tap };
                         // SAFETY: whole registers fill the row of a tap.
                         values.values = unsafe { T::load(simd, all, taps[tap * CHUNK + at..].as_ptr()) };
                     }
@@ -181,14 +163,16 @@ impl<T: Scalar> WithSimd for Transform<'_, '_, T> {
     }
 }
 
-struct Back<'a, T, P> {
-    parts: P,
-    first: usize,
-    stride: usize,
-    dw: &'a mut [T],
+/// Transforms back one row of filters: its first component begins at `first` in each of the parts, and the components
+/// are `stride` apart.
+pub struct TransformBack<'a, T, P> {
+    pub parts: P,
+    pub first: usize,
+    pub stride: usize,
+    pub dw: &'a mut [T],
 }
 
-impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T, P> {
+impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for TransformBack<'_, T, P> {
     type Output = ();
 
     #[inline(always)]

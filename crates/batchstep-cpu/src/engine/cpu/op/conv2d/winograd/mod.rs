@@ -11,27 +11,28 @@
 mod filters;
 mod gradient;
 mod grid;
-pub mod switch;
 mod tiles;
 mod transform;
 
 use std::ops::Range;
 
+use pulp::Arch;
+
+use super::Switch;
 use super::cpu::{cut, enough_tasks};
-use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each, for_each_task, threads};
-use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
+use crate::engine::cpu::op::product::{Factors, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Direction, Extent};
-use filters::{Matrices, Turn, Weights};
+use filters::{Matrices, Weights};
+pub use gradient::weight_gradient;
 use grid::Grid;
-use switch::Switch;
-use tiles::{COMPONENTS, Components, Finish, Planes, Strips, View};
+use tiles::{COMPONENTS, Components, OutputTiles, Planes, Strips, TileKind, TileSource, Tiles};
 use transform::TAPS;
 
 /// About how many tiles a task takes through all channels: the row length at which the products are fastest (measured
@@ -60,11 +61,7 @@ const CACHED: usize = 1 << 22;
 
 /// Whether this algorithm can compute a convolution.
 pub fn fits(g: &Geometry) -> bool {
-    let pad = g.padding;
-    g.kernel == Extent::square(TAPS)
-        && g.stride == Extent::square(1)
-        && g.groups == 1
-        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS)
+    g.is_dense() && g.kernel == Extent::square(TAPS)
 }
 
 /// Whether the algorithm is faster: the saved multiplications make up for the transforms of the tiles and, from `switch` on, of the filters.
@@ -85,17 +82,19 @@ fn output_planes(g: &Geometry) -> Planes {
     Planes { images: g.batch, channels: g.out_channels, height: g.out_height, width: g.out_width }
 }
 
-fn weights<'a, T>(g: &Geometry, values: &'a [T], turn: Turn) -> Weights<'a, T> {
-    Weights { values, outputs: g.out_channels, inputs: g.in_channels, turn }
+/// The tiles of the input, and those of the output's gradient.
+fn sources<'a, T>(g: &Geometry, x: &'a [T], dy: &'a [T]) -> [TileSource<'a, T>; 2] {
+    let before = Extent::new(g.padding.top, g.padding.left);
+    let data = TileSource { values: x, planes: input_planes(g), before, kind: TileKind::Data };
+    [data, TileSource { values: dy, planes: output_planes(g), before: Extent::square(0), kind: TileKind::Slopes }]
 }
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.out_height, g.out_width),
-        source: WinogradInput { values: x, planes: input_planes(g) },
-        before: Extent::new(g.padding.top, g.padding.left),
-        weights: weights(g, filters.weight, Turn::None),
+        source: sources(g, x, &[])[0],
+        weights: Weights { values: filters.weight, outputs: g.out_channels, inputs: g.in_channels, turned: false },
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
@@ -104,23 +103,13 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
     correlation.run(y);
 }
 
-/// The gradients that are wanted.
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-    if let Some(dx) = into.x {
-        input_gradient(g, weight, dy, dx);
-    }
-    if let Some(dw) = into.weight {
-        gradient::weight_gradient(g, x, dy, dw);
-    }
-}
-
 /// `dx`: the full correlation of `dy` with turned filters.
-fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
+pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
+    let before = Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left);
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.height, g.width),
-        source: WinogradInput { values: dy, planes: output_planes(g) },
-        before: Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
-        weights: weights(g, weight, Turn::Half),
+        source: TileSource { values: dy, planes: output_planes(g), before, kind: TileKind::Data },
+        weights: Weights { values: weight, outputs: g.out_channels, inputs: g.in_channels, turned: true },
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
@@ -152,19 +141,10 @@ pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Optio
     }
 }
 
-/// What goes in.
-#[derive(Clone, Copy)]
-struct WinogradInput<'a, T> {
-    values: &'a [T],
-    planes: Planes,
-}
-
 /// A correlation of all source channels with filters for each target channel.
 struct Correlation<'a, T> {
     grid: Grid,
-    source: WinogradInput<'a, T>,
-    /// Zeros above and to the left of the source.
-    before: Extent,
+    source: TileSource<'a, T>,
     weights: Weights<'a, T>,
     /// The planes of the target.
     planes: Planes,
@@ -177,13 +157,13 @@ struct Correlation<'a, T> {
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, y: &mut [T]) {
         let y = Shared::new(y);
-        let Weights { outputs, inputs, turn, .. } = self.weights;
+        let Weights { outputs, inputs, turned, .. } = self.weights;
         let pieces = pieces(&self.grid, COMPONENTS * outputs * inputs, threads());
         if pieces.is_none() && self.stride(&(0..self.grid.all_rows())) <= FEW_TILES {
             return self.run_by_filters(&y);
         }
         let components = &self.weights.transformed();
-        let matrices = Matrices { components, outputs, inputs, turn };
+        let matrices = Matrices { components, outputs, inputs, turned };
         match pieces {
             Some(pieces) => self.run_apart(&pieces, &matrices, &y),
             None => self.run_together(&matrices, &y),
@@ -196,17 +176,17 @@ impl<T: Scalar> Correlation<'_, T> {
     fn run_by_filters(&self, y: &Shared<'_, T>) {
         let (from, to) = (self.source.planes.channels, self.planes.channels);
         let rows = 0..self.grid.all_rows();
-        let piece = Piece { of: self, stride: self.stride(&rows), rows };
-        let mut data = Scratch::new(COMPONENTS * from * piece.stride);
+        let mut data = Scratch::new(COMPONENTS * from * self.stride(&rows));
         let data = Shared::new(&mut data);
-        let strips = || Strips::new(piece.stride);
-        // SAFETY: a task has its channel for itself.
-        for_each_channel(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+        let tiles = Tiles::new(self.source, self.grid, rows.clone(), &data);
+        let stride = tiles.stride;
+        // SAFETY: nobody uses the tiles meanwhile.
+        unsafe { gather(&[&tiles]) };
         let block = to.div_ceil(4 * threads()).min(BLOCK);
         let sources: List<_> = cut(from, (COMPONENTS * block * from).div_ceil(NEAR), 1).collect();
         let scratch = || {
             let room = |columns: usize| Scratch::new(COMPONENTS * block * columns);
-            (strips(), room(piece.stride), room(sources[0].len()))
+            (Strips::new(stride), room(stride), room(sources[0].len()))
         };
         for_each_task(to.div_ceil(block), scratch, |(strips, products, filters), task| {
             let targets = task * block..((task + 1) * block).min(to);
@@ -214,20 +194,17 @@ impl<T: Scalar> Correlation<'_, T> {
             for sources in &sources {
                 let mode = if sources.start == 0 { Write::Overwrite } else { Write::AddTo };
                 let matrices = self.weights.matrices(targets.clone(), sources.clone(), filters);
-                for (at, product) in products.chunks_exact_mut(count * piece.stride).take(COMPONENTS).enumerate() {
+                for (at, product) in products.chunks_exact_mut(count * stride).take(COMPONENTS).enumerate() {
                     // SAFETY: no task writes to the data any more.
-                    let data = unsafe { piece.data(at, sources.clone(), &data) };
-                    let target = MatrixMut::new(product, count, piece.stride, piece.stride);
+                    let data = unsafe { tiles.matrix(at, sources.clone()) };
+                    let target = MatrixMut::new(product, count, stride, stride);
                     multiply_by_strips(target, matrices.rows(at, 0..count), data, mode, Factors::Exact, self.strip);
                 }
             }
             let products = Shared::new(products);
             for (row, channel) in targets.enumerate() {
                 // SAFETY: these channels, and the room, belong to this task.
-                unsafe {
-                    let products = Components::new(&products, row * piece.stride, count * piece.stride);
-                    piece.finish(channel, products, strips, y);
-                }
+                unsafe { self.finish(channel, &rows, (&products, row, count), strips, y) };
             }
         });
     }
@@ -241,13 +218,13 @@ impl<T: Scalar> Correlation<'_, T> {
             (Strips::new(longest), room(from), room(to))
         };
         for_each_task(pieces.len(), scratch, |(strips, data, products), task| {
-            let piece = Piece { of: self, rows: pieces[task].clone(), stride: self.stride(&pieces[task]) };
             let (data, products) = (Shared::new(data), Shared::new(products));
+            let tiles = Tiles::new(self.source, self.grid, pieces[task].clone(), &data);
             // SAFETY: these rows, and the room, belong to this task, which uses it for one thing at a time.
             unsafe {
-                (0..from).for_each(|channel| piece.gather(channel, strips, &data));
-                (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..to, filters, &data, &products));
-                (0..to).for_each(|channel| piece.finish(channel, piece.products(channel, &products), strips, y));
+                (0..from).for_each(|channel| tiles.gather(channel, strips));
+                (0..COMPONENTS).for_each(|at| self.multiply(at, 0..to, filters, &tiles, &products));
+                (0..to).for_each(|channel| self.finish(channel, &pieces[task], (&products, channel, to), strips, y));
             }
         });
     }
@@ -264,20 +241,63 @@ impl<T: Scalar> Correlation<'_, T> {
         let block = block(to);
         let blocks = to.div_ceil(block);
         for rows in &pieces {
-            let piece = Piece { of: self, stride: self.stride(rows), rows: rows.clone() };
-            let strips = || Strips::new(longest);
+            let tiles = Tiles::new(self.source, self.grid, rows.clone(), &data);
             // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
-            for_each_channel(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+            unsafe { gather(&[&tiles]) };
             for_each(COMPONENTS * blocks, |task| {
                 let start = task % blocks * block;
                 // SAFETY: as above.
-                unsafe { piece.multiply(task / blocks, start..(start + block).min(to), filters, &data, &products) };
+                unsafe { self.multiply(task / blocks, start..(start + block).min(to), filters, &tiles, &products) };
             });
+            let strips = || Strips::new(longest);
             for_each_channel(to, strips, |strips, channel| {
                 // SAFETY: as above.
-                unsafe { piece.finish(channel, piece.products(channel, &products), strips, y) };
+                unsafe { self.finish(channel, rows, (&products, channel, to), strips, y) };
             });
         }
+    }
+
+    /// Some rows of one component's product.
+    ///
+    /// # Safety
+    /// No other task may write to the component's data, or use these rows of its products.
+    unsafe fn multiply(
+        &self,
+        component: usize,
+        rows: Range<usize>,
+        filters: &Matrices<'_, T>,
+        data: &Tiles<'_, T>,
+        products: &Shared<'_, T>,
+    ) {
+        let start = (component * self.planes.channels + rows.start) * data.stride;
+        // SAFETY: by the caller's promise.
+        let (target, data) = unsafe {
+            let target = MatrixMut::shared(products, start, rows.len(), data.stride, data.stride);
+            (target, data.matrix(component, 0..data.channels()))
+        };
+        let filters = filters.rows(component, rows);
+        multiply_by_strips(target, filters, data, Write::Overwrite, Factors::Exact, self.strip);
+    }
+
+    /// Transforms one target channel back in some rows of tiles. Each component has `all` rows of products, and the
+    /// channel's is number `row`.
+    ///
+    /// # Safety
+    /// No other task may use the channel's products, or its rows of the target.
+    unsafe fn finish(
+        &self,
+        channel: usize,
+        rows: &Range<usize>,
+        (products, row, all): (&Shared<'_, T>, usize, usize),
+        strips: &mut Strips<T>,
+        y: &Shared<'_, T>,
+    ) {
+        let stride = self.stride(rows);
+        // SAFETY: by the caller's promise.
+        let products = unsafe { Components::new(products, row * stride, all * stride) };
+        let (bias, rows) = (self.bias.map_or(T::ZERO, |bias| bias[channel]), rows.clone());
+        let Self { grid, planes, range, .. } = *self;
+        Arch::new().dispatch(OutputTiles { grid, planes, channel, rows, products, strips, bias, range, y });
     }
 
     /// The number of tiles in a row of a product.
@@ -293,101 +313,29 @@ fn for_each_channel<S>(channels: usize, scratch: impl Fn() -> S + Sync, work: im
     for_each_task(tasks.len(), scratch, |scratch, task| tasks[task].clone().for_each(|channel| work(scratch, channel)));
 }
 
+/// Transforms the tiles of all channels, by all threads.
+///
+/// # Safety
+/// Nobody else may use them meanwhile.
+unsafe fn gather<T: Scalar>(all: &[&Tiles<'_, T>]) {
+    let (channels, longest) = (all.iter().map(|tiles| tiles.channels()).sum(), all[0].stride);
+    for_each_channel(
+        channels,
+        || Strips::new(longest),
+        |strips, mut channel| {
+            for tiles in all {
+                if channel < tiles.channels() {
+                    // SAFETY: a task has its channel for itself.
+                    return unsafe { tiles.gather(channel, strips) };
+                }
+                channel -= tiles.channels();
+            }
+        },
+    );
+}
+
 /// Rows of one component's product for one task.
 fn block(rows: usize) -> usize {
     let pieces = (4 * threads()).div_ceil(COMPONENTS);
     rows.div_ceil(pieces).next_multiple_of(VECTOR)
-}
-
-/// Some rows of tiles of a correlation.
-struct Piece<'a, 'b, T> {
-    of: &'a Correlation<'b, T>,
-    rows: Range<usize>,
-    stride: usize,
-}
-
-impl<T: Scalar> Piece<'_, '_, T> {
-    /// Transforms the tiles of one source channel.
-    ///
-    /// # Safety
-    /// No other task may use this channel's place in `data`.
-    unsafe fn gather(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
-        let WinogradInput { values, planes } = self.of.source;
-        let view = View { values, planes, channel, rows: self.rows.clone(), before: self.of.before };
-        // SAFETY: by the caller's promise.
-        let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };
-        tiles::data_tiles(&self.of.grid, &view, strips, into);
-    }
-
-    /// The transformed tiles of some source channels.
-    ///
-    /// # Safety
-    /// No task may write to them.
-    unsafe fn data<'c>(&self, component: usize, channels: Range<usize>, data: &'c Shared<'_, T>) -> Matrix<'c, T> {
-        let start = (component * self.of.source.planes.channels + channels.start) * self.stride;
-        // SAFETY: by the caller's promise.
-        let data = unsafe { data.get(start, channels.len() * self.stride) };
-        Matrix::new(data, channels.len(), self.stride, self.stride)
-    }
-
-    /// Some rows of one component's product.
-    ///
-    /// # Safety
-    /// No other task may write to the component's data, or use these rows of its products.
-    unsafe fn multiply(
-        &self,
-        component: usize,
-        rows: Range<usize>,
-        filters: &Matrices<'_, T>,
-        data: &Shared<'_, T>,
-        products: &Shared<'_, T>,
-    ) {
-        let (from, to) = (self.of.source.planes.channels, self.of.planes.channels);
-        let start = (component * to + rows.start) * self.stride;
-        // SAFETY: by the caller's promise.
-        let (data, target) = unsafe {
-            let target = MatrixMut::shared(products, start, rows.len(), self.stride, self.stride);
-            (self.data(component, 0..from, data), target)
-        };
-        multiply_by_strips(
-            target,
-            filters.rows(component, rows),
-            data,
-            Write::Overwrite,
-            Factors::Exact,
-            self.of.strip,
-        );
-    }
-
-    /// One target channel's products.
-    ///
-    /// # Safety
-    /// No other task may use them.
-    unsafe fn products<'c, 'd>(&self, channel: usize, products: &'c Shared<'d, T>) -> Components<'c, 'd, T> {
-        // SAFETY: by the caller's promise.
-        unsafe { Components::new(products, channel * self.stride, self.of.planes.channels * self.stride) }
-    }
-
-    /// Transforms one target channel back.
-    ///
-    /// # Safety
-    /// No other task may use the channel's rows of the target.
-    unsafe fn finish(
-        &self,
-        channel: usize,
-        products: Components<'_, '_, T>,
-        strips: &mut Strips<T>,
-        y: &Shared<'_, T>,
-    ) {
-        let finish = Finish {
-            planes: self.of.planes,
-            channel,
-            rows: self.rows.clone(),
-            bias: self.of.bias.map_or(T::ZERO, |bias| bias[channel]),
-            range: self.of.range,
-            y,
-        };
-        // SAFETY: by the caller's promise.
-        unsafe { tiles::output_tiles(&self.of.grid, products, strips, &finish) };
-    }
 }

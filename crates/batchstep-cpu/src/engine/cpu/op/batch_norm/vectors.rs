@@ -6,8 +6,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Affine, Input, Moments, Normaliser, Slope};
-use crate::engine::cpu::op::parallel::Shared;
-use crate::engine::cpu::op::place::ChannelPlanes;
+use crate::engine::cpu::op::parallel::{ChannelPlanes, Shared};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};
@@ -20,14 +19,13 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> List<Moments> {
-        let Input { planes, ref channels, x } = *self.0;
+        let Input { planes, ref channels, .. } = *self.0;
         let count = planes.values() as f64;
         // Distances to the mean of the first image's plane, which is near the mean of all. So one pass over the batch
         // gives both moments, and no digits are lost where the mean is large.
         let mut centres = List::repeat(T::ZERO, channels.len());
         for (channel, range) in planes.of(channels).take(channels.len()) {
-            // SAFETY: no task writes to the channels.
-            let x = unsafe { x.get(range.start, range.len()) };
+            let x = self.0.values(&range);
             let [sum] = sums::<T, S, 1>(
                 simd,
                 x.len(),
@@ -38,8 +36,7 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
         }
         let mut totals = List::repeat([0.0; 2], channels.len());
         for (channel, range) in planes.of(channels) {
-            // SAFETY: as above.
-            let x = unsafe { x.get(range.start, range.len()) };
+            let x = self.0.values(&range);
             let centre = T::splat(simd, centres[channel]);
             let made = sums::<T, S, 2>(
                 simd,
@@ -80,12 +77,11 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { input, by: Normaliser { affine, range: values }, y, place } = self;
-        let Input { planes, ref channels, x } = *input;
+        let Input { planes, ref channels, .. } = *input;
         for (number, (channel, range)) in planes.of(channels).enumerate() {
             let affine = Splat::new(simd, affine[channel]);
             let to = place.plane(number / channels.len(), channel) * planes.size;
-            // SAFETY: no task writes to the channels.
-            let (x, y) = (unsafe { x.get(range.start, range.len()) }, y.address(to, range.len()));
+            let (x, y) = (input.values(&range), y.address(to, range.len()));
             // SAFETY: the channels belong to the caller.
             unsafe {
                 map::<T, S>(
@@ -115,12 +111,12 @@ impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> List<[f64; 2]> {
         let Self { input, by: Normaliser { affine, range: values }, dy } = self;
-        let Input { planes, ref channels, x } = *input;
+        let Input { planes, ref channels, .. } = *input;
         let mut totals = List::repeat([0.0; 2], channels.len());
         for (channel, range) in planes.of(channels) {
             let affine = Splat::new(simd, affine[channel]);
             // SAFETY: no task writes to the channels.
-            let (x, dy) = unsafe { (x.get(range.start, range.len()), dy.get(range.start, range.len())) };
+            let (x, dy) = (input.values(&range), unsafe { dy.get(range.start, range.len()) });
             let made = sums::<T, S, 2>(
                 simd,
                 x.len(),
@@ -152,14 +148,13 @@ impl<T: Scalar> WithSimd for InputGradient<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { input, by: Normaliser { affine, range: values }, slopes, dy } = self;
-        let Input { planes, ref channels, x } = *input;
+        let Input { planes, ref channels, .. } = *input;
         for (channel, range) in planes.of(channels) {
             let affine = Splat::new(simd, affine[channel]);
             let Slope { scale, mean_dy, towards_mean } = slopes[channel];
             let (scale, mean_dy) = (T::splat(simd, scale), T::splat(simd, mean_dy));
             let towards_mean = T::splat(simd, towards_mean);
-            // SAFETY: no task writes to the channels.
-            let (x, dy) = (unsafe { x.get(range.start, range.len()) }, dy.address(range.start, range.len()));
+            let (x, dy) = (input.values(&range), dy.address(range.start, range.len()));
             // SAFETY: the channels belong to the caller; a register of `dy` is read where it will be written.
             unsafe {
                 map::<T, S>(

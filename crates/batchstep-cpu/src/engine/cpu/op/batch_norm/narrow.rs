@@ -85,18 +85,16 @@ fn sums<T: Scalar>(input: &Input<'_, T>, mut add: impl FnMut(Range<usize>, [&mut
 
 /// The moments of the channels.
 pub fn moments<T: Scalar>(input: &Input<'_, T>) -> List<Moments> {
-    let Input { planes, ref channels, x } = *input;
+    let Input { planes, ref channels, .. } = *input;
     let count = planes.values() as f64;
     // Distances to the mean of the first image's plane, as in `vectors.rs`.
     let first = channels.start * planes.size;
-    // SAFETY: no task writes to the channels.
-    let planes_of_first = unsafe { x.get(first, channels.len() * planes.size) }.chunks_exact(planes.size);
+    let planes_of_first = input.values(&(first..first + channels.len() * planes.size)).chunks_exact(planes.size);
     let mean = |plane: &[T]| T::from_f64(plane.iter().map(|x| x.to_f64()).sum::<f64>() / planes.size as f64);
     let centres: List<T> = planes_of_first.map(mean).collect();
     let centre = spread(planes, centres.iter().copied());
     let totals = sums(input, |places, [distances, squares]: [&mut [T]; 2]| {
-        // SAFETY: as above.
-        let x = unsafe { x.get(places.start, places.len()) };
+        let x = input.values(&places);
         vectorised(
             #[inline(always)]
             || {
@@ -119,7 +117,7 @@ pub fn normalise<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, y: &Sha
     let (maps, range) = (Maps::new(input.planes, by.affine), by.range);
     for places in images(input) {
         // SAFETY: by the caller's promise.
-        let (x, y) = unsafe { (input.x.get(places.start, places.len()), y.slice(places.start, places.len())) };
+        let (x, y) = (input.values(&places), unsafe { y.slice(places.start, places.len()) });
         vectorised(
             #[inline(always)]
             || {
@@ -138,7 +136,7 @@ pub fn slope_sums<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, dy: &S
     let (maps, range) = (Maps::new(input.planes, by.affine), by.range);
     sums(input, |places, [slopes, products]: [&mut [T]; 2]| {
         // SAFETY: by the caller's promise.
-        let (x, dy) = unsafe { (input.x.get(places.start, places.len()), dy.get(places.start, places.len())) };
+        let (x, dy) = (input.values(&places), unsafe { dy.get(places.start, places.len()) });
         vectorised(
             #[inline(always)]
             || {
@@ -164,7 +162,7 @@ pub fn input_gradient<T: Scalar>(input: &Input<'_, T>, by: Normaliser<'_, T>, sl
     let towards_mean = spread(planes, slopes.iter().map(|slope| slope.towards_mean));
     for places in images(input) {
         // SAFETY: by the caller's promise.
-        let (x, dy) = unsafe { (input.x.get(places.start, places.len()), dy.slice(places.start, places.len())) };
+        let (x, dy) = (input.values(&places), unsafe { dy.slice(places.start, places.len()) });
         vectorised(
             #[inline(always)]
             || {

@@ -1,9 +1,24 @@
-//! A small convolutional network for 28x28 digits: quick on a CPU, with every kind of layer but residual ones.
+//! Small networks: a perceptron whose step is almost all overhead, with hardly any arithmetic; and a convolutional network
+//! for 28x28 digits, quick on a CPU, with every kind of layer but residual ones.
 
 use super::Network;
 use super::build::Builder;
 use super::layer::{BatchNorm, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
 use crate::error::Result;
+
+/// Dense layers of 20, 5 and `outputs` features, with ReLU between them; made to fit a surface over two inputs.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] where `input` is not flat, or `outputs` is 0.
+pub fn mlp(input: Shape, outputs: usize) -> Result<Network> {
+    let mut b = Builder::new("mlp", input)?;
+    for (i, features) in (1..).zip([20, 5]) {
+        b.then(format!("fc{i}"), Dense { out_features: features, bias: true })?;
+        b.then(format!("fc{i}_relu"), Operation::Relu)?;
+    }
+    b.then("output", Dense { out_features: outputs, bias: true })?;
+    b.finish()
+}
 
 /// Three blocks (3x3 convolution to 32, 64, 128 channels; batch norm; ReLU; 2x2 max-pooling), then dense layers of 256, 128
 /// and `classes` features with ReLU and dropout of one half between them.
