@@ -16,7 +16,7 @@
 //! | scratch memory that no longer fits | [`limit::workspace`] | scratch memory at smaller sizes, and the limit |
 //! | caches that overflow | [`limit::overflowed`] | hypothesis; published times do not show it |
 //!
-//! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; [`crate::predict::published_kernels::check`] counts the
+//! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; `examples/tables/published_check.rs` counts the
 //! launches that fit, and `docs/mechanisms.md` has the table.
 
 pub mod catalogue;
