@@ -44,10 +44,10 @@ fn gpus(database: &Database) -> Result<(), Failure> {
     }
     println!("### A GPU left out: single kernels that others measured\n");
     println!("| GPU | operation | kernels | median error | nine in ten within a factor of |\n|---|---|---:|---:|---:|");
+    let published = published_kernels(database)?;
     for operation in ["conv2d", "dense"] {
-        let published = published_kernels(database, operation)?;
-        for errors in left_out(&published.kernels) {
-            let device = &published.devices[errors.device];
+        for errors in published.kernels.get(operation).map_or(Vec::new(), |kernels| left_out(kernels)) {
+            let device = &published.devices[errors.device].name;
             let (kernels, median, factor) = (errors.kernels, 100.0 * errors.median, errors.radius.exp());
             println!("| {device} | {operation} | {kernels} | {median:.0} % | {factor:.2} |");
         }

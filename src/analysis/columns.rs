@@ -61,6 +61,7 @@ pub(super) const NUMBERS: &[&str] = &[
 ];
 pub(super) const FLAGS: &[&str] = &["warmup", "outlier", "disturbed", "status"];
 
+#[derive(Default)]
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
@@ -87,15 +88,7 @@ impl Columns {
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self {
-            x,
-            y,
-            kind,
-            group: query.group.clone(),
-            may_split: Vec::new(),
-            present: present.to_vec(),
-            others: Vec::new(),
-        })
+        Ok(Self { x, y, kind, group: query.group.clone(), present: present.to_vec(), ..Self::default() })
     }
 
     /// The columns of a table of another program, with `y` as its column of values, and `others` that are ours under another name.

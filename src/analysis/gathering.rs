@@ -7,7 +7,7 @@ use super::columns::{Columns, DELAY, FLAGS, NODE, NUMBERS, OTHERS, STARTED, WAIT
 use super::goal::{Asked, Visits};
 use super::interference::{VisitKey, visit};
 use super::other_names::PEAK;
-use super::{Gap, Measurement, Query, Series, Size, is_null};
+use super::{Gap, Measurement, Series, Size, is_null};
 use crate::detect::Observation;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -28,6 +28,7 @@ const FEWEST_SIZES: usize = 3;
 /// Rows of a file in which visits of the same number are the same visit.
 const STRETCH: u64 = 4096;
 
+#[derive(Default)]
 pub(super) struct Gathering {
     columns: Columns,
     keys: Vec<(String, Names)>,
@@ -49,6 +50,7 @@ pub(super) struct Gathering {
     others: BTreeMap<String, usize>,
 }
 
+#[derive(Default)]
 struct Gathered {
     key: Vec<u32>,
     /// The cells of the plan that belong to it.
@@ -108,22 +110,7 @@ impl Gathering {
     pub fn new(columns: Columns, most: usize, asked: Option<Asked>) -> Self {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
-        Self {
-            columns,
-            keys,
-            facts,
-            nodes: Names::default(),
-            index: HashMap::new(),
-            gathered: Vec::new(),
-            rows: 0,
-            gaps: Vec::new(),
-            failed: HashMap::new(),
-            kept: 0,
-            most,
-            asked,
-            visits: HashMap::new(),
-            others: BTreeMap::new(),
-        }
+        Self { columns, keys, facts, most, asked, ..Self::default() }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -230,15 +217,7 @@ impl Gathering {
         let facts = facts().collect();
         let place = self.gathered.len();
         self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered {
-            key,
-            cells: BTreeSet::new(),
-            facts,
-            steps: Vec::new(),
-            measured: None,
-            peaks: BTreeMap::new(),
-            level: 0,
-        });
+        self.gathered.push(Gathered { key, facts, ..Gathered::default() });
         place
     }
 
@@ -348,8 +327,8 @@ impl Gathering {
             failed,
             others: self.others.clone(),
             notes: self.asked.iter().filter_map(Asked::note).collect(),
-            asked: Query::default(),
             goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
+            ..Series::default()
         }
     }
 }

@@ -45,7 +45,7 @@ impl<'a> Measured<'a> {
     /// From the curve of the same network with the same settings; `None` where it was not measured at three batch sizes or more.
     pub fn rows(&self, series: &Series) -> Result<Option<Vec<Row>>> {
         let network = &series.first().workload.network;
-        let name = if network.layers.len() > 1 { describe(network) } else { series.first().model.clone() };
+        let name = describe(network, &series.first().model);
         if !self.networks.contains(&name) {
             return Ok(None);
         }

@@ -21,8 +21,9 @@ pub(super) struct Published {
     steps: Vec<CollectedStep>,
 }
 
-struct PublishedGpu {
-    name: String,
+/// A GPU that others measured.
+pub struct PublishedGpu {
+    pub name: String,
     rates: Rates,
 }
 
@@ -32,13 +33,18 @@ struct Fitted {
     radii: BTreeMap<usize, f64>,
 }
 
-struct All {
-    devices: Vec<PublishedGpu>,
-    /// By operation.
-    kernels: BTreeMap<String, Vec<MeasuredKernel>>,
+/// The published kernels, by their operation, `conv2d` or `dense`.
+pub struct PublishedKernels {
+    /// By their numbers in the kernels.
+    pub devices: Vec<PublishedGpu>,
+    pub kernels: BTreeMap<String, Vec<MeasuredKernel>>,
 }
 
-fn all(database: &Database) -> Result<All> {
+/// Reads the published kernels.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where the database cannot be read.
+pub fn published_kernels(database: &Database) -> Result<PublishedKernels> {
     let mut devices = Vec::new();
     let mut kernels: BTreeMap<String, Vec<MeasuredKernel>> = BTreeMap::new();
     for name in database.published_devices()? {
@@ -57,31 +63,13 @@ fn all(database: &Database) -> Result<All> {
             kernels.entry(row.operation).or_default().push(kernel);
         }
     }
-    Ok(All { devices, kernels })
-}
-
-/// The published kernels of one operation, with the names of their devices, for an evaluation that leaves some of them out.
-#[derive(Clone, Debug)]
-pub struct PublishedKernels {
-    pub kernels: Vec<MeasuredKernel>,
-    /// By their numbers in the kernels.
-    pub devices: Vec<String>,
-}
-
-/// The published kernels of `conv2d` or `dense`.
-///
-/// # Errors
-/// [`crate::error::Kind::Data`] where the database cannot be read.
-pub fn published_kernels(database: &Database, operation: &str) -> Result<PublishedKernels> {
-    let All { devices, mut kernels } = all(database)?;
-    let kernels = kernels.remove(operation).unwrap_or_default();
-    Ok(PublishedKernels { kernels, devices: devices.into_iter().map(|gpu| gpu.name).collect() })
+    Ok(PublishedKernels { devices, kernels })
 }
 
 impl Published {
     /// Reads the published kernels; without any, it has no estimates.
     pub fn read(database: &Database) -> Result<Self> {
-        let All { mut devices, kernels } = all(database)?;
+        let PublishedKernels { mut devices, kernels } = published_kernels(database)?;
         let steps = database.published_steps()?;
         for step in &steps {
             let is_known = devices.iter().any(|gpu| gpu.name == step.device_name);

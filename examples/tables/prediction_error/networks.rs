@@ -153,7 +153,7 @@ fn two_threads(one: &Learned, two: &Learned, from: Rates, to: Rates) {
 
 /// The work of every step, for another program's models.
 pub fn table_of(learned: &[Learned]) -> String {
-    let kinds: BTreeSet<usize> =
+    let kinds: BTreeSet<u64> =
         learned.iter().flat_map(|l| &l.steps).flat_map(|step| &step.layers).map(|layer| layer.kind).collect();
     let mut text = String::from("device,network,batch_size,layers,flops,bytes,seconds");
     kinds.iter().for_each(|kind| text.push_str(&format!(",flops_{kind},bytes_{kind}")));

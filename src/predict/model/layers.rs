@@ -18,9 +18,9 @@ use super::trees::{Features, Trees};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerWork {
     /// Its operation, direction and algorithm: a number for each kind, the same in all steps that are compared.
-    pub kind: usize,
+    pub kind: u64,
     /// The same without the algorithm, for cases in which no layer was measured with it.
-    pub wider: usize,
+    pub wider: u64,
     /// Whether it is a convolution or a dense layer.
     pub multiplies: bool,
     pub flops: f64,
@@ -74,7 +74,7 @@ const TERMS: usize = 8;
 /// The step times of a device as a function of the layers.
 #[derive(Clone, Debug)]
 pub struct StepModel {
-    kinds: BTreeMap<usize, KindModel>,
+    kinds: BTreeMap<u64, KindModel>,
     factors: [f64; TERMS],
     radius: f64,
     /// The number of networks to whose steps it was fitted.
@@ -82,7 +82,7 @@ pub struct StepModel {
     /// The largest of those steps.
     most_flops: f64,
     /// The kinds of their layers, timed or not.
-    seen: BTreeSet<usize>,
+    seen: BTreeSet<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -146,8 +146,8 @@ struct Timed<'a> {
     seconds: f64,
 }
 
-fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize, KindModel> {
-    let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
+fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<u64, KindModel> {
+    let mut timed: BTreeMap<u64, Vec<Timed>> = BTreeMap::new();
     for step in steps.iter().filter(|step| used(step)) {
         for layer in &step.layers {
             let Some(seconds) = layer.seconds.filter(|seconds| *seconds > 0.0) else { continue };
@@ -214,7 +214,7 @@ impl KindModel {
     }
 }
 
-fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork) -> [f64; TERMS] {
+fn terms(kinds: &BTreeMap<u64, KindModel>, step: &StepWork) -> [f64; TERMS] {
     let [mut multiplying, mut others, mut flops, mut bytes, mut other_bytes] = [0.0; 5];
     for layer in &step.layers {
         match kinds.get(&layer.kind).or_else(|| kinds.get(&layer.wider)) {

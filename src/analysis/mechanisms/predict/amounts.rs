@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::mechanisms::formulas::{Mechanism, excess};
+use crate::analysis::mechanisms::formulas::Mechanism;
 
 pub(super) struct LayerAmounts {
     pub mechanism: Mechanism,
@@ -36,8 +36,8 @@ impl Amounts {
         match self {
             Self::Sized(amounts) => {
                 let (before, behind) = (*amounts.get(&after)?, *amounts.get(&next)?);
-                let amount = |batch: usize| if batch as i64 == after { before } else { behind };
-                let excess = excess(&amount, usize::try_from(after).ok()?, usize::try_from(next).ok()?);
+                // What it grows by beyond growth in proportion to the batch: 0 where it is proportional, 1 where it doubles.
+                let excess = behind / before - next as f64 / after as f64;
                 (excess > 0.0).then(|| PredictedStep { excess: Some(excess), ..PredictedStep::default() })
             }
             Self::Named(names) => {

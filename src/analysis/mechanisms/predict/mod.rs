@@ -94,16 +94,17 @@ fn works(case: &KnownSeries, rows: &[&LayerRow]) -> Vec<LayerAmounts> {
         works.push(work(Mechanism::Rounds, Amounts::Sized(rounds)));
     }
     let Some(setup) = case.setup else { return works };
-    let unfit = memory::no_longer_fits(&setup, rows);
-    works.extend(unfit.map(|steps| work(Mechanism::WorkspaceLimit, steps)));
-    let overflows = memory::overflows(&setup, rows, &|batch| level(case, batch));
-    works.extend(overflows.map(|steps| work(Mechanism::CacheOverflow, steps)));
-    let threads = layer.and_then(|layer| threads::uneven(&setup, layer, rows));
-    works.extend(threads.map(|amounts| work(Mechanism::CpuThreads, amounts)));
-    let Some(sizes) = layer.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
-    let readings = memory::readings(&setup, &sizes, rows, &|batch| level(case, batch));
-    works.extend(readings.map(|steps| work(Mechanism::CpuReadings, steps)));
-    works.extend(sized(&setup, &sizes, rows).into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
+    let level = |batch| level(case, batch);
+    let sizes = layer.and_then(|index| LayerSizes::of(setup.network, index));
+    let found = [
+        (Mechanism::WorkspaceLimit, memory::no_longer_fits(&setup, rows)),
+        (Mechanism::CacheOverflow, memory::overflows(&setup, rows, &level)),
+        (Mechanism::CpuThreads, layer.and_then(|layer| threads::uneven(&setup, layer, rows))),
+        (Mechanism::CpuReadings, sizes.and_then(|sizes| memory::readings(&setup, &sizes, rows, &level))),
+    ];
+    works.extend(found.into_iter().filter_map(|(mechanism, amounts)| Some(work(mechanism, amounts?))));
+    let sized = sizes.map(|sizes| sized(&setup, &sizes, rows)).unwrap_or_default();
+    works.extend(sized.into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
     works
 }
 
