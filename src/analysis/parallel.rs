@@ -196,6 +196,7 @@ pub(crate) mod tests {
         assert_eq!(reducing(&path).expect("read"), BTreeMap::from([(0, 0.5)]));
         std::fs::write(&path, "cell,warmup,step_time_s\n0,false,4\n").expect("writable");
         assert_eq!(reducing(&path).expect("read"), BTreeMap::new(), "one process has no such column");
+        assert!(reducing(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
     }
 
     #[test]

@@ -229,14 +229,4 @@ mod tests {
         assert_eq!(tried(DataPath::Resident, &[], &BTreeMap::new()), None);
         assert_eq!(tried(DataPath::Resident, &[("pcie_link_width", "NaN")], &BTreeMap::new()), None);
     }
-
-    #[test]
-    fn the_time_of_a_copy_is_the_median_of_the_cells_steps() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("steps.csv");
-        let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
-        std::fs::write(&path, steps).expect("writable");
-        assert_eq!(times(&path).expect("read"), BTreeMap::from([(0, 2.0)]));
-        assert!(times(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
-    }
 }

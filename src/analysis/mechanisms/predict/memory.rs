@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::amounts::{Amounts, PredictedStep};
-use super::{Setup, batch, is_non_fused};
+use super::{Amounts, PredictedStep, Setup, batch, is_non_fused};
 use crate::analysis::mechanisms::formulas::{KnownOperation, LayerSizes, WINOGRAD_BATCH};
 use crate::analysis::mechanisms::machine::Cache;
 use crate::engine::cpu::blocking::Blocking;
