@@ -22,8 +22,8 @@ pub fn run() -> Result<(), Failure> {
     let tables: Vec<PathBuf> = arguments().map(PathBuf::from).collect();
     let folder = std::env::temp_dir().join(format!("published-error-{}", std::process::id()));
     let mut refused = Vec::new();
-    database::collect(&tables, &folder, &mut |taken| {
-        if let Outcome::Refused(error) = taken.outcome {
+    database::collect(&tables, &folder, &mut |_, outcome| {
+        if let Outcome::Refused(error) = outcome {
             refused.push(error.to_string());
         }
     })?;

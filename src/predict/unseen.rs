@@ -57,40 +57,36 @@ pub struct Learned {
     slowdown: f64,
 }
 
-fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
-    let (mut steps, mut names, mut all) = (Vec::new(), Vec::new(), Vec::new());
-    for name in &known.networks {
-        let mut cells = known.database.cells(known.device, name)?;
-        cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, axes) && level(cell).is_some());
-        if cells.is_empty() {
-            continue;
-        }
-        let mut layers = known.database.layers(known.device, name)?;
-        layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
-        // For other engines and layers, the algorithm in a network that was not measured is unknown.
-        for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
-            layer.algorithm = None;
-        }
-        steps.extend(of_network(names.len(), &cells, &layers));
-        names.push(name.clone());
-        all.extend(cells);
-    }
-    Ok(Learned { steps, names, slowdown: slowdown(all.iter()) })
-}
-
 /// The measured steps of a device with this engine and these settings (the loss and the optimizer may differ), from which a prediction for other networks
 /// learns: for an evaluation that leaves some of them out.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where the database cannot be read.
 pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
-    learned(&Measured::new(database, device)?, engine, axes)
+    let (mut steps, mut names, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for name in database.networks(device)? {
+        let mut cells = database.cells(device, &name)?;
+        cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, axes) && level(cell).is_some());
+        if cells.is_empty() {
+            continue;
+        }
+        let mut layers = database.layers(device, &name)?;
+        layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
+        // For other engines and layers, the algorithm in a network that was not measured is unknown.
+        for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
+            layer.algorithm = None;
+        }
+        steps.extend(of_network(names.len(), &cells, &layers));
+        names.push(name);
+        all.extend(cells);
+    }
+    Ok(Learned { steps, names, slowdown: slowdown(all.iter()) })
 }
 
 impl Others {
     /// Learns from all networks of the device that were measured with these settings.
     pub fn read(known: &Measured, series: &Series, engine: EngineName) -> Result<Self> {
-        let Learned { steps, names, slowdown } = learned(known, engine, &series.axes(engine))?;
+        let Learned { steps, names, slowdown } = learnable(known.database, known.device, engine, &series.axes(engine))?;
         Ok(Self { model: StepModel::fit(&steps), networks: names.len(), slowdown, engine })
     }
 

@@ -17,12 +17,6 @@ use crate::store::{CollectedKernel, CollectedLayer, CollectedRun, CollectedStep,
 const MOST_ROWS: usize = 200_000;
 
 #[derive(Debug)]
-pub struct Taken {
-    pub path: PathBuf,
-    pub outcome: Outcome,
-}
-
-#[derive(Debug)]
 pub enum Outcome {
     /// It is new.
     Added { cells: usize },
@@ -42,7 +36,7 @@ pub enum Outcome {
 /// # Errors
 /// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`] where it cannot be read
 /// or written.
-pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> Result<()> {
+pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(&Path, Outcome)) -> Result<()> {
     begin(into)?;
     let _writer = Writer::take(into)?;
     let mut pending = Pending::new(into)?;
@@ -55,7 +49,7 @@ pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> R
             },
             Err(error) => Outcome::Refused(error),
         };
-        each(Taken { path, outcome });
+        each(&path, outcome);
         if pending.rows > MOST_ROWS {
             pending.merge()?;
         }

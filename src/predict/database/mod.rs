@@ -31,6 +31,6 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use collect::{Outcome, Taken, collect};
+pub use collect::{Outcome, collect};
 pub use identity::{describe, network_id};
 pub use read::Database;

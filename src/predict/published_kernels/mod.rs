@@ -147,8 +147,8 @@ impl Published {
 }
 
 /// The columns of the table.
-pub(super) const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
-pub(super) const NUMBERS: [&str; 16] = [
+const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
+const NUMBERS: [&str; 16] = [
     "multiprocessors",
     "flops_per_s",
     "bytes_per_s",
