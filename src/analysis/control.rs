@@ -26,8 +26,6 @@ use crate::store::files;
 pub const LABELLINGS: u32 = 200;
 
 /// The version of the document.
-///
-/// 2: the engine `cpu` was called `candle` in version 1.
 const VERSION: u32 = 2;
 
 /// The result of an A/A run for one engine on one device.
@@ -117,16 +115,7 @@ pub fn near(path: &Path) -> Vec<Control> {
 
 fn read(path: &Path) -> Vec<Control> {
     let document = std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Document>(&text).ok());
-    let Some(Document { version, mut controls }) = document.filter(|document| document.version <= VERSION) else {
-        return Vec::new();
-    };
-    if version == 1 {
-        controls
-            .iter_mut()
-            .filter(|control| control.engine == "candle")
-            .for_each(|control| control.engine = "cpu".into());
-    }
-    controls
+    document.filter(|document| document.version == VERSION).map_or(Vec::new(), |document| document.controls)
 }
 
 /// The controls that apply to the run in `path`: its own series, where it is an A/A run itself, and otherwise the controls
@@ -215,16 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn a_control_of_version_1_is_of_the_engine_that_was_called_candle() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let found = Control::of(&series(8, |_| 0.0)).expect("a control");
-        let earlier = Document { version: 1, controls: vec![Control { engine: "candle".into(), ..found.clone() }] };
-        let text = serde_json::to_string(&earlier).expect("a document");
-        std::fs::write(folder.path().join(files::CONTROL), text).expect("written");
-        assert!(near(folder.path()).contains(&found), "{:?}", near(folder.path()));
-    }
-
-    #[test]
     fn a_quiet_machine_has_few_alarms_and_they_stay_few_where_the_names_differ() {
         let control = Control::of(&series(30, |_| 0.0)).expect("an A/A run");
         assert_eq!((control.executes, control.cells, control.labellings), (8, 30, 200));
@@ -253,6 +232,8 @@ mod tests {
         assert_eq!(rate(&found, &series(9, |_| 0.0)), Some(0.1));
         let mut other = series(9, |_| 0.0);
         other.facts.insert("engine".into(), "torch".into());
+        other.facts.remove("executed_batch_size");
+        assert_eq!(Control::of(&other), None);
         assert_eq!(rate(&found, &other), None);
         let of_run = |series: Series| {
             let found = Analysed { series, findings: crate::detect::Findings::default() };
@@ -260,12 +241,5 @@ mod tests {
         };
         assert_eq!(of_run(series(9, |_| 0.0)).len(), 2, "the control of another device does not apply");
         assert_eq!(of_run(other).len(), 0);
-    }
-
-    #[test]
-    fn a_run_that_is_no_control_gives_none() {
-        let mut series = series(9, |_| 0.0);
-        series.facts.remove("executed_batch_size");
-        assert_eq!(Control::of(&series), None);
     }
 }

@@ -156,8 +156,8 @@ impl Gathering {
             }
             // The place in the file distinguishes the visits of merged runs, which all begin at 0.
             let at = self.rows + row as u64;
-            let hash =
-                rows.visit(row).map_or_else(|| scattered(at), |visit| scattered(visit ^ scattered(at / STRETCH)));
+            let hash = rows.number("visit", row).map_or(at, |visit| visit.to_bits() ^ scattered(at / STRETCH));
+            let hash = scattered(hash);
             if hash.trailing_zeros() >= series.level {
                 series.steps.push((hash, measurement));
                 self.kept += 1;
@@ -172,7 +172,7 @@ impl Gathering {
 
     /// Counts a row that holds no step, unless it says itself that it has none.
     fn note_gap(&mut self, rows: &MeasurementColumns, row: usize, batch: &Table) {
-        if rows.flag("status", row) == Some(false) {
+        if !rows.is_ok(row) {
             return;
         }
         let size = Some(rows.x[row]).filter(|x| x.is_finite());
@@ -211,14 +211,11 @@ impl Gathering {
     }
 
     fn place<F: Iterator<Item = Option<u32>>>(&mut self, key: Vec<u32>, facts: impl Fn() -> F) -> usize {
-        if let Some(&place) = self.index.get(&key) {
-            return place;
-        }
-        let facts = facts().collect();
-        let place = self.gathered.len();
-        self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered { key, facts, ..Gathered::default() });
-        place
+        let (next, gathered) = (self.gathered.len(), &mut self.gathered);
+        *self.index.entry(key).or_insert_with_key(|key| {
+            gathered.push(Gathered { key: key.clone(), facts: facts().collect(), ..Gathered::default() });
+            next
+        })
     }
 
     /// Leaves out half of the visits of the longest series.
@@ -439,10 +436,6 @@ impl MeasurementColumns {
         self.flag("status", row) != Some(false)
     }
 
-    fn visit(&self, row: usize) -> Option<u64> {
-        self.number("visit", row).map(f64::to_bits)
-    }
-
     /// The mean clock of the cores during the step, where the processor's cycles were counted: the best reading there is.
     fn counted_clock(&self, row: usize) -> Option<f64> {
         let (cycles, seconds) = (self.number("cycles", row)?, self.number("task_clock_s", row)?);
@@ -455,9 +448,7 @@ impl MeasurementColumns {
         if !self.is_ok(row) || !x.is_finite() || !y.is_finite() {
             return None;
         }
-        let clock = self.number("sm_clock_hz", row);
-        let block = self.block(row);
-        let order = self.number("order", row);
+        let (clock, block, order) = (self.number("sm_clock_hz", row), self.block(row), self.number("order", row));
         let observation = Observation { order, block, clock_hz: clock, ..Observation::new(x, y) };
         Some(Measurement {
             observation,
