@@ -6,9 +6,10 @@ use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
 use super::{Basis, Reported, Row, Series, called};
 use crate::error::{Error, Result};
+use crate::network::Cost;
 use crate::predict::database::Database;
 use crate::predict::model::Estimate;
-use crate::predict::model::rates::{MeasuredKernel, RateModel, Rates, Work, left_out};
+use crate::predict::model::rates::{MeasuredKernel, RateModel, Rates, left_out};
 use crate::settings::Precision;
 use crate::spec::plan::Cell;
 use crate::store::CollectedStep;
@@ -58,7 +59,7 @@ pub fn published_kernels(database: &Database) -> Result<PublishedKernels> {
             let pixels = of(row.batch_size) * of(row.height) * of(row.width);
             let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
             let moved = pixels * (of(row.in_channels) + of(row.out_channels)) + weights;
-            let work = Work { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
+            let work = Cost { flops: 2.0 * pixels * weights, bytes: 4.0 * moved };
             let kernel = MeasuredKernel { device, rates, work, seconds: row.time_s };
             kernels.entry(row.operation).or_default().push(kernel);
         }
@@ -141,7 +142,7 @@ impl Published {
     fn seconds(&self, layers: &[PlannedLayer], rates: Rates) -> f64 {
         let of = |layer: &PlannedLayer| {
             let model = self.models.get(layer.operation).map_or(RateModel::FORMULA, |fitted| fitted.model);
-            model.seconds(Work { flops: layer.flops, bytes: layer.bytes }, rates)
+            model.seconds(layer.work, rates)
         };
         layers.iter().map(of).sum()
     }

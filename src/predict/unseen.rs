@@ -7,7 +7,7 @@ use super::known::{Measured, level, slowdown};
 use super::{Basis, Row, Series};
 use crate::analysis::mechanisms::formulas::own;
 use crate::error::Result;
-use crate::network::{Direction, Network, Sides};
+use crate::network::{Cost, Direction, Network, Sides};
 use crate::predict::database::Database;
 use crate::predict::model::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
 use crate::settings::{AXES, EngineName, Optimizer, Precision, Settings};
@@ -118,9 +118,7 @@ impl Others {
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
             let [kind, wider] = kinds(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
-            let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
-            let sides = [terms, channels, places];
-            LayerWork { kind, wider, multiplies, flops, bytes, sides, seconds: None }
+            LayerWork { kind, wider, multiplies, work: layer.work, sides: layer.sides, seconds: None }
         });
         StepWork {
             network: usize::MAX,
@@ -136,8 +134,7 @@ pub(super) struct PlannedLayer {
     pub index: usize,
     pub operation: &'static str,
     pub direction: Direction,
-    pub flops: f64,
-    pub bytes: f64,
+    pub work: Cost,
     pub sides: Sides,
 }
 
@@ -146,15 +143,9 @@ pub(super) fn layers_of(network: &Network, batch: usize, precision: Precision) -
     let bytes = if matches!(precision, Precision::Bf16 | Precision::Fp16) { 2 } else { 4 };
     let of = |index: usize| {
         Direction::ALL.into_iter().filter_map(move |direction| {
-            let cost = network.cost(index, batch, direction, bytes)?;
-            Some(PlannedLayer {
-                index,
-                operation: network.operation_name(index),
-                direction,
-                flops: cost.flops,
-                bytes: cost.bytes,
-                sides: network.sides(index),
-            })
+            let work = network.cost(index, batch, direction, bytes)?;
+            let (operation, sides) = (network.operation_name(index), network.sides(index));
+            Some(PlannedLayer { index, operation, direction, work, sides })
         })
     };
     (0..network.layers.len()).flat_map(of).collect()
@@ -181,9 +172,9 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
         let work = rows.iter().map(|row| {
             let [kind, wider] = kinds(&row.operation, &row.direction, row.algorithm.as_deref());
-            let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
-            let sides = [row.terms, row.channels, row.places];
-            LayerWork { kind, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }
+            let work = Cost { flops: row.flops, bytes: row.bytes };
+            let sides = Sides { terms: row.terms, channels: row.channels, places: row.places };
+            LayerWork { kind, wider, multiplies: multiplies(&row.operation), work, sides, seconds: row.device_time_s }
         });
         let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));
         let optimizer = optimizer.and_then(|value| Optimizer::from_name(&value.to_string())).unwrap_or(Optimizer::Sgd);

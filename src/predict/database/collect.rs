@@ -235,26 +235,21 @@ fn key(row: &CollectedLayer) -> String {
     format!("{} {} {} {:?}", row.engine, row.network_id, row.batch_size, row.axes)
 }
 
-/// The run whose rows of a cell's layers are kept.
-struct Kept {
-    run_id: String,
-    timed: bool,
-}
-
 /// Keeps the layers of one run for each cell: the first run that has times, else the first run.
 fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
     if layers.is_empty() {
         return Ok(());
     }
     let incoming: BTreeSet<String> = layers.iter().map(|row| row.run_id.clone()).collect();
-    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    // By cell: the run whose rows are kept, and whether it has times.
+    let mut kept: BTreeMap<String, (String, bool)> = BTreeMap::new();
     let mut see = |row: &CollectedLayer| {
         let timed = row.device_time_s.is_some();
-        match kept.get_mut(&key(row)) {
-            None => drop(kept.insert(key(row), Kept { run_id: row.run_id.clone(), timed })),
-            Some(before) if before.run_id == row.run_id => before.timed |= timed,
-            Some(before) if timed && !before.timed => *before = Kept { run_id: row.run_id.clone(), timed },
-            Some(_) => {}
+        let (run_id, has_times) = kept.entry(key(row)).or_insert_with(|| (row.run_id.clone(), timed));
+        if *run_id == row.run_id {
+            *has_times |= timed;
+        } else if timed && !*has_times {
+            (*run_id, *has_times) = (row.run_id.clone(), true);
         }
     };
     dataset::rows(path, &mut |row: CollectedLayer| {
@@ -264,7 +259,7 @@ fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
         Ok(())
     })?;
     layers.iter().for_each(&mut see);
-    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
+    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|(run_id, _)| *run_id == row.run_id);
     let outdated = |row: &CollectedLayer| incoming.contains(&row.run_id) || !is_kept(row);
     replace(path, layers.into_iter().filter(is_kept).collect(), outdated)
 }

@@ -184,45 +184,39 @@ impl<'a> Candidate<'a> {
         parts: &BTreeMap<DeviceAndNetwork, Part>,
     ) -> Result<BTreeMap<String, CollectedRun>> {
         let Environment { run_id, peaks, machine, .. } = &self.environment;
-        // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
-        let is_of =
-            |peak: &MeasuredPeaks, device: &str| self.device_of(&peak.engine).is_ok_and(|own| own.key == device);
         let is_float32 =
             |peak: &&MeasuredPeaks| [Precision::Fp32, Precision::Tf32].iter().any(|one| peak.precision == one.name());
-        let peaks_of = |device: &str| peaks.iter().filter(|peak| is_of(peak, device)).collect::<Vec<_>>();
-        let mut cells: BTreeMap<&str, i64> = BTreeMap::new();
-        for (place, part) in parts {
-            *cells.entry(&place.device).or_default() += part.cells.len() as i64;
-        }
         let spec = look::text(&self.path.join(files::SPEC))?.unwrap_or_default();
-        let of_device = |(device, cells): (&str, i64)| {
-            let own = parts.iter().find(|(place, _)| place.device == device).and_then(|(_, part)| part.cells.first());
-            let run = CollectedRun {
-                run_id: run_id.clone(),
-                name: experiment.name.clone(),
-                source: "batchstep".into(),
-                licence: None,
-                digest: self.digest.clone(),
-                schema_version: i64::from(self.schema_version),
-                cells,
-                batchstep: machine.batchstep.clone(),
-                started: machine.started.clone(),
-                device_name: own.map_or_else(String::new, |cell| cell.device_name.clone()),
-                cores: self.cores(),
-                os: machine.os.clone(),
-                driver: machine.driver.version.clone(),
-                peak_flops_per_s: peaks_of(device)
-                    .into_iter()
-                    .filter(is_float32)
-                    .map(|peak| peak.flops_per_s)
-                    .reduce(f64::max),
-                peak_bytes_per_s: peaks_of(device).into_iter().map(|peak| peak.bytes_per_s).reduce(f64::max),
-                spec: spec.clone(),
-                environment: self.environment_text.clone(),
+        let mut runs: BTreeMap<String, CollectedRun> = BTreeMap::new();
+        for (place, part) in parts {
+            let row = || {
+                // A run may have measured other devices, too. The rate of products is that of float32, as TF32 on some GPUs: predictions compare such steps.
+                let is_own =
+                    |peak: &&MeasuredPeaks| self.device_of(&peak.engine).is_ok_and(|own| own.key == place.device);
+                let peaks = || peaks.iter().filter(is_own);
+                CollectedRun {
+                    run_id: run_id.clone(),
+                    name: experiment.name.clone(),
+                    source: "batchstep".into(),
+                    licence: None,
+                    digest: self.digest.clone(),
+                    schema_version: i64::from(self.schema_version),
+                    cells: 0,
+                    batchstep: machine.batchstep.clone(),
+                    started: machine.started.clone(),
+                    device_name: part.cells.first().map_or_else(String::new, |cell| cell.device_name.clone()),
+                    cores: self.cores(),
+                    os: machine.os.clone(),
+                    driver: machine.driver.version.clone(),
+                    peak_flops_per_s: peaks().filter(is_float32).map(|peak| peak.flops_per_s).reduce(f64::max),
+                    peak_bytes_per_s: peaks().map(|peak| peak.bytes_per_s).reduce(f64::max),
+                    spec: spec.clone(),
+                    environment: self.environment_text.clone(),
+                }
             };
-            (device.to_owned(), run)
-        };
-        Ok(cells.into_iter().map(of_device).collect())
+            runs.entry(place.device.clone()).or_insert_with(row).cells += part.cells.len() as i64;
+        }
+        Ok(runs)
     }
 }
 
