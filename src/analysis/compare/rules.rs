@@ -1,5 +1,7 @@
 //! What a comparison decides by, and the decision on a cell or on a series as a whole.
 
+use crate::settings::named;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The chance that equal runs get even one cell named faster or slower.
@@ -24,13 +26,14 @@ pub enum Design {
     InTurns,
 }
 
-/// The decision on one cell of the second run, compared with the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
-    Same,
-    Faster,
-    Slower,
-    Ambiguous,
+named! {
+    /// The decision on one cell of the second run, compared with the first.
+    Decision {
+        Same = "SAME",
+        Faster = "FASTER",
+        Slower = "SLOWER",
+        Ambiguous = "AMBIGUOUS",
+    }
 }
 
 impl Decision {
@@ -42,15 +45,6 @@ impl Decision {
             (true, true) => Self::Slower,
             (true, false) => Self::Faster,
             (false, _) => Self::Ambiguous,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Same => "SAME",
-            Self::Faster => "FASTER",
-            Self::Slower => "SLOWER",
-            Self::Ambiguous => "AMBIGUOUS",
         }
     }
 }

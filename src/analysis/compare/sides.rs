@@ -117,7 +117,8 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
         known.iter().copied().filter(|key| runs.iter().all(|run| run.contains_key(key))).collect();
     let lacking = |key: &&&Key| !common.contains(*key) && runs[split..].iter().any(|run| !run.contains_key(**key));
     let missing = of_first.iter().filter(lacking).map(|key| (key.group.clone(), f64::from_bits(key.x))).collect();
-    let moved = moved(runs, split, &common);
+    let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
+    let moved: Vec<Moved> = groups.into_iter().map(|group| Moved::of(group, &common, runs, split)).collect();
     let pairs: Vec<overall::Pair> = moved.iter().map(Moved::pair).collect();
     Comparison {
         cells: decided(&moved, rules),
@@ -130,29 +131,19 @@ fn judged(runs: &[BTreeMap<Key, OfRun>], split: usize, rules: &Rules) -> Compari
     }
 }
 
-fn moved<'a>(runs: &[BTreeMap<Key, OfRun>], split: usize, common: &BTreeSet<&'a Key>) -> Vec<Moved<'a>> {
-    let groups: BTreeSet<&str> = common.iter().map(|key| key.group.as_str()).collect();
-    let of = |group: &'a str| {
+impl<'a> Moved<'a> {
+    /// Of the series `group`, in its cells among `common`.
+    fn of(group: &'a str, common: &BTreeSet<&'a Key>, runs: &[BTreeMap<Key, OfRun>], split: usize) -> Self {
         let keys: Vec<&Key> = common.iter().copied().filter(|key| key.group == group).collect();
         let side = |runs: &[BTreeMap<Key, OfRun>]| -> Vec<Vec<f64>> {
             runs.iter().map(|run| keys.iter().map(|key| run[*key].middle).collect()).collect()
         };
-        let sides = [side(&runs[..split]), side(&runs[split..])];
+        let (sides, cells) = ([side(&runs[..split]), side(&runs[split..])], keys.len());
         let of_one = overall::of_rounding(runs.iter().flat_map(|run| keys.iter().map(|key| run[*key].rounding)));
-        Moved::of(group, keys, sides, std::f64::consts::SQRT_2 * of_one)
-    };
-    groups.into_iter().map(of).collect()
-}
-
-impl<'a> Moved<'a> {
-    fn of(group: &'a str, keys: Vec<&'a Key>, sides: [Vec<Vec<f64>>; 2], rounding: f64) -> Self {
-        let cells = keys.len();
+        let rounding = std::f64::consts::SQRT_2 * of_one;
         let means = sides.each_ref().map(|runs| runs.iter().map(|run| welch::mean(run)).collect::<Vec<f64>>());
         let whole = Welch::of_mean(&means[0]).and(Welch::of_mean(&means[1])).or_rounded(rounding);
-        // A deviation from the mean of n cells has 1 - 1 / n of its variance.
-        let share = 1.0 - 1.0 / cells as f64;
-        let runs: usize = means.iter().map(Vec::len).sum();
-        let own = (runs - 2) as f64;
+        let own = (runs.len() - 2) as f64;
         let squares = |cell: usize| -> f64 {
             let beside = |(runs, means): (&Vec<Vec<f64>>, &Vec<f64>)| {
                 welch::squares(&runs.iter().zip(means).map(|(run, mean)| run[cell] - mean).collect::<Vec<_>>())
@@ -161,7 +152,7 @@ impl<'a> Moved<'a> {
         };
         let (mut variances, mut freedom) = (vec![0.0], own);
         if cells > 1 {
-            variances = (0..cells).map(|cell| squares(cell) / (own * share)).collect();
+            variances = (0..cells).map(|cell| squares(cell) / (own * share(cells))).collect();
             freedom = moderated::moderate(&mut variances, own, own * (cells - 1) as f64);
         }
         Self { group, keys, sides, rounding, means, whole, variances, freedom }
@@ -195,15 +186,19 @@ impl<'a> Moved<'a> {
         Shift { of: self, cell, apart, beside, own, series: series as f64 }
     }
 
-    /// A deviation from the mean of n cells has 1 - 1 / n of its variance.
     fn share(&self) -> f64 {
-        1.0 - 1.0 / self.keys.len() as f64
+        share(self.keys.len())
     }
 
     /// The mean of each side's runs at a cell.
     fn sides_at(&self, cell: usize) -> [f64; 2] {
         self.sides.each_ref().map(|runs| welch::mean(&runs.iter().map(|run| run[cell]).collect::<Vec<_>>()))
     }
+}
+
+/// A deviation from the mean of n cells has 1 - 1 / n of its variance.
+fn share(cells: usize) -> f64 {
+    1.0 - 1.0 / cells as f64
 }
 
 impl Shift<'_> {

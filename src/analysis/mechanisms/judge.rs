@@ -63,7 +63,7 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[KnownSeries], predictions: &
 /// The mechanisms that may make such a jump.
 fn mechanisms(jump: &Jump) -> impl Iterator<Item = Mechanism> {
     let is_slower = jump.size > 0.0;
-    Mechanism::ALL.into_iter().filter(move |mechanism| is_slower || mechanism.may_be_faster())
+    Mechanism::ALL.iter().copied().filter(move |mechanism| is_slower || mechanism.may_be_faster())
 }
 
 fn next(case: &KnownSeries, after: f64) -> Option<f64> {
