@@ -9,7 +9,7 @@
 //! newest control that lies in its own folder or in a folder beside it (`results/aa` for `results/vgg16`), keeps a copy, and
 //! shows its rate on charts and in `jumps.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -72,9 +72,7 @@ impl Control {
         let settings = Settings { resamples: 0, ..Settings::default() };
         let executes = series.facts.get("executed_batch_size")?.parse::<f64>().ok()? as u32;
         let observations = series.observations();
-        let mut names: Vec<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names: BTreeSet<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();
         let (jumps, alarms) = alarms(&observations, &settings).filter(|_| names.len() > 1)?;
         Some(Self {
             run_id: fact("run_id"),
@@ -187,20 +185,11 @@ mod tests {
     /// An A/A run: `cells` names, 6 blocks of 3 steps, noise of 1 %, and what each name adds.
     fn series(cells: u32, adds: impl Fn(u32) -> f64) -> Series {
         let mut random = Rng::new(3);
-        let mut measurements = Vec::new();
-        for block in 0..6 {
-            for x in 1..=cells {
-                for _ in 0..3 {
-                    let y = 0.01 * (1.0 + adds(x)) * (1.0 + 0.01 * random.normal());
-                    let order = Some(measurements.len() as f64);
-                    let observation = Observation { block: Some(block), order, ..Observation::new(f64::from(x), y) };
-                    measurements.push(observation.into());
-                }
-            }
-        }
+        let steps: Vec<f64> = (1..=cells).flat_map(|x| [f64::from(x); 3]).collect();
+        let time = |_, x: f64| 0.01 * (1.0 + adds(x as u32)) * (1.0 + 0.01 * random.normal());
         let facts = [("executed_batch_size", "8"), ("engine", "cpu"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
-        Series { source: "aa".into(), facts, ..Series::planted(Vec::new(), measurements) }
+        Series { source: "aa".into(), facts, ..Series::in_blocks(&[], 6, &steps, time) }
     }
 
     #[test]

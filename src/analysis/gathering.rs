@@ -507,13 +507,9 @@ mod tests {
     }
 
     #[test]
-    fn a_small_table_is_kept_whole() {
-        let series = gathered(100, MOST_STEPS);
-        assert_eq!(series.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);
-    }
-
-    #[test]
     fn a_large_table_is_thinned_by_whole_visits_and_the_longest_series_first() {
+        let small = gathered(100, MOST_STEPS);
+        assert_eq!(small.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);
         let series = gathered(20_000, 10_000);
         let total: usize = series.iter().map(|s| s.measurements.len()).sum();
         assert!((5_000..=10_000).contains(&total), "{total}");

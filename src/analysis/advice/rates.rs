@@ -1,7 +1,7 @@
 //! From the steps of a series to the level of each size: the logarithm of its work per second, what each visit departs from it, and its
 //! error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RateConversion, Silence, because};
 use crate::analysis::Series;
@@ -143,9 +143,7 @@ fn times(series: &Series, work: &RateConversion) -> Vec<Observation> {
 
 /// Whether a size has enough visits, in different blocks where these are known.
 fn is_enough(seen: &BlockRates) -> bool {
-    let mut blocks: Vec<_> = seen.iter().filter_map(|(block, _)| *block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
+    let blocks: BTreeSet<(u32, u32)> = seen.iter().filter_map(|(block, _)| *block).collect();
     let independent = if blocks.is_empty() { seen.len() } else { blocks.len() };
     independent >= FEWEST_VISITS
 }
