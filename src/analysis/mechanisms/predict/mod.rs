@@ -14,13 +14,13 @@ use crate::settings::EngineName;
 use crate::store::LayerRow;
 
 pub(super) struct Predictions {
-    places: Vec<Place>,
+    places: Vec<LayerWorks>,
     pub timed: bool,
     pub unknown: Vec<String>,
 }
 
 /// A layer in one direction.
-struct Place {
+struct LayerWorks {
     layer: String,
     direction: String,
     /// Its share of the step time at each batch size: measured, or its share of the arithmetic.
@@ -81,20 +81,20 @@ pub(super) fn of(case: &KnownSeries, layers: &[LayerRow]) -> Predictions {
         };
         share.is_finite().then(|| (row.batch_size, share.min(1.0)))
     };
-    let place = |((layer, direction), rows): ((&str, &str), Vec<&LayerRow>)| Place {
+    let place = |((layer, direction), rows): ((&str, &str), Vec<&LayerRow>)| LayerWorks {
         layer: layer.to_owned(),
         direction: direction.to_owned(),
         shares: rows.iter().filter_map(share).collect(),
         works: works(case, layer, &rows),
     };
-    let places: Vec<Place> = places.into_iter().map(place).collect();
+    let places: Vec<LayerWorks> = places.into_iter().map(place).collect();
     let unknown = case.setup.map(|setup| unknown(setup.network, &places)).unwrap_or_default();
     Predictions { places, timed: rows.iter().any(|row| row.device_time_s.is_some()), unknown }
 }
 
 /// Layers with weights for which no mechanism predicts any work.
-fn unknown(network: &Network, places: &[Place]) -> Vec<String> {
-    let is_sized = |place: &Place| place.works.iter().any(|(_, amounts)| matches!(amounts, Amounts::Sized(_)));
+fn unknown(network: &Network, places: &[LayerWorks]) -> Vec<String> {
+    let is_sized = |place: &LayerWorks| place.works.iter().any(|(_, amounts)| matches!(amounts, Amounts::Sized(_)));
     let sized = |name: &str| places.iter().any(|place| place.layer == name && is_sized(place));
     let layers =
         network.layers.iter().filter(|layer| matches!(layer.operation, Operation::Conv2d(_) | Operation::Dense(_)));
@@ -217,7 +217,7 @@ impl Predictions {
     /// The places in which `mechanism` predicts a step between two batch sizes, the largest first, and their sum.
     pub fn step(&self, mechanism: Mechanism, after: f64, next: f64) -> (Vec<AffectedLayer>, Option<f64>) {
         let (after, next) = (after as i64, next as i64);
-        let of_place = |place: &Place| {
+        let of_place = |place: &LayerWorks| {
             let share = *place.shares.get(&after)?;
             let (_, amounts) = place.works.iter().find(|(of, _)| *of == mechanism)?;
             let step = amounts.step(after, next)?;
