@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::gather::{Candidate, DeviceAndNetwork, Gathered, Part};
-use super::layout::{MARK, of_device, of_network, tables, values};
-use super::rows::{all, replace, replace_published};
+use super::layout::{MARK, all, of_device, of_network, replace, replace_published, tables, values};
 use super::{kernels, steps};
 use crate::error::{Error, Kind, Result};
 use crate::os::atomic::write_text;

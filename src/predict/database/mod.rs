@@ -26,7 +26,6 @@ mod kernels;
 mod lacking;
 mod layout;
 mod read;
-mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;

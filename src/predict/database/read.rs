@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::collect::check;
-use super::layout::{device_folder, of_device, of_network, tables, values};
-use super::rows::all;
+use super::layout::{all, device_folder, of_device, of_network, tables, values};
 use crate::error::{Error, Result, nearest};
 use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep};
 

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use super::Estimate;
 use super::conformal::radius;
-use super::terms::{fitted, sum};
 use super::trees::{Features, Trees};
+use super::{Estimate, fitted, sum};
 use crate::network::{Cost, Sides};
 
 /// One layer in one direction at one batch size.

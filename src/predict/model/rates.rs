@@ -6,7 +6,7 @@
 //! rates, its time there is scaled by the ratio of the two sums; this includes effects that the sum leaves out.
 
 use super::conformal::radius;
-use super::terms::{fitted, sum};
+use super::{fitted, sum};
 use crate::network::Cost;
 use crate::stats::quantile::median;
 

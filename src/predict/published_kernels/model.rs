@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{GpuFigures, Launch, Published};
 use crate::analysis::mechanisms::formulas::{Family, Kernel, LayerSizes, WINOGRAD_BATCH, rounds};
-use crate::predict::model::terms::{fitted, sum};
+use crate::predict::model::{fitted, sum};
 
 /// Launches below which a kernel's factors are not fitted.
 pub const FEWEST: usize = 40;

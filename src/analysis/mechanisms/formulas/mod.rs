@@ -4,17 +4,7 @@
 //! sizes, the batch size, and a fact about the device or the program (a tile, a number of multiprocessors). It says where the
 //! time must step if it follows the work. Only measurements can show whether it does.
 //!
-//! | mechanism | formula | source |
-//! |---|---|---|
-//! | padding of the batch in non-fused Winograd | [`Kernel::NonFusedWinograd`] | grids of 9,848 published launches |
-//! | tiles of the fused Winograd over images | [`Kernel::FusedWinograd`] | grids of 8,170 published launches |
-//! | tiles of the implicit product over batch x height x width | [`Kernel::ImplicitProduct`] | grids of 5,897 published launches |
-//! | tiles of dense layers over the batch | [`Kernel::Dense`] | grids of 32,224 published launches |
-//! | rounds of blocks over multiprocessors | [`rounds`] | CUDA's execution model |
-//! | padding of this program's own CPU engine | [`crate::engine::cpu::blocking`] | `crates/batchstep-cpu/src/engine/cpu/blocking.rs` |
-//! | kernels of this program that change with the batch size | [`own`] | the functions that choose them |
-//! | scratch memory that no longer fits | the line through that of the last two sizes | scratch memory at smaller sizes, and the limit |
-//! | caches that overflow | the bytes of input, output and weights | hypothesis; published times do not show it |
+//! [`Mechanism`] has the formula and the source of each.
 //!
 //! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; `examples/tables/published_check.rs` counts the
 //! launches that fit, and `docs/mechanisms.md` has the table.
